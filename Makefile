@@ -13,10 +13,11 @@ BPF_OBJECTS := build/bpf/kreplay.bpf.o build/bpf/kreplay_cast.bpf.o #
 BPF_CFLAGS = -target bpf -D__TARGET_ARCH_x86 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-I/usr/include/x86_64-linux-gnu -Ibpf -fdebug-prefix-map=$(CURDIR)=.
 # Beside libbpf-ts, which has a Makefile of its own.
-ADDONS := columns notify socket thread
+ADDONS := columns notify socket tables thread
 ADDON_CXXFLAGS = -std=c++20 -O3 -fPIC -fvisibility=hidden -fno-exceptions -Wall -Wextra -DNAPI_VERSION=9 \
 	-DNAPI_DISABLE_CPP_EXCEPTIONS -DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS -DNODE_GYP_MODULE_NAME=$* \
-	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include
+	-isystem node_modules/node-addon-api -isystem node_modules/node-api-headers/include \
+	-isystem node_modules/better-sqlite3/deps/sqlite3
 ADDON_LDFLAGS = -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,relro,-z,now -static-libstdc++ -static-libgcc
 ADDON_LIBS_columns := -l:libzstd.a
 # An extension of SQLite, for the one that better-sqlite3 brings.
@@ -94,12 +95,12 @@ $(ADDONS:%=build/%.node): build/%.node: $$(wildcard native/$$*/*.cc native/$$*/*
 	$(Q)mv $@.tmp $@
 
 # Under sanitizers: `make sanitized`.
-build/sanitized/columns.node: $(wildcard native/columns/*.cc native/columns/*.h) Makefile | setup
+SANITIZED := $(patsubst %,build/sanitized/%.node,columns tables)
+$(SANITIZED): build/sanitized/%.node: $$(wildcard native/$$*/*.cc native/$$*/*.h) Makefile | setup
 	@mkdir -p $(@D)
 	@echo "  CXX      $@"
-	$(Q)g++ $(subst -O3,-O1 -g,$(ADDON_CXXFLAGS:-DNODE_GYP_MODULE_NAME=%=-DNODE_GYP_MODULE_NAME=columns)) \
-		-fsanitize=address,undefined -fno-sanitize-recover=all -shared -o $@.tmp native/columns/*.cc \
-		$(ADDON_LIBS_columns) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+	$(Q)g++ $(subst -O3,-O1 -g,$(ADDON_CXXFLAGS)) -fsanitize=address,undefined -fno-sanitize-recover=all -shared \
+		-o $@.tmp native/$*/*.cc $(ADDON_LIBS_$*) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
 	$(Q)mv $@.tmp $@
 
 build/pages.so: $(wildcard native/pages/*.[ch]) Makefile | setup
@@ -135,7 +136,7 @@ test: build ## set up, build and run every test (as root: they load BPF programs
 	$(Q)tsc -p test
 	$(Q)PATH="$(TEST_PATH)" npm test --silent -- $(TESTS)
 
-sanitized: build build/sanitized/columns.node ## run the tests of native/columns with a build that sanitizers watch
+sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
 	$(Q)ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) PATH="$(TEST_PATH)" \
 		node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js \
 		--config test/sanitized.config.js

@@ -29,7 +29,7 @@ export const JUDGING = [
 ];
 
 /** Suites of NEEDY and HEAVY that record nothing of the kernel, and so run beside one that does. */
-export const BESIDE = ['test/(agent/recording|daemon|fuzz)/', 'test/native/(hostile/|map|object|sanitized_columns)'];
+export const BESIDE = ['test/(agent/recording|daemon|fuzz)/', 'test/native/(hostile/|map|object|sanitized_addons)'];
 
 /** Suites that can run beside others, but take more than some seconds. */
 export const SLOW = [

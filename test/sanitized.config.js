@@ -1,5 +1,5 @@
 /**
- * Suites that call the addon `columns` in their own process, with a build of it that AddressSanitizer and
+ * Suites that call the addons `columns` and `tables` in their own process, with builds of them that AddressSanitizer and
  * UndefinedBehaviorSanitizer watch: `make sanitized`.
  */
 import { run, sideBySide } from '../jest.config.js';
@@ -18,9 +18,10 @@ export default {
         '/test/bpf/schema/native_columns\\.test\\.ts$',
         '/test/agent/recording/(codec|fuzz|scan_oracle|piece_cache)\\.test\\.ts$',
         '/test/daemon/store/(event_json|interleaved_blocks|merged_scan)\\.test\\.ts$',
+        '/test/daemon/export/(sql|sql_conditions)\\.test\\.ts$',
         '/test/daemon/sums/.*\\.test\\.ts$',
       ],
-      moduleNameMapper: { '^#columns$': '<rootDir>/build/sanitized/columns.node' },
+      moduleNameMapper: { '^#(columns|tables)$': '<rootDir>/build/sanitized/$1.node' },
     },
   ],
 };

@@ -24,7 +24,14 @@ const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
 const BUILT = [
   ...['build/kreplay', 'build/kreplay-runner'],
-  ...['build/columns.node', 'build/notify.node', 'build/pages.so', 'build/socket.node', 'build/thread.node'],
+  ...[
+    'build/columns.node',
+    'build/notify.node',
+    'build/pages.so',
+    'build/socket.node',
+    'build/tables.node',
+    'build/thread.node',
+  ],
   ...['build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o'],
 ];
 

@@ -53,6 +53,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...['commander', 'eventsource-parser', 'string-width', 'zod', 'node:'],
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'agent/process', 'better-sqlite3', 'node:'],
+  'daemon/export/sql/native_tables.ts': ['bpf/schema', 'better-sqlite3', '#tables', 'node:'],
   'daemon/run': [
     'daemon',
     'bpf/schema',

@@ -19,7 +19,7 @@ const ALIGN_MS_MAX = 100;
 
 const NOTES = `
 Tables: events, ${EVENT_TYPES.join(', ')}, transactions, losses, clock.
-Conditions on these columns of the event tables find events without reading all others:
+Besides their columns, the event tables take these conditions with =:
   of_transaction, of_service, and since, until (2026-11-20T10:00:00Z, nanoseconds, or '-15m')`;
 
 interface Options extends RecordingOptions {

@@ -2,6 +2,7 @@
 import Database from 'better-sqlite3';
 import { ExportError } from '../errors.ts';
 import type { Source } from '../source.ts';
+import { failureOf } from './native_tables.ts';
 import { defineTables } from './sql_tables.ts';
 
 export type SqlValue = string | number | bigint | Buffer | null;
@@ -50,7 +51,8 @@ function* rowsOf(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
  * Describes a mistake in the query, or in what it does to the rows: better-sqlite3's own checks throw RangeError and
  * TypeError.
  */
-function inWords(error: unknown): unknown {
+function inWords(thrown: unknown): unknown {
+  const error = failureOf(thrown);
   const { name, message } = error as Error;
   return ['SqliteError', 'RangeError', 'TypeError'].includes(name) ? new ExportError(`sql: ${message}`) : error;
 }

@@ -1,14 +1,16 @@
-/** Runs the property tests of native/columns with a build of it that AddressSanitizer and UBSan watch. */
+/** Runs the property tests of native/columns and native/tables with builds that AddressSanitizer and UBSan watch. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { run } from '../kernel/programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** The suites that take seconds; `make sanitized` runs them all. */
-const SUITES = ['native_columns', 'codec', 'event_json', 'histogram', 'merged_scan'];
+const SUITES = ['native_columns', 'codec', 'event_json', 'histogram', 'merged_scan', 'sql_conditions'];
 
-test('property tests of native/columns find nothing that sanitizers report', () => {
-  run('make', ['--no-print-directory', '--directory', ROOT, 'build/sanitized/columns.node']);
+const ADDONS = ['build/sanitized/columns.node', 'build/sanitized/tables.node'];
+
+test('property tests of the addons find nothing that sanitizers report', () => {
+  run('make', ['--no-print-directory', '--directory', ROOT, ...ADDONS]);
   const library = run('g++', ['-print-file-name=libasan.so']).trim();
   const jest = [join(ROOT, 'node_modules/jest/bin/jest.js'), '--config', 'test/sanitized.config.js', ...SUITES];
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
@@ -22,9 +24,9 @@ test('property tests of native/columns find nothing that sanitizers report', () 
   expect(stderr).toContain(`${SUITES.length} passed, ${SUITES.length} total`);
 }, 300_000);
 
-test('the build has the sanitizers in it', () => {
+test.each(ADDONS)('%s has the sanitizers in it', (addon) => {
   const library = run('g++', ['-print-file-name=libasan.so']).trim();
-  const loads = `require(${JSON.stringify(join(ROOT, 'build/sanitized/columns.node'))})`;
+  const loads = `require(${JSON.stringify(join(ROOT, addon))})`;
   const { status, stderr } = spawnSync(process.execPath, ['-e', `${loads}; console.error('loaded')`], {
     env: { ...process.env, LD_PRELOAD: library, ASAN_OPTIONS: 'detect_leaks=0' },
     encoding: 'utf8',

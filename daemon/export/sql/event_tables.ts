@@ -1,0 +1,150 @@
+/**
+ * The event tables: one of all events, and one of each type. Conditions on their columns become the filter of a scan,
+ * which reads only the columns that the query uses. Parameters are hidden columns that take `=`, or positional arguments:
+ * `events('order-1')`.
+ */
+import type Database from 'better-sqlite3';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { parseTime, resolveTime, TIME_FORMATS } from '../../query/time.ts';
+import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import type { EventFilter } from '../../store/store.ts';
+import { ExportError } from '../errors.ts';
+import { columnsOfType, EVENT_COLUMNS, type FlatColumn } from '../flat_columns.ts';
+import type { Source } from '../source.ts';
+import {
+  type Batch,
+  type Condition,
+  defineNativeTables,
+  type Operand,
+  type RowOrder,
+  type Rows,
+} from './native_tables.ts';
+import { type Narrowed, PUSHED } from './pushed_conditions.ts';
+import { type VectorColumn, vectorColumn } from './vector_columns.ts';
+
+const PARAMETERS = ['of_transaction', 'since', 'until', 'of_service'];
+
+interface EventTable {
+  name: string;
+  columns: readonly FlatColumn[];
+  vectors: readonly VectorColumn[];
+  filter: EventFilter;
+}
+
+function eventTable(
+  name: string,
+  columns: readonly FlatColumn[],
+  types: readonly number[],
+  filter: EventFilter,
+): EventTable {
+  return { name, columns, vectors: columns.map((column) => vectorColumn(column, types)), filter };
+}
+
+const TABLES: readonly EventTable[] = [
+  eventTable(
+    'events',
+    EVENT_COLUMNS,
+    EVENTS.map(({ id }) => id),
+    {},
+  ),
+  ...EVENTS.map(({ id, name }) => eventTable(name, columnsOfType(name), [id], { eventTypes: [name] })),
+];
+
+export function defineEventTables(database: Database.Database, source: Source, nowNs: bigint): void {
+  const definitions = TABLES.map(({ name, columns }) => ({
+    name,
+    columns: [
+      ...columns.map((column) => ({
+        name: column.name,
+        isParameter: false,
+        operators: PUSHED[column.name]?.operators ?? '',
+      })),
+      ...PARAMETERS.map((parameter) => ({ name: parameter, isParameter: true, operators: '' })),
+    ],
+    orderColumn: columns.findIndex((column) => column.name === 'timestamp_ns'),
+  }));
+  defineNativeTables(
+    database,
+    definitions,
+    (table, order, used, conditions) => open(source, TABLES[table]!, { order, used, conditions, nowNs }),
+    (table, column, type, key) => TABLES[table]!.vectors[column]!.textOf!(source.dictionary, type, key),
+  );
+}
+
+interface Asked {
+  order: RowOrder;
+  used: number[];
+  conditions: Condition[];
+  nowNs: bigint;
+}
+
+function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: Asked): Rows {
+  const vectors = used.map((column) => table.vectors[column]!);
+  const filter = filterOf(table, conditions, nowNs);
+  const blocks = filter ? blocksOf(source, filter, order, vectors) : emptyBlocks();
+  return {
+    next() {
+      const { done, value } = blocks.next();
+      return done ? undefined : batchOf(value, vectors);
+    },
+    close: () => void blocks.return(),
+  };
+}
+
+function batchOf(scanned: RecordingBlock, vectors: readonly VectorColumn[]): Batch {
+  const { rowCount, columns, numbers } = scanned.block;
+  const types = columns.get('event_type')!;
+  return { rowCount, columns: vectors.map((vector) => vector.read(scanned)), types, numbers };
+}
+
+const EVENT_IDS = new Map(EVENTS.map(({ name, id }) => [name, id]));
+
+function* emptyBlocks(): Generator<RecordingBlock, void> {}
+
+function* blocksOf(
+  { reader, dictionary }: Source,
+  { eventNumber, ...filter }: NonNullable<Narrowed>,
+  order: RowOrder,
+  vectors: readonly VectorColumn[],
+): Generator<RecordingBlock, void> {
+  if (eventNumber !== undefined) {
+    const block = reader.event(eventNumber);
+    const { eventTypes } = filter;
+    const isOfTable = block && (!eventTypes || eventTypes.some((name) => block.typeCounts[EVENT_IDS.get(name)!]));
+    if (isOfTable) yield { block, dictionary };
+    return;
+  }
+  const columns = [...new Set(vectors.flatMap(({ needs }) => needs))];
+  for (const block of reader.scan({ filter, order, columns, reusesMemory: true })) yield { block, dictionary };
+}
+
+/** Returns null if no row can fulfil the conditions. */
+function filterOf({ columns, filter }: EventTable, conditions: Condition[], nowNs: bigint): Narrowed {
+  let narrowed: Narrowed = filter;
+  for (const [place, operator, operand] of conditions) {
+    // What equals NULL, as a join may ask for, is nothing.
+    if (operand === null || !narrowed) return null;
+    const column = columns[place];
+    narrowed = column
+      ? PUSHED[column.name]!.narrow(narrowed, operator, operand)
+      : withParameter(narrowed, PARAMETERS[place - columns.length]!, operand as Operand, nowNs);
+  }
+  // SQLite does not check parameters again, so an event that is found by its id would pass them all.
+  if (narrowed && conditions.some(([place]) => place >= columns.length)) delete narrowed.eventNumber;
+  return narrowed;
+}
+
+function withParameter(filter: EventFilter, name: string, operand: Operand, nowNs: bigint): EventFilter {
+  const text = String(operand);
+  if (name === 'of_transaction') return { ...filter, transactionId: text };
+  if (name === 'of_service') return { ...filter, services: [text] };
+  return name === 'since'
+    ? { ...filter, fromNs: timeOf(name, text, nowNs) }
+    : { ...filter, toNs: timeOf(name, text, nowNs) };
+}
+
+function timeOf(name: string, value: string, nowNs: bigint): bigint {
+  const time = parseTime(value);
+  if (!time) throw new ExportError(`${name}: ${TIME_FORMATS}`);
+  return resolveTime(time, nowNs);
+}

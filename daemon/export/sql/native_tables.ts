@@ -1,0 +1,101 @@
+/** Virtual tables of SQLite in C++ (native/tables): rows come in batches of columns, conditions go to their source. */
+import { createRequire } from 'node:module';
+import type Database from 'better-sqlite3';
+import type { ColumnArray } from '../../../bpf/schema/block.ts';
+
+export interface TableColumn {
+  name: string;
+  /** Takes `=` only, and is the next argument of the table as a function; the others precede it. */
+  isParameter: boolean;
+  /** Letters of the operators that may become conditions. */
+  operators: string;
+}
+
+export interface TableDefinition {
+  name: string;
+  columns: readonly TableColumn[];
+  /** The column by which rows come in order if it is asked for; -1 without one. */
+  orderColumn: number;
+}
+
+/** `g` is >=, `l` is <=, and `i` is IN. */
+export type Operator = '=' | '>' | 'g' | '<' | 'l' | 'i';
+
+/** A value of SQLite; undefined for a blob. */
+export type Operand = bigint | number | string | null | undefined;
+
+/** What `i` compares with is a list. */
+export type Condition = [column: number, operator: Operator, operand: Operand | Operand[]];
+
+export interface Part {
+  values: ColumnArray;
+  /** Equal values are NULL. */
+  unknown?: bigint | undefined;
+}
+
+/** `own` has a part for each event type, by its id, with a value for each row of this type; NULL without a part. */
+type Parts = Part | { own: (Part | undefined)[] };
+
+export type BatchColumn =
+  | ({ form: 'number' } & Parts)
+  /** `makeText` gets each key once. */
+  | ({ form: 'key' } & Parts)
+  /** The same, but NULL unless the key is negative. */
+  | ({ form: 'negative_key' } & Part)
+  /** `text`, then the number in 16 hexadecimal digits. */
+  | ({ form: 'numbered'; text: string } & Part)
+  | { form: 'constant'; text: string | null }
+  | { form: 'made'; rows: (string | bigint | null)[] };
+
+export interface Batch {
+  rowCount: number;
+  /** The columns that are used, in their order. */
+  columns: BatchColumn[];
+  /** The event type of each row. */
+  types: ColumnArray;
+  /** The id of each row, by which SQLite recognises it. */
+  numbers: BigUint64Array;
+}
+
+/** The rows of a query. */
+export interface Rows {
+  /** Returns undefined after the last batch, which may be empty as any other. */
+  next(): Batch | undefined;
+  close(): void;
+}
+
+/** `none`: the query cannot see the order of the rows, or sorts them. */
+export type RowOrder = 'asc' | 'desc' | 'none';
+
+type Open = (table: number, order: RowOrder, used: number[], conditions: Condition[]) => Rows;
+/** `type` is 0 for a column that all event types have; a key of 64 bits is a bigint. */
+type MakeText = (table: number, column: number, type: number, key: number | bigint) => string | null;
+
+interface NativeTables {
+  /** Tables for the next database that loads the extension. */
+  defineTables(tables: readonly TableDefinition[], open: Open, makeText: MakeText): void;
+  /** Returns what `open`, `next` or `makeText` has thrown since the last call. */
+  takeFailure(): unknown;
+}
+
+const require = createRequire(import.meta.url);
+const native: NativeTables = require('#tables');
+
+/**
+ * SQLite checks the conditions again, those on parameters excepted: rows that they exclude may come. What the functions
+ * throw ends the query with an error; `failureOf` returns it.
+ */
+export function defineNativeTables(
+  database: Database.Database,
+  tables: readonly TableDefinition[],
+  open: Open,
+  makeText: MakeText,
+): void {
+  native.defineTables(tables, open, makeText);
+  database.loadExtension(require.resolve('#tables'));
+}
+
+/** Returns what a table's functions have thrown if that is why a query failed with `error`. */
+export function failureOf(error: unknown): unknown {
+  return native.takeFailure() ?? error;
+}

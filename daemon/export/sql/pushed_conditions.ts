@@ -1,0 +1,138 @@
+/**
+ * Conditions of an SQL query as the filter of a scan. SQLite checks them again, so a filter may let rows pass that they
+ * exclude, but never the other way round.
+ */
+import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import type { EventFilter } from '../../store/store.ts';
+import type { Operand, Operator } from './native_tables.ts';
+
+/** Null if no row can fulfil the conditions. */
+export type Narrowed = (EventFilter & { eventNumber?: bigint }) | null;
+
+interface Pushed {
+  /** Letters, see Operator. */
+  operators: string;
+  narrow(filter: EventFilter, operator: Operator, operand: Operand | Operand[]): Narrowed;
+}
+
+const RANGE = '=>g<l';
+const U32_MAX = 2n ** 32n - 1n;
+
+/** Inclusive bounds of integers. */
+interface Bounds {
+  min?: bigint;
+  max?: bigint;
+}
+
+/** A larger value of 64 bits is a text in a row, and any text is greater than any number. */
+const atMostTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
+
+/** An operand that is no number excludes rows by rules that are left to SQLite: the bounds are then open. */
+function boundsOf(operator: Operator, operand: Operand | Operand[]): Bounds | null {
+  if (operand === null) return null;
+  if (typeof operand === 'number' && !Number.isFinite(operand)) return {};
+  if (typeof operand !== 'bigint' && typeof operand !== 'number') return {};
+  const [down, up] =
+    typeof operand === 'bigint' ? [operand, operand] : [BigInt(Math.floor(operand)), BigInt(Math.ceil(operand))];
+  switch (operator) {
+    case '=':
+      return down === up ? { min: up, max: down } : null;
+    case '>':
+      return { min: atMostTexts(down + 1n) };
+    case 'g':
+      return { min: atMostTexts(up) };
+    case '<':
+      return { max: up - 1n };
+    case 'l':
+      return { max: down };
+    case 'i':
+      return {};
+  }
+}
+
+function ranged(apply: (filter: EventFilter, bounds: Bounds) => Narrowed): Pushed {
+  return {
+    operators: RANGE,
+    narrow(filter, operator, operand) {
+      const bounds = boundsOf(operator, operand);
+      return bounds && apply(filter, bounds);
+    },
+  };
+}
+
+const later = (a: bigint | undefined, b: bigint | undefined) => (a === undefined || (b !== undefined && b > a) ? b : a);
+const earlier = (a: bigint | undefined, b: bigint | undefined) =>
+  a === undefined || (b !== undefined && b < a) ? b : a;
+const after = (bound: bigint | undefined) => (bound === undefined ? undefined : bound + 1n);
+
+/** Leaves out what is undefined. */
+function withBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurationNs'>(
+  filter: EventFilter,
+  bounds: Readonly<Record<Key, bigint | undefined>>,
+): EventFilter {
+  const given = Object.entries(bounds).filter(([, bound]) => bound !== undefined);
+  return { ...filter, ...Object.fromEntries(given) };
+}
+
+/** Texts that are asked for; other operands equal no text. */
+function textsOf(operand: Operand | Operand[]): string[] {
+  return (Array.isArray(operand) ? operand : [operand]).filter((text) => typeof text === 'string');
+}
+
+/** `many`: the filter takes a list, so that IN needs one scan only. No filter finds an empty name. */
+function texts(many: boolean, apply: (filter: EventFilter, texts: [string, ...string[]]) => Narrowed): Pushed {
+  return {
+    operators: many ? '=i' : '=',
+    narrow(filter, _, operand) {
+      const [first, ...others] = textsOf(operand);
+      if (first === undefined) return null;
+      return first === '' || others.includes('') ? filter : apply(filter, [first, ...others]);
+    },
+  };
+}
+
+/** What both lists have; the first one may be absent. */
+function common<Item>(before: readonly Item[] | undefined, items: readonly Item[]): readonly Item[] {
+  return before ? before.filter((item) => items.includes(item)) : items;
+}
+
+/** A filter that already asks for another text is left as it is: SQLite excludes the rest. */
+const single =
+  (name: 'transactionId' | 'traceId' | 'comm') =>
+  (filter: EventFilter, [text]: [string, ...string[]]): EventFilter => ({ [name]: text, ...filter });
+
+export const PUSHED: Readonly<Record<string, Pushed>> = {
+  event_id: texts(false, (filter, [id]) => {
+    const parsed = parseEventId(id);
+    return parsed ? { ...filter, eventNumber: parsed.number } : null;
+  }),
+  event_type: texts(true, (filter, names) => {
+    const wanted = EVENT_TYPES.filter((type) => names.includes(type));
+    return { ...filter, eventTypes: common<EventType>(filter.eventTypes, wanted) };
+  }),
+  timestamp_ns: ranged((filter, { min, max }) =>
+    withBounds(filter, { fromNs: later(filter.fromNs, min), toNs: earlier(filter.toNs, after(max)) }),
+  ),
+  duration_ns: ranged((filter, { min, max }) =>
+    withBounds(filter, {
+      minDurationNs: later(filter.minDurationNs, min),
+      maxDurationNs: earlier(filter.maxDurationNs, max),
+    }),
+  ),
+  pid: ranged((filter, { min, max }) => {
+    if (min === undefined || min !== max) return filter;
+    if (min < 0n || min > U32_MAX) return null;
+    return { pid: Number(min), ...filter };
+  }),
+  result: ranged((filter, { min, max }) => {
+    if (max !== undefined && max < 0n) return { failed: true, ...filter };
+    return min !== undefined && min >= 0n ? { failed: false, ...filter } : filter;
+  }),
+  comm: texts(false, single('comm')),
+  transaction_id: texts(false, single('transactionId')),
+  trace_id: texts(false, single('traceId')),
+  // The filter also lets events pass of which a service owns a part only, as `of_service` wants it: that one stays.
+  service_name: texts(true, (filter, names) => ({ services: names, ...filter })),
+  node: texts(true, (filter, names) => ({ ...filter, nodes: common(filter.nodes, names) })),
+};

@@ -1,0 +1,128 @@
+/** The columns of the event tables as vectors: what each needs of a scan, and how its values are found in a block. */
+import type { ColumnArray } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { commonFields } from '../../../bpf/schema/common.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
+import { EVENTS, eventById } from '../../../bpf/schema/index.ts';
+import type { Kind } from '../../../bpf/schema/kinds.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
+import { errorName } from '../../store/blocks/errno.ts';
+import { eventsOf } from '../../store/blocks/event.ts';
+import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
+import type { FlatColumn } from '../flat_columns.ts';
+import { storable } from '../formats/sqlite.ts';
+import type { BatchColumn, Part } from './native_tables.ts';
+
+export interface VectorColumn {
+  /** Columns of the recording. */
+  readonly needs: readonly string[];
+  read(scanned: RecordingBlock): BatchColumn;
+  /** The text of a key of an event type; only for columns of keys. */
+  textOf?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
+}
+
+type TextOf = (dictionary: RecordingDictionary, type: number, key: number) => string | null;
+
+const valuesOf = ({ block }: RecordingBlock, name: string): ColumnArray => block.columns.get(name)!;
+
+function number(name: string): VectorColumn {
+  return { needs: [name], read: (scanned) => ({ form: 'number', values: valuesOf(scanned, name) }) };
+}
+
+function keyed(name: string, textOf: TextOf): VectorColumn {
+  return {
+    needs: [name],
+    read: (scanned) => ({ form: 'key', values: valuesOf(scanned, name) }),
+    textOf: (dictionary, type, key) => textOf(dictionary, type, Number(key)),
+  };
+}
+
+const COMMON: Readonly<Record<string, VectorColumn>> = {
+  event_id: {
+    needs: [],
+    read: ({ block, dictionary }) => ({
+      form: 'numbered',
+      text: `${dictionary.recordingId}-`,
+      values: block.numbers,
+    }),
+  },
+  event_type: keyed('event_type', (_, __, id) => eventById(id)!.name),
+  timestamp_ns: number('timestamp_ns'),
+  duration_ns: number('duration_ns'),
+  pid: number('pid'),
+  tid: number('tid'),
+  cpu: number('cpu'),
+  result: number('result'),
+  comm: keyed('comm', ({ name }, _, id) => name(id)),
+  service_name: keyed('service', ({ name }, _, id) => name(id)),
+  transaction_id: keyed('context', ({ context }, _, id) => context(id).transactionId),
+  trace_id: keyed('context', ({ context }, _, id) => context(id).traceId),
+  span_id: keyed('context', ({ context }, _, id) => context(id).spanId),
+  attribution_source: keyed('context_source', (_, __, id) => ATTRIBUTION_SOURCES[id]!),
+  attribution_quality: keyed('context_quality', (_, __, id) => ATTRIBUTION_QUALITIES[id]!),
+  error: {
+    needs: ['result'],
+    read: (scanned) => ({ form: 'negative_key', values: valuesOf(scanned, 'result') }),
+    textOf: (_, __, result) => errorName(BigInt(result)),
+  },
+  node: { needs: [], read: ({ dictionary }) => ({ form: 'constant', text: dictionary.node }) },
+};
+
+/** A field of one event type. */
+interface OwnField {
+  type: number;
+  column: string;
+  kind: Kind;
+}
+
+const OWN_FIELDS: readonly (OwnField & { name: string })[] = EVENTS.flatMap((event) =>
+  Object.entries(event.fields)
+    .filter(([field, { kind }]) => !(field in commonFields) && kind.columns.length > 0)
+    .map(([field, { kind, ...rest }]) => {
+      const name = apiName(field, { kind, ...rest });
+      return { name, type: event.id, column: `${event.name}.${name}`, kind };
+    }),
+);
+
+function own(fields: readonly OwnField[], name: string): VectorColumn | undefined {
+  const [first] = fields;
+  if (!first || fields.some(({ kind }) => kind.source === 'origins')) return undefined;
+  const isNumber = first.kind.source === 'value' && !first.kind.labels;
+  return {
+    needs: fields.map(({ column }) => column),
+    read(scanned) {
+      const parts: (Part | undefined)[] = [];
+      for (const { type, column, kind } of fields)
+        parts[type] = { values: valuesOf(scanned, column), unknown: kind.unknown };
+      const own = Array.from(parts);
+      return isNumber ? { form: 'number', own } : { form: 'key', own };
+    },
+    textOf(dictionary, type, key) {
+      const id = Number(key);
+      const { source, labels } = fields.find((field) => field.type === type)!.kind;
+      if (source === 'text') return dictionary.name(id);
+      if (source !== 'file') return labels!.get(id) ?? null;
+      const file = dictionary.file(id);
+      return name === 'file_kind' ? (file?.kind ?? 'unknown') : (file?.path ?? null);
+    },
+  };
+}
+
+/** A column whose values are made one by one, from whole events. */
+function made({ value }: FlatColumn): VectorColumn {
+  return {
+    needs: COLUMNS.map(({ name }) => name),
+    read: (scanned) => ({
+      form: 'made',
+      rows: eventsOf(scanned).map((event) => storable(value(event))),
+    }),
+  };
+}
+
+/** A table of one type leaves the fields of others out. */
+export function vectorColumn(column: FlatColumn, types: readonly number[]): VectorColumn {
+  const { name } = column;
+  const fieldName = name === 'file_kind' ? 'file' : name;
+  const fields = OWN_FIELDS.filter((field) => field.name === fieldName && types.includes(field.type));
+  return COMMON[name] ?? own(fields, name) ?? made(column);
+}
