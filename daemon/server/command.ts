@@ -23,6 +23,7 @@ import { createSessions, type SessionLimits } from '../replay/session/sessions.t
 import { embeddedStore } from '../store/embedded/embedded_store.ts';
 import { checkRecordings } from '../store/embedded/recording_files.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
+import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.ts';
 import type { ServedPaths } from '../store/embedded/served_files.ts';
 import { createTails } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
@@ -43,6 +44,8 @@ export interface DaemonOptions {
   log: Logger;
   /** Requests that take longer are logged. */
   slowMs?: number | undefined;
+  /** Whether long scans leave the main thread to others; a daemon with one client saves the start of a thread. */
+  scansInThreads?: boolean;
   /** Called with the address for clients, once connections are accepted. */
   onListening: (address: string) => void;
   /** Notified when the daemon listens, and as long as its event loop turns. */
@@ -52,6 +55,7 @@ export interface DaemonOptions {
 /** Runs until the signal aborts. If the daemon cannot start, throws an error with a one-line message. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
+  const { scansInThreads = true } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   checkRecordings(places.recordings);
   const metrics = createMetrics();
@@ -63,7 +67,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const recordings = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
     log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
   );
-  const store = embeddedStore(recordings);
+  const store = embeddedStore(recordings, scansInThreads ? createScanThreads(places, recordings.adopt) : undefined);
   const planner = createPlannerThread(places);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });

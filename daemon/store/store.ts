@@ -186,6 +186,11 @@ export interface Store {
   unreadable(nodes?: readonly string[]): Promise<UnreadableFile[]>;
   /** Yields blocks in order, read on demand; an empty one is a pause. */
   scan(request: ScanRequest): AsyncGenerator<ScannedBlock, void>;
+  /**
+   * Yields the events of a long scan as JSON, one in a line; an empty piece is a pause. A piece may take the memory of
+   * the last but one.
+   */
+  scanJson(request: Omit<ScanRequest, 'columns' | 'reusesMemory'>): AsyncGenerator<Uint8Array, void>;
   /** Rejects with a Problem if there are more than STATS_ROWS_MAX buckets and groups. */
   stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
   /** The events that took longest; an event that is recorded meanwhile may be missing. */

@@ -12,6 +12,7 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
+import type { Scans } from '../../daemon/store/embedded/scans.ts';
 import { createTails, type TailOptions } from '../../daemon/tail/tails.ts';
 import { START } from './recorded.ts';
 
@@ -55,16 +56,18 @@ export async function served(data: string | Recordings, options?: Options): Prom
 interface Options extends Pick<AppOptions, 'allowed' | 'scanGate'>, Pick<TailOptions, 'heartbeatEveryMs'> {
   /** File that keeps the sessions; without it they are not kept. */
   stateFile?: string;
+  /** What answers long scans, if not the thread of the test. */
+  scans?: Scans;
 }
 
 /** `data` is a folder or file as for the daemon, or recordings that the test opened. */
 export async function serve(
   data: string | Recordings,
-  { heartbeatEveryMs, stateFile, ...options }: Options = {},
+  { heartbeatEveryMs, stateFile, scans, ...options }: Options = {},
 ): Promise<Served> {
   let now = START;
   const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
-  const store = embeddedStore(recordings);
+  const store = embeddedStore(recordings, scans);
   const metrics = createMetrics();
   const state = stateFile === undefined ? undefined : await openState(stateFile);
   const planner = createPlanner(recordings);

@@ -68,7 +68,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/kept': ['daemon', 'agent/process', 'better-sqlite3', 'zod', 'node:'],
   'daemon/http/access/taken.ts': ['#socket', 'node:'],
   'daemon/replay/clock/clock.ts': [],
-  'daemon/replay/clock/thread_schedule.ts': ['#thread', 'node:'],
+  'daemon/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
   'test/closing_line.js': [],
   'test/punctual.js': ['@jest/globals'],

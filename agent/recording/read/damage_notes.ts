@@ -7,9 +7,18 @@ import { isDamage } from './salvage.ts';
 import type { SegmentMeta } from './segment_index.ts';
 import type { StateReader } from './state_reader.ts';
 
+type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
+
+/** What a reader found, for another reader of the same file. */
+export interface FoundDamage {
+  segments: readonly DamagedSegment[];
+  entries: boolean;
+  failures: boolean;
+}
+
 export interface DamageNotes {
   /** Adds a segment whose columns cannot be read. */
-  add(meta: SegmentMeta): void;
+  add(meta: DamagedSegment): void;
   /** Notes an entry of which not even the time is known. */
   addEntry(): void;
   /** Notes a request that could not be answered. */
@@ -18,12 +27,17 @@ export interface DamageNotes {
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   /** Whether any damage was found, even if no answer lacks anything. */
   any(): boolean;
+  /** Returns undefined if no damage was found. */
+  found(): FoundDamage | undefined;
+  /** Adds what another reader found. */
+  addFound(found: FoundDamage): void;
 }
 
 export function damageNotes(): DamageNotes {
-  const segments = new Map<number, SegmentMeta>();
+  const segments = new Map<number, DamagedSegment>();
   let entries = false;
   let failures = false;
+  const any = () => failures || entries || segments.size > 0;
   const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
     cause: 'damaged',
     eventType: null,
@@ -32,14 +46,24 @@ export function damageNotes(): DamageNotes {
     toNs,
   });
   return {
-    add: (meta) => void segments.set(meta.firstNumber, meta),
+    add: ({ firstNumber, eventCount, minNs, maxNs }) =>
+      void segments.set(firstNumber, { firstNumber, eventCount, minNs, maxNs }),
     addEntry: () => {
       entries = true;
     },
     addFailure: () => {
       failures = true;
     },
-    any: () => failures || entries || segments.size > 0,
+    any,
+    found() {
+      if (!any()) return undefined;
+      return { segments: [...segments.values()], entries, failures };
+    },
+    addFound(found) {
+      for (const segment of found.segments) segments.set(segment.firstNumber, segment);
+      entries ||= found.entries;
+      failures ||= found.failures;
+    },
     has: ({ firstNumber }) => segments.has(firstNumber),
     losses: (fromNs = 0n, toNs = U64_MAX) => [
       ...(entries ? [loss(0, fromNs, toNs)] : []),

@@ -11,7 +11,7 @@ import { readOlder } from '../format/older_versions.ts';
 import { checkFormat, fromStoredMax } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
-import { type DamageNotes, damageNotes, withDamage } from './damage_notes.ts';
+import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './damage_notes.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { followedWriter } from './followed_writer.ts';
 import { type Lookup, openLookup } from './lookup.ts';
@@ -97,6 +97,10 @@ export interface RecordingReader
   formatVersion(): number;
   /** Damage found in this file so far, without the damage of its source that the file itself reports. */
   foundDamage(): { any: boolean; losses: Loss[] };
+  /** What to pass to other readers of this file; undefined if no damage was found. */
+  damage(): FoundDamage | undefined;
+  /** Takes over what another reader of this file found. */
+  addDamage(found: FoundDamage): void;
   scan(request: ScanRequest): Generator<NumberedBlock>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
@@ -197,6 +201,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     return (id: number) => withRecordingErrors(path, () => find(id));
   };
   const entries = { name: entryOf(lookup.name), file: entryOf(lookup.file), context: entryOf(lookup.context) };
+  const passed = { damage: damage.found, addDamage: damage.addFound };
 
   const guardedReader = guard({
     ...side,
@@ -244,8 +249,11 @@ function readerOf(database: Database.Database, path: string, version: number, is
       cache.close();
       database.close();
     },
-  } satisfies Omit<RecordingReader, keyof typeof entries | 'recordingId' | 'node' | 'transactionIndex'>);
-  return { recordingId, node, ...guardedReader, ...entries, transactionIndex };
+  } satisfies Omit<
+    RecordingReader,
+    keyof (typeof entries & typeof passed) | 'recordingId' | 'node' | 'transactionIndex'
+  >);
+  return { recordingId, node, ...guardedReader, ...entries, ...passed, transactionIndex };
 }
 
 function guardOf(path: string, damage: DamageNotes, before: () => void) {

@@ -37,6 +37,7 @@ export async function atPlace<Result>(
     access: { maxScans: SCANS_MAX_DEFAULT, queryTimeout: QUERY_TIMEOUT_MS_DEFAULT },
     signal: ending.signal,
     log: pino({ level: 'silent' }),
+    scansInThreads: false,
     onListening: listening.resolve,
   });
   try {

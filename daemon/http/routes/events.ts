@@ -11,7 +11,7 @@ import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import { rowCutter } from '../../store/blocks/block_rows.ts';
 import { keyOf } from '../../store/blocks/event.ts';
-import { jsonPieces, pagePieces } from '../../store/blocks/event_json.ts';
+import { pagePieces } from '../../store/blocks/event_json.ts';
 import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
 import { slowKeyOf } from '../../sums/slowest.ts';
@@ -75,8 +75,8 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = await spansFor(store, query.filter.nodes, query.nowNs);
-  // One event more than requested shows whether there is a next page.
-  const scan = store.scan({ ...scanOf(query), limit: query.limit + 1 });
+  // One event more than requested shows whether there is a next page. Each block is written before the next is read.
+  const scan = store.scan({ ...scanOf(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
   for await (const piece of turn.whole(pagePieces(shownOf(scan, page)))) {
     pieces.push(piece);
@@ -177,8 +177,8 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
-  const scan = store.scan({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
-  await sendNdjson(res, turn.stream(jsonPieces(scan, '\n')), known);
+  const pieces = store.scanJson({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
+  await sendNdjson(res, turn.stream(pieces), known);
 }
 
 async function sendTail(
@@ -196,7 +196,6 @@ async function sendTail(
   else tail.join(sink);
 }
 
-/** Each block is written as JSON before the next one is read. */
 function scanOf({ filter, order, after }: EventQuery): ScanRequest {
-  return { filter, order, ...(after && { after }), reusesMemory: true };
+  return { filter, order, ...(after && { after }) };
 }

@@ -1,5 +1,5 @@
 /** Sleeps in the thread itself, exact to microseconds: timers of the event loop only have milliseconds. */
-import { wakePromptly } from './thread_schedule.ts';
+import { wakePromptly } from '../../thread_schedule.ts';
 
 /**
  * Upper limit of the part of a hold that is spun instead of slept, because a thread wakes up some time after its

@@ -3,10 +3,11 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
+import { errorOf } from '../../thread_failure.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
-import type { FromPlanner, PlannerAnswer, PlannerFailure, Question, ToPlanner } from './thread_messages.ts';
+import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './thread_messages.ts';
 import type { WhatIf } from './what_if.ts';
 
 interface Opened {
@@ -127,11 +128,4 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
       ask(of, { plan, kind: 'close' }).catch(() => {});
     },
   };
-}
-
-function errorOf({ code, message, errors, stack }: PlannerFailure): Error {
-  if (code) return new Problem(code, message, errors);
-  const error = new Error(message);
-  if (stack !== undefined) error.stack = stack;
-  return error;
 }

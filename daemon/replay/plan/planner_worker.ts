@@ -1,17 +1,11 @@
 /** The planner's worker thread: it reads recordings and writes JSON, so that the clock's thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { ERRORS, type ErrorCode, Problem } from '../../problem.ts';
+import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
-import { giveWay } from '../clock/thread_schedule.ts';
+import { failureOf } from '../../thread_failure.ts';
+import { giveWay } from '../../thread_schedule.ts';
 import { createPlanner, type ReplayPlan } from './planner.ts';
-import type {
-  FromPlanner,
-  PlannerAnswer,
-  PlannerFailure,
-  PlannerThreadData,
-  Question,
-  ToPlanner,
-} from './thread_messages.ts';
+import type { FromPlanner, PlannerAnswer, PlannerThreadData, Question, ToPlanner } from './thread_messages.ts';
 
 // This thread reads ahead, while the clock's thread must get a CPU whenever it needs one.
 giveWay();
@@ -79,12 +73,4 @@ function transferred(message: FromPlanner): ArrayBuffer[] {
     return [];
   const { startNs, durationNs, isOwn, bytes, ends } = message.answer;
   return [startNs, durationNs, isOwn, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
-}
-
-function failureOf(error: unknown): PlannerFailure {
-  if (!(error instanceof Error))
-    return { code: undefined, message: String(error), errors: undefined, stack: undefined };
-  const { code } = error as { code?: unknown };
-  const known = typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
-  return { code: known, message: error.message, errors: (error as Partial<Problem>).errors, stack: error.stack };
 }

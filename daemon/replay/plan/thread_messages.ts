@@ -1,6 +1,6 @@
 /** The messages between the daemon's main thread and the planner's thread. */
-import type { ErrorCode, InputError } from '../../problem.ts';
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
+import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
@@ -30,12 +30,4 @@ export type ToPlanner = { id: number; question: Question };
 export type FromPlanner =
   | { kind: 'outline'; plan: number; outline: Outline }
   | { kind: 'answer'; id: number; answer: PlannerAnswer }
-  | { kind: 'failed'; id: number; failure: PlannerFailure };
-
-/** An error of the planner; without a code it is an unexpected one. */
-export interface PlannerFailure {
-  code: ErrorCode | undefined;
-  message: string;
-  errors: readonly InputError[] | undefined;
-  stack: string | undefined;
-}
+  | { kind: 'failed'; id: number; failure: ThreadFailure };

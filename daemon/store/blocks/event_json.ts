@@ -104,10 +104,14 @@ function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
 
 /**
  * Yields all rows, each followed by `ending`, in pieces of at most 96 KiB, or of one longer row; a piece reuses the
- * memory of the last but one. A block without rows yields an empty piece: a pause.
+ * memory of the last but one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
  */
-export async function* jsonPieces(blocks: AsyncIterable<ScannedBlock>, ending: string): AsyncGenerator<Buffer, void> {
-  const rows = jsonRows(ending);
+export async function* jsonPieces(
+  blocks: AsyncIterable<ScannedBlock>,
+  ending: string,
+  nextBuffer?: NextBuffer,
+): AsyncGenerator<Buffer, void> {
+  const rows = jsonRows(ending, nextBuffer);
   for await (const scanned of blocks) yield* rows.pieces(scanned);
   const rest = rows.rest();
   if (rest.length > 0) yield rest;
@@ -136,16 +140,30 @@ export interface JsonRows {
   rest(): Buffer;
 }
 
-export function jsonRows(ending: string): JsonRows {
+/** Returns the buffer to write to next, while the piece in `filled` is sent. */
+export type NextBuffer = (filled: Buffer) => Buffer;
+
+export function newBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(PIECE_BYTES);
+}
+
+function inTurn(): NextBuffer {
+  let other = newBuffer();
+  return (filled) => {
+    const next = other;
+    other = filled;
+    return next;
+  };
+}
+
+export function jsonRows(ending: string, nextBuffer: NextBuffer = inTurn()): JsonRows {
   const endOfRow = Buffer.from(`${END_OF_EVENT}${ending}`);
-  let bytes = Buffer.allocUnsafeSlow(PIECE_BYTES);
-  /** The buffer of the last piece: it is sent while the next one is written. */
-  let taken = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  let bytes = newBuffer();
   let length = 0;
 
   function take(): Buffer {
     const piece = bytes.subarray(0, length);
-    [bytes, taken] = [taken, bytes];
+    if (length > 0) bytes = nextBuffer(bytes);
     length = 0;
     return piece;
   }

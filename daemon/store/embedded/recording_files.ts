@@ -2,7 +2,8 @@
  * The open recordings: the files that are served at present, each opened once and again when another file replaces it.
  */
 import { basename } from 'node:path';
-import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import { RecordingError, type RecordingErrorCode } from '../../../agent/recording/format/errors.ts';
+import type { FoundDamage } from '../../../agent/recording/read/damage_notes.ts';
 import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { openRawId, type RawId } from '../../../agent/recording/write/raw_id.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
@@ -24,6 +25,17 @@ export interface UnreadableImport {
   readonly node: string | undefined;
 }
 
+export interface LeftOut extends UnreadableImport {
+  /** The `stamp` of its file. */
+  readonly stamp: string;
+}
+
+/** What reading has found wrong with files, in a form that can be sent to another thread. */
+export interface Findings {
+  leftOut: (Omit<LeftOut, 'error'> & { code: RecordingErrorCode; message: string })[];
+  damaged: { path: string; identity: string; damage: FoundDamage }[];
+}
+
 interface RecordingFiles {
   /**
    * Returns at least one recording, or throws. They stay open until they are released, even if other files replace
@@ -37,7 +49,11 @@ interface RecordingFiles {
    */
   leaveOut(file: ServedFile, error: RecordingError): boolean;
   /** The imports that the last `acquire` left out. */
-  unreadable(): UnreadableImport[];
+  unreadable(): LeftOut[];
+  /** What was found wrong with files so far. */
+  findings(): Findings;
+  /** Takes over what another thread found, where the files are still the same. */
+  adopt(findings: Findings): void;
   close(): void;
 }
 
@@ -50,10 +66,6 @@ interface Opened extends OpenRecording {
 interface Entry extends Opened {
   users: number;
   retired: boolean;
-}
-
-interface LeftOut extends UnreadableImport {
-  stamp: string;
 }
 
 /** Errors that recur until the file's bytes change. */
@@ -114,14 +126,18 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
   function leaveOut(file: ServedFile, error: RecordingError): boolean {
     const { path, source, stamp } = file;
     if (source !== 'imported') return false;
+    note({ path, error, stamp, node: undefined });
+    return true;
+  }
+
+  function note({ path, error, stamp, node }: LeftOut): void {
     const known = byPath.get(path);
     const before = leftOut.get(path);
     const isSame = before?.stamp === stamp && before.error.code === error.code;
-    const out = { path, error, stamp, node: known?.node ?? (isSame ? before.node : undefined) };
+    const out = { path, error, stamp, node: known?.node ?? node ?? (isSame ? before.node : undefined) };
     leftOut.set(path, out);
     if (known) retire(known);
     if (!isSame) onUnreadable(out);
-    return true;
   }
 
   function retire(entry: Entry): void {
@@ -141,6 +157,23 @@ export function recordingFiles(places: ServedPaths, onUnreadable: OnUnreadable =
       }
     },
     leaveOut,
+    findings: () => ({
+      leftOut: [...leftOut.values()].map(({ error: { code, message }, ...one }) => ({ ...one, code, message })),
+      damaged: [...byPath.values()].flatMap(({ file: { path, identity }, reader }) => {
+        const damage = reader.damage();
+        return damage ? [{ path, identity, damage }] : [];
+      }),
+    }),
+    adopt(findings) {
+      for (const { code, message, ...one } of findings.leftOut) {
+        const known = byPath.get(one.path);
+        if (!known || known.file.stamp === one.stamp) note({ ...one, error: new RecordingError(code, message) });
+      }
+      for (const { path, identity, damage } of findings.damaged) {
+        const known = byPath.get(path);
+        if (known?.file.identity === identity) known.reader.addDamage(damage);
+      }
+    },
     unreadable: () => [...leftOut.values()],
     close() {
       for (const entry of byPath.values()) retire(entry);

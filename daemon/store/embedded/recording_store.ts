@@ -79,6 +79,17 @@ export function openRecordingStore(
     recordingStates: () => read((open) => open.map(recordingState)),
     unreadable: (nodes) =>
       unreadable(nodes).map(({ path, error: { code, message } }) => ({ path, code, reason: message })),
+    findings: files.findings,
+    adopt(findings) {
+      if (findings.leftOut.length === 0 && findings.damaged.length === 0) return;
+      // A file that the other thread opened first is opened here to know of its damage.
+      try {
+        files.release(files.acquire());
+      } catch {
+        // The next question fails in the same way, and reports it.
+      }
+      files.adopt(findings);
+    },
     scan: (request) => scanned(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
     scanUnordered: (request) => scanned(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
     extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),

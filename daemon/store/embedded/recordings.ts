@@ -15,6 +15,7 @@ import type {
   TransactionsRequest,
   UnreadableFile,
 } from '../store.ts';
+import type { Findings } from './recording_files.ts';
 
 /** How far a recording extends. */
 export interface Extent {
@@ -51,6 +52,10 @@ export interface NumberedNodeLoss extends NodeLoss {
 export interface Recordings {
   recordingStates(): RecordingState[];
   unreadable(nodes?: readonly string[]): UnreadableFile[];
+  /** What reading has found wrong with files so far. */
+  findings(): Findings;
+  /** Takes over what another thread found that reads the same recordings, for the losses of answers. */
+  adopt(findings: Findings): void;
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
   /** The same events in no order; `limit` and `after` must be absent. */
   scanUnordered(request: Omit<ScanRequest, 'order' | 'after' | 'limit'>): Generator<RecordingBlock, void>;

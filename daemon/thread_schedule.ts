@@ -1,4 +1,4 @@
-/** Sets the scheduling parameters of a replay's threads. None of them requires a privilege. */
+/** Sets scheduling parameters of threads: the clock of replays comes first. None of them requires a privilege. */
 import { readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { setPriority } from 'node:os';
@@ -38,7 +38,7 @@ const SLACK_NS = 1;
 /**
  * V8 marks the whole heap again when it has grown by a third, which happens every second with a session of 10,000
  * events/s and takes 45 ms, in steps that each delay due events. When the heap may triple, this happens a tenth as
- * often; the flag holds for the planner's thread too.
+ * often; the flag holds for all threads.
  */
 const HEAP_GROWING_PERCENT = 200;
 
@@ -49,7 +49,7 @@ export function wakePromptly(): void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
 }
 
-/** Sets up a thread that computes in advance, so that it yields to the clock's thread. */
+/** Sets up a thread that computes much, so that it yields to the clock's thread. */
 export function giveWay(): void {
   // A thread inherits the slice of its creator.
   native.setTimeSlice(LONG_SLICE_NS);

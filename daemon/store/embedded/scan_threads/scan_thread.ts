@@ -1,0 +1,119 @@
+/** A thread that scans; this is the main thread's side. */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { errorOf } from '../../../thread_failure.ts';
+import type { Findings } from '../recording_files.ts';
+import type { ServedPaths } from '../served_files.ts';
+import type { Answer, FromScanThread, Question, ToScanThread } from './messages.ts';
+
+/** A scan that waits for its thread yields this often, so that its timeout and the end of its client are noticed. */
+const PAUSE_MS = 50;
+const PAUSE = new Uint8Array(0);
+
+export interface ScanThread {
+  /** Number of scans that the thread has not ended yet. */
+  readonly running: number;
+  /** Yields pieces and pauses. Leaving the loop early cancels the scan. */
+  ask(question: Question): AsyncGenerator<Uint8Array, Answer>;
+  /** Ends the thread; its scans fail with the error. */
+  end(error: Error): Promise<void>;
+}
+
+interface Asked {
+  readonly id: number;
+  /** What the thread has sent and the scan has not taken yet. */
+  readonly inbox: FromScanThread[];
+  wake: () => void;
+}
+
+/** `adopt` gets what the thread has found wrong with files, before a scan ends; `onEnd` is called when it has ended. */
+export function beginScanThread(
+  places: ServedPaths,
+  adopt: (findings: Findings) => Promise<void>,
+  onEnd: () => void,
+): ScanThread {
+  // The compiled file has another extension.
+  const file = new URL(`./scan_worker${extname(import.meta.filename)}`, import.meta.url);
+  const worker = new Worker(file, { workerData: places });
+  const running = new Map<number, Asked>();
+  let ended: unknown;
+  let lastId = 0;
+  worker.on('message', receive);
+  worker.on('error', ending);
+  worker.on('exit', () => ending(new Error('a thread that reads recordings has ended')));
+
+  function ending(error: unknown): void {
+    ended ??= error;
+    onEnd();
+    const asked = [...running.values()];
+    running.clear();
+    for (const { wake } of asked) wake();
+  }
+
+  function receive(message: FromScanThread): void {
+    const asked = running.get(message.id);
+    if (message.kind !== 'piece') {
+      running.delete(message.id);
+      // A thread that has nothing to do does not keep the process alive.
+      if (running.size === 0) worker.unref();
+    }
+    asked?.inbox.push(message);
+    asked?.wake();
+  }
+
+  function send(message: ToScanThread, transferred: ArrayBuffer[] = []): void {
+    worker.postMessage(message, transferred);
+  }
+
+  async function* answerTo({ id, inbox }: Asked, wait: () => Promise<void>): AsyncGenerator<Uint8Array, Answer> {
+    let before: ArrayBuffer | undefined;
+    for (;;) {
+      const message = inbox.shift();
+      if (message?.kind === 'piece') {
+        yield message.bytes;
+        // When the next piece is asked for, this one is being sent, and the one before it has been.
+        send({ kind: 'more', id, spent: before }, before && [before]);
+        before = message.bytes.buffer;
+      } else if (message) {
+        await adopt(message.findings);
+        if (message.kind === 'failed') throw errorOf(message.failure);
+        return message.answer;
+      } else {
+        if (ended) throw ended;
+        await wait();
+        if (inbox.length === 0) yield PAUSE;
+      }
+    }
+  }
+
+  return {
+    get running() {
+      return running.size;
+    },
+    async *ask(question) {
+      const asked: Asked = { id: ++lastId, inbox: [], wake: () => {} };
+      running.set(asked.id, asked);
+      worker.ref();
+      send({ kind: 'begin', id: asked.id, question });
+      try {
+        return yield* answerTo(asked, () => wokenOrPaused(asked));
+      } finally {
+        if (running.has(asked.id)) send({ kind: 'cancel', id: asked.id });
+      }
+    },
+    async end(error) {
+      ending(error);
+      await worker.terminate();
+    },
+  };
+}
+
+function wokenOrPaused(asked: Asked): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, PAUSE_MS);
+    asked.wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+}

@@ -1,0 +1,78 @@
+/** Scans in threads of their own, which all questions share. */
+import { availableParallelism } from 'node:os';
+import { nextPiece } from '../../../pace.ts';
+import { Problem } from '../../../problem.ts';
+import type { Findings } from '../recording_files.ts';
+import type { Scans } from '../scans.ts';
+import type { ServedPaths } from '../served_files.ts';
+import type { Answer, Question } from './messages.ts';
+import { beginScanThread, type ScanThread } from './scan_thread.ts';
+
+export interface ScanThreads extends Scans {
+  /** Number of scans that threads work at, also of those that are cancelled and not ended yet. */
+  readonly running: number;
+}
+
+/**
+ * Threads are kept until the daemon ends, because a thread closes its files when it ends: that releases the locks that
+ * SQLite holds on these files in this process.
+ */
+const THREADS_MAX = availableParallelism() > 2 ? 2 : 1;
+
+/** Threads begin when they are first needed. `adopt` gets what they find wrong with files, before a scan ends. */
+export function createScanThreads(places: ServedPaths, adopt: (findings: Findings) => void): ScanThreads {
+  const threads = new Set<ScanThread>();
+  let isClosed = false;
+
+  async function adoptLater(findings: Findings): Promise<void> {
+    // Which files are served is looked up once in a turn: what the scan has read may have come in this one.
+    await nextPiece();
+    if (!isClosed) adopt(findings);
+  }
+
+  function begin(): ScanThread {
+    const thread = beginScanThread(places, adoptLater, () => threads.delete(thread));
+    threads.add(thread);
+    return thread;
+  }
+
+  function leastBusy(): ScanThread {
+    const [least] = [...threads].sort((a, b) => a.running - b.running);
+    return least && (least.running === 0 || threads.size === THREADS_MAX) ? least : begin();
+  }
+
+  async function* ask<Found extends Answer>(question: Question): AsyncGenerator<Uint8Array, Found> {
+    if (isClosed) throw shuttingDown();
+    return (yield* leastBusy().ask(question)) as Found;
+  }
+
+  return {
+    scanJson: (request) => ask<undefined>({ kind: 'json', request }),
+    stats: (request) => steps(ask({ kind: 'stats', request })),
+    slowest: (request) => steps(ask({ kind: 'slowest', request })),
+    get running() {
+      return [...threads].reduce((sum, { running }) => sum + running, 0);
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all([...threads].map((thread) => thread.end(shuttingDown())));
+    },
+  };
+}
+
+function shuttingDown(): Problem {
+  return new Problem('shutting_down', 'the daemon is shutting down');
+}
+
+/** The same scan, of which only the answer counts. */
+async function* steps<Found>(scan: AsyncGenerator<Uint8Array, Found>): AsyncGenerator<void, Found> {
+  try {
+    for (;;) {
+      const { done, value } = await scan.next();
+      if (done) return value;
+      yield;
+    }
+  } finally {
+    await scan.return(undefined as never);
+  }
+}

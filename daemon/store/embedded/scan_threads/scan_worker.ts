@@ -1,0 +1,107 @@
+/** A thread that scans, so that no step of a scan delays the main thread. Its scans run in turn, a step at a time. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { nextPiece } from '../../../pace.ts';
+import { failureOf } from '../../../thread_failure.ts';
+import { giveWay } from '../../../thread_schedule.ts';
+import { newBuffer } from '../../blocks/event_json.ts';
+import { openRecordingStore } from '../recording_store.ts';
+import { jsonOf, slowestOf, statsOf } from '../scans.ts';
+import type { ServedPaths } from '../served_files.ts';
+import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
+
+interface Scan {
+  readonly id: number;
+  isCancelled: boolean;
+  /** Number of pieces that may be sent now. */
+  wanted: number;
+  /** Memory of pieces that were sent and came back. */
+  readonly spent: ArrayBuffer[];
+  /** Called when another piece is wanted, or none any longer. */
+  wake: () => void;
+}
+
+// Replays must get a CPU whenever they need one.
+giveWay();
+const port = parentPort!;
+const { data, recordings: named } = workerData as ServedPaths;
+const recordings = openRecordingStore(data, named);
+const scans = new Map<number, Scan>();
+
+port.on('message', (message: ToScanThread) => {
+  if (message.kind === 'begin') return void run(message.id, message.question);
+  const scan = scans.get(message.id);
+  if (!scan) return;
+  if (message.kind === 'cancel') scan.isCancelled = true;
+  else {
+    scan.wanted++;
+    if (message.spent) scan.spent.push(message.spent);
+  }
+  scan.wake();
+});
+
+async function run(id: number, question: Question): Promise<void> {
+  const scan: Scan = { id, isCancelled: false, wanted: PIECES_AHEAD, spent: [], wake: () => {} };
+  scans.set(id, scan);
+  try {
+    const answer = await answerTo(question, scan);
+    send({ kind: 'done', id, answer, findings: recordings.findings() });
+  } catch (error) {
+    send({ kind: 'failed', id, failure: failureOf(error), findings: recordings.findings() });
+  } finally {
+    scans.delete(id);
+  }
+}
+
+async function answerTo(question: Question, scan: Scan) {
+  switch (question.kind) {
+    case 'stats':
+      return finished(statsOf(recordings, question.request), scan);
+    case 'slowest':
+      return finished(slowestOf(recordings, question.request), scan);
+    case 'json': {
+      const nextBuffer = () => {
+        const spent = scan.spent.pop();
+        return spent ? Buffer.from(spent) : newBuffer();
+      };
+      return sent(jsonOf(recordings, question.request, nextBuffer), scan);
+    }
+  }
+}
+
+/** Resolves to undefined if the scan was cancelled. */
+async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
+  for (;;) {
+    await nextPiece();
+    if (scan.isCancelled) break;
+    const { done, value } = await work.next();
+    if (done) return value;
+  }
+  await work.return(undefined as never);
+  return undefined;
+}
+
+async function sent(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
+  for (;;) {
+    while (scan.wanted === 0 && !scan.isCancelled) await woken(scan);
+    await nextPiece();
+    if (scan.isCancelled) break;
+    const { done, value: piece } = await pieces.next();
+    if (done) return;
+    // The main thread has pauses of its own.
+    if (piece.length === 0) continue;
+    scan.wanted--;
+    const bytes = piece as Uint8Array<ArrayBuffer>;
+    send({ kind: 'piece', id: scan.id, bytes }, [bytes.buffer]);
+  }
+  await pieces.return();
+}
+
+function woken(scan: Scan): Promise<void> {
+  return new Promise((resolve) => {
+    scan.wake = resolve;
+  });
+}
+
+function send(message: FromScanThread, transferred: ArrayBuffer[] = []): void {
+  port.postMessage(message, transferred);
+}

@@ -1,0 +1,94 @@
+/** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
+import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
+import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
+import { jsonPieces, type NextBuffer } from '../blocks/event_json.ts';
+import type { ScannedBlock } from '../blocks/scanned_block.ts';
+import type { ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
+import type { Recordings } from './recordings.ts';
+
+/** The methods mean the same as those of `Store`. */
+export interface Scans extends Pick<Store, 'stats' | 'slowest' | 'scanJson'> {
+  close(): Promise<void>;
+}
+
+/** Scans that read in the calling thread. */
+export function scansOf(recordings: Recordings): Scans {
+  return {
+    stats: (request) => statsOf(recordings, request),
+    slowest: (request) => slowestOf(recordings, request),
+    scanJson: (request) => jsonOf(recordings, request),
+    close: async () => {},
+  };
+}
+
+/**
+ * Returns the same values as promises. `yield*` in an asynchronous generator would cost three times as many turns of
+ * the microtask queue, which counts where recordings alternate and each block is one row.
+ */
+export function later<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
+  return {
+    next: async () => values.next(),
+    return: async () => values.return(),
+    throw: async (error) => values.throw(error),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async [Symbol.asyncDispose]() {
+      values.return();
+    },
+  };
+}
+
+export function jsonOf(
+  recordings: Recordings,
+  request: ScanRequest,
+  nextBuffer?: NextBuffer,
+): AsyncGenerator<Uint8Array, void> {
+  // Each block is written as JSON before the next one is read.
+  return jsonPieces(later(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
+}
+
+export async function* statsOf(
+  recordings: Recordings,
+  { filter, bucketNs, groupBy }: StatsRequest,
+): AsyncGenerator<void, StatsTable> {
+  const stats = createStats({ bucketNs, groupBy });
+  const request = { filter, columns: statsColumns(groupBy), reusesMemory: true };
+  // Buckets are closed one after the other.
+  const isOrdered = bucketNs !== undefined;
+  yield* scannedInto(
+    stats,
+    isOrdered ? recordings.scan({ ...request, order: 'asc' }) : recordings.scanUnordered(request),
+  );
+  return stats.finish();
+}
+
+export async function* slowestOf(
+  recordings: Recordings,
+  { filter, limit, after }: SlowestRequest,
+): AsyncGenerator<void, SlowestPage> {
+  const { maxDurationNs } = filter;
+  const maxNs =
+    after && (maxDurationNs === undefined || maxDurationNs > after.duration_ns) ? after.duration_ns : maxDurationNs;
+  const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
+  // One event more than the page has shows whether there are more.
+  const durations = longestDurations({ limit: limit + 1, after });
+  const request = { filter: within, columns: DURATION_COLUMNS, reusesMemory: true };
+  yield* scannedInto(durations, recordings.scanUnordered(request));
+  const shortestNs = durations.shortest();
+  const { minDurationNs = 0n } = filter;
+  const slowest = slowestEvents({ limit, after });
+  const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
+  yield* scannedInto(slowest, recordings.scan({ filter: longFilter, order: 'asc', reusesMemory: true }));
+  return slowest.page();
+}
+
+async function* scannedInto(
+  sums: { add(scanned: ScannedBlock): void },
+  blocks: Iterable<ScannedBlock>,
+): AsyncGenerator<void, void> {
+  for (const scanned of blocks) {
+    sums.add(scanned);
+    if (!scanned.nextAtHand) yield;
+  }
+}

@@ -1,0 +1,25 @@
+/** Carries errors from one thread to another: structured clones of them would lose their codes. */
+import { ERRORS, type ErrorCode, type InputError, Problem } from './problem.ts';
+
+/** An error of another thread; without a code it is an unexpected one. */
+export interface ThreadFailure {
+  code: ErrorCode | undefined;
+  message: string;
+  errors: readonly InputError[] | undefined;
+  stack: string | undefined;
+}
+
+export function failureOf(error: unknown): ThreadFailure {
+  if (!(error instanceof Error))
+    return { code: undefined, message: String(error), errors: undefined, stack: undefined };
+  const { code } = error as { code?: unknown };
+  const known = typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
+  return { code: known, message: error.message, errors: (error as Partial<Problem>).errors, stack: error.stack };
+}
+
+export function errorOf({ code, message, errors, stack }: ThreadFailure): Error {
+  if (code) return new Problem(code, message, errors);
+  const error = new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}
