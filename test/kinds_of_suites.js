@@ -34,7 +34,8 @@ export const BESIDE = ['test/(agent/recording|daemon|fuzz)/', 'test/native/(host
 /** Suites that can run beside others, but take more than some seconds. */
 export const SLOW = [
   'test/agent/(attribution/otel/elf|config/(client_settings|config_command)|recording/transaction_index)',
-  'test/daemon/(cli/(cut_connections|loaded_modules|query_commands|sql_time)|server/(docs_page|log)|tail/tail)\\.',
+  'test/daemon/(cli/(cut_connections|loaded_modules|query_commands|sql_time)|server/(docs_page|log))\\.',
+  'test/daemon/(store/scan_threads|tail/tail)\\.',
   'test/daemon/http/(access/connections|contract/api_curl|pages)\\.',
   'test/daemon/export/(bundle|csv|redaction|sql)\\.',
 ];

@@ -51,6 +51,8 @@ export function beginScanThread(
   }
 
   function receive(message: FromScanThread): void {
+    // The last messages of a thread that is being ended must not stop the process from waiting for its end.
+    if (ended) return;
     const asked = running.get(message.id);
     if (message.kind !== 'piece') {
       running.delete(message.id);

@@ -9,6 +9,9 @@ import { jsonOf, slowestOf, statsOf } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
 
+/** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
+const LOOK_EVERY_MS = 60_000;
+
 interface Scan {
   readonly id: number;
   isCancelled: boolean;
@@ -38,6 +41,14 @@ port.on('message', (message: ToScanThread) => {
   }
   scan.wake();
 });
+
+setInterval(() => {
+  try {
+    recordings.nodes();
+  } catch {
+    // The next scan fails in the same way, and reports it.
+  }
+}, LOOK_EVERY_MS);
 
 async function run(id: number, question: Question): Promise<void> {
   const scan: Scan = { id, isCancelled: false, wanted: PIECES_AHEAD, spent: [], wake: () => {} };
