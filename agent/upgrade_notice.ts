@@ -1,9 +1,10 @@
 /**
- * Announces that a recording of an older format is rewritten before an agent records into it, as this may take long.
+ * Announces that a recording of a format without checksums is rewritten before an agent records into it, as this may
+ * take long. The upgrade of a later format adds columns to its tables, and takes no time.
  */
 import type { Logger } from 'pino';
 import { RecordingError } from './recording/format/errors.ts';
-import { FORMAT_VERSION } from './recording/format/schema.ts';
+import { CHECKSUMS_VERSION, FORMAT_VERSION } from './recording/format/schema.ts';
 import { openReader } from './recording/read/reader.ts';
 
 const BYTES_A_MB = 1e6;
@@ -30,7 +31,7 @@ function olderRecording(path: string): { version: number; sizeBytes: number } | 
     const reader = openReader(path);
     try {
       const version = reader.formatVersion();
-      return version < FORMAT_VERSION ? { version, sizeBytes: reader.sizeBytes() } : undefined;
+      return version < CHECKSUMS_VERSION ? { version, sizeBytes: reader.sizeBytes() } : undefined;
     } finally {
       reader.close();
     }

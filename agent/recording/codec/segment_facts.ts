@@ -4,6 +4,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
 import { toStored } from '../format/schema.ts';
 import { extremes } from '../words64.ts';
+import { type ColumnFacts, distinctValues, extremesByType, membersOf } from './column_facts.ts';
 import type { BlockRange } from './encode_segment.ts';
 
 /** The highest bit of an SQLite integer below its sign; event types with larger ids share it. */
@@ -33,6 +34,29 @@ export function segmentFacts(block: Block, range: BlockRange): SegmentFacts {
     typeMask: typeMask(types),
     services: Uint32Array.from(distinct(block, range, 'service')),
   };
+}
+
+/** Columns of all events of which the values are noted, and those of which the extremes of each event type are. */
+export const WITH_MEMBERS = ['pid', 'comm'];
+export const WITH_EXTREMES = ['duration_ns', 'result'];
+
+/** What a query can know about the columns of the rows, by column id. */
+export function columnFacts(
+  block: Block,
+  { from, to }: BlockRange,
+  columnIds: ReadonlyMap<string, number>,
+): Map<number, ColumnFacts> {
+  const facts = new Map<number, ColumnFacts>();
+  const types = block.columns.get('event_type')! as Uint8Array;
+  for (const name of WITH_EXTREMES) {
+    const values = block.columns.get(name)! as BigUint64Array | BigInt64Array;
+    facts.set(columnIds.get(name)!, { extremes: extremesByType(types, values, from, to) });
+  }
+  for (const name of WITH_MEMBERS) {
+    const values = block.columns.get(name)! as Uint32Array;
+    facts.set(columnIds.get(name)!, membersOf(distinctValues(values, from, to)));
+  }
+  return facts;
 }
 
 /** Sorted ids other than 0 that occur in the rows, as owner or as origin. */

@@ -11,13 +11,18 @@ type Views = Readonly<Record<string, string>>;
 /** Columns for summaries that do not separate own events from write-back. */
 const UNDIVIDED = 'NULL AS written_back_count, 0 AS written_back_bytes, 0 AS written_back_end_ns';
 
+const VERSION_3: Views = {
+  segment: 'SELECT *, NULL AS facts FROM main.segment',
+};
+
 const VERSION_2: Views = {
+  ...VERSION_3,
   transaction_summary: `SELECT *, ${UNDIVIDED} FROM main.transaction_summary`,
 };
 
 const VERSION_1: Views = {
   column_name: 'SELECT *, 0 AS piece FROM main.column_name',
-  segment: `SELECT *, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
+  segment: `SELECT *, NULL AS facts, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
   segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
   transaction_summary: `
 SELECT summary.*, 0 AS last_number, transaction_id, trace_id, ${UNDIVIDED}
@@ -31,7 +36,7 @@ FROM main.transaction_summary AS summary JOIN main.context ON context_id = summa
 /**
  * Temporary views of a connection, by format version; they hide tables of the same names, and the file stays unchanged.
  */
-const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2];
+const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2, VERSION_3];
 
 /**
  * Changes version 1 into version 2. `last_number` is filled in because summaries without it would be the first to be
@@ -73,6 +78,9 @@ ALTER TABLE transaction_summary ADD COLUMN written_back_bytes INTEGER NOT NULL D
 ALTER TABLE transaction_summary ADD COLUMN written_back_end_ns INTEGER NOT NULL DEFAULT 0;
 `;
 
+/** Nothing is computed for segments that are already there: queries read them as before. */
+const TO_VERSION_4 = 'ALTER TABLE segment ADD COLUMN facts BLOB;';
+
 /** Creates the views for a file of `version`, which is at most the current one. */
 export function readOlder(database: Database.Database, version: number): void {
   for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
@@ -86,9 +94,9 @@ export function forgetOlder(database: Database.Database, version: number): void 
 }
 
 /**
- * Upgrades in steps, each of which is atomic if the writer is killed. VACUUM rewrites every page: into a file in
- * SQLite's temporary folder, and from there into the log and the database, which takes twice the file's size in
- * additional space. The result has the layout of a new file.
+ * Upgrades in steps, each of which is atomic if the writer is killed. VACUUM rewrites every page of a file without
+ * checksums: into a file in SQLite's temporary folder, and from there into the log and the database, which takes twice
+ * the file's size in additional space. The result has the layout of a new file.
  */
 export function upgradeOlder(database: Database.Database, version: number): void {
   if (version === 1) database.transaction(toVersion2).immediate(database);
@@ -97,7 +105,8 @@ export function upgradeOlder(database: Database.Database, version: number): void
     database.pragma('auto_vacuum = INCREMENTAL');
     database.exec('VACUUM');
   }
-  database.transaction(toVersion3).immediate(database);
+  if (version < 3) database.transaction(toVersion3).immediate(database);
+  database.transaction(toVersion4).immediate(database);
 }
 
 function toVersion2(database: Database.Database): void {
@@ -110,4 +119,9 @@ function toVersion2(database: Database.Database): void {
 function toVersion3(database: Database.Database): void {
   database.exec(TO_VERSION_3);
   database.pragma('user_version = 3');
+}
+
+function toVersion4(database: Database.Database): void {
+  database.exec(TO_VERSION_4);
+  database.pragma('user_version = 4');
 }

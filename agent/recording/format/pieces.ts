@@ -40,6 +40,9 @@ const FIRST_OWN = 8;
  */
 export const PIECES_MAX = 256;
 
+/** The last piece that columns may be in. */
+const PIECE_LAST = PIECES_MAX - 2;
+
 /**
  * The piece in which a writer of this version stores a new column. Each file records where its columns are, so this may
  * change for columns that a file does not have yet.
@@ -47,11 +50,16 @@ export const PIECES_MAX = 256;
 export function pieceOf({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
   const own = FIRST_OWN + 2 * eventType;
-  if (own + 1 >= PIECES_MAX) throw new Error(`event type ${eventType} would need a piece above ${PIECES_MAX - 1}`);
+  if (own + 1 > PIECE_LAST) throw new Error(`event type ${eventType} would need a piece above ${PIECE_LAST}`);
   return source === 'origins' && !name.endsWith('_bytes') ? own : own + 1;
 }
 
 /** Seed of the checksum of a piece. */
 export function pieceSeed(firstNumber: number, piece: number): number {
   return (firstNumber % 2 ** 24) * PIECES_MAX + piece;
+}
+
+/** Seed of the checksum of what a segment's entry says about its columns: that of a piece which no column is in. */
+export function factsSeed(firstNumber: number): number {
+  return pieceSeed(firstNumber, PIECE_LAST + 1);
 }

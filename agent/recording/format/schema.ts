@@ -6,7 +6,10 @@ import { schemaCheck } from './schema_check.ts';
 
 /** "krpl" in ASCII, which `file` and SQLite's own tools show. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
+
+/** Older files have no checksums in their pages. */
+export const CHECKSUMS_VERSION = 3;
 
 /** The oldest version that is still read, and that a writer upgrades. */
 const FORMAT_VERSION_MIN = 1;
@@ -70,6 +73,7 @@ CREATE TABLE context_hash (
 -- between: it is behind the last one. sealed = 0: a part, merged with others soon.
 -- Everything that lets a query skip a segment stands before the blobs, so that skipping does not read them.
 -- name_from ... context_end: the dictionary ids that came next when its first event was gathered, and after its last one.
+-- facts: what columns contain, see codec/column_facts.ts; null for a part, and where the writer did not know of it.
 -- data: all columns, or empty when they are in pieces.
 CREATE TABLE segment (
   first_number INTEGER PRIMARY KEY,
@@ -87,6 +91,7 @@ CREATE TABLE segment (
   file_end INTEGER NOT NULL,
   context_end INTEGER NOT NULL,
   services BLOB NOT NULL,
+  facts BLOB,
   data BLOB NOT NULL
 ) STRICT;
 
@@ -230,7 +235,7 @@ export function checkFormat(database: Database.Database, path: string): number {
   if (foreign !== undefined) {
     throw new RecordingError('not_a_recording', `${path} has a ${foreign}, which no kreplay makes: do not trust it`);
   }
-  if (version === FORMAT_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
+  if (version >= CHECKSUMS_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
   return version;
 }
 

@@ -10,6 +10,7 @@ import type { Loss } from '../format/losses.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
+import { interestIn } from './interest.ts';
 import type { Lookup } from './lookup.ts';
 import { matchingRows } from './match.ts';
 import { readableBlock, type SegmentRun } from './readable_block.ts';
@@ -125,11 +126,13 @@ export function openArrivals(
       typeMask: resolved.typeMask,
       minDurationNs: toStored(resolved.minDurationNs),
     };
+    const isOfInterest = interestIn(resolved, source.columnIds());
     const runs: SegmentRun[] = [];
     let left = rowsMax;
     let next = end;
     const metas = source.index.arrived(from, end, bounds, OPENED_A_BLOCK_MAX);
     for (const meta of metas) {
+      if (!isOfInterest(meta)) continue;
       const segment = open(meta);
       const rows = segment ? rowsOf(segment, resolved, from, end).subarray(0, left) : undefined;
       if (segment && rows && rows.length > 0) runs.push({ segment, rows });

@@ -12,6 +12,7 @@ import { checkFormat, fromStoredMax } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
 import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './damage_notes.ts';
+import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import { followedWriter } from './followed_writer.ts';
 import { type Lookup, openLookup } from './lookup.ts';
@@ -85,6 +86,7 @@ export interface ScanRequest {
 export interface RecordingReader
   extends Pick<Lookup, 'name' | 'file' | 'context' | 'services'>,
     ArrivalReader,
+    EntryCheck,
     PinReader,
     RecordedSpanReader,
     LossReader,
@@ -177,6 +179,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
   if (damagedFrame(database) !== undefined) damage.addEntry();
   const source: ScanSource = {
     index,
+    columnIds: () => writer.locations().ids,
     open(meta) {
       if (damage.has(meta)) return undefined;
       const bytes = withUnreadable(meta, () => index.bytes(meta));
@@ -212,6 +215,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     ...openPinReader(database),
     recordedSpan,
     ...openArrivals(database, source, lookup, node),
+    ...openEntryCheck(source, () => resolveFilter({}, lookup, node)),
     services: lookup.services,
     formatVersion: writer.formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),

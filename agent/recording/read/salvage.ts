@@ -20,7 +20,7 @@ const keysInOrder = (order: 'asc' | 'desc') => {
   const [index, column, after, direction] = ORDERS[order];
   return `
 SELECT ${column}, first_number
-FROM segment INDEXED BY ${index}
+FROM main.segment INDEXED BY ${index}
 WHERE sealed = 1 AND (${column}, first_number) ${after} (:afterNs, :afterNumber)
 ORDER BY ${column} ${direction}, first_number ${direction}
 LIMIT 64`;

@@ -32,6 +32,8 @@ export interface EventKey {
 
 export interface ScanSource {
   index: SegmentIndex;
+  /** Ids of the file's columns by name. */
+  columnIds(): ReadonlyMap<string, number>;
   /** Returns undefined when retention has removed the segment, or when it is known to be damaged. */
   open(meta: SegmentMeta): Segment | undefined;
   /** Called for a damaged segment that the scan leaves out. */
@@ -95,7 +97,8 @@ class Merge {
     this.#last = options.after;
     this.#dataVersion = source.dataVersion();
     const { filter, order, after } = options;
-    this.#plan = planScan({ index: source.index, filter, order, startNs: after?.timestampNs });
+    const [{ index }, columnIds] = [source, source.columnIds()];
+    this.#plan = planScan({ index, columnIds, filter, order, startNs: after?.timestampNs });
   }
 
   next(rowsMax: number): NumberedBlock | undefined {

@@ -10,6 +10,7 @@
 
 import { toStored } from '../format/schema.ts';
 import type { ResolvedFilter } from './event_filter.ts';
+import { interestIn } from './interest.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 export interface ScanPlan {
@@ -27,13 +28,15 @@ export interface ScanPlan {
 
 export interface PlanOptions {
   index: SegmentIndex;
+  /** Ids of the file's columns by name. */
+  columnIds: ReadonlyMap<string, number>;
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
   /** Events before this time, in the scan's order, are not wanted. */
   startNs: bigint | undefined;
 }
 
-export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPlan {
+export function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): ScanPlan {
   const ascending = order === 'asc';
   const { end, sealedEnd } = index.ends();
   let tailStart = sealedEnd;
@@ -43,7 +46,7 @@ export function planScan({ index, filter, order, startNs }: PlanOptions): ScanPl
     const [firstNs, secondNs] = ascending ? [first.minNs, second.minNs] : [first.maxNs, second.maxNs];
     return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
   };
-  const ofInterest = interestIn(filter);
+  const ofInterest = interestIn(filter, columnIds);
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.
   const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
@@ -84,20 +87,16 @@ export interface UnorderedPlan {
   tail(): SegmentMeta[];
 }
 
-export function planUnordered({ index, filter }: Pick<PlanOptions, 'index' | 'filter'>): UnorderedPlan {
+export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'order' | 'startNs'>): UnorderedPlan {
   const { end, sealedEnd } = index.ends();
   const bounds = boundsOf(filter, true, undefined);
   const next = sealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
-  const ofInterest = interestIn(filter);
+  const ofInterest = interestIn(filter, columnIds);
   return {
     end,
     nextSealed: () => next()?.filter(ofInterest),
     tail: () => index.tail(sealedEnd, end, bounds).filter(ofInterest),
   };
-}
-
-function interestIn({ services: wanted }: ResolvedFilter): (segment: SegmentMeta) => boolean {
-  return ({ services }) => wanted === undefined || services.some((id) => wanted.includes(id));
 }
 
 function boundsOf(filter: ResolvedFilter, ascending: boolean, startNs: bigint | undefined): SegmentBounds {
@@ -112,7 +111,7 @@ function boundsOf(filter: ResolvedFilter, ascending: boolean, startNs: bigint | 
   };
 }
 
-interface SealedOptions extends Omit<PlanOptions, 'startNs'> {
+interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
   bounds: SegmentBounds;
   sealedEnd: number;
 }

@@ -14,7 +14,7 @@ const CONTEXTS_A_QUERY = 65_536;
 
 const COLUMNS = `
   segment.first_number, sealed, event_count, coalesce(end_number, segment.first_number + event_count),
-  min_timestamp_ns, max_timestamp_ns, type_mask, services`;
+  min_timestamp_ns, max_timestamp_ns, max_duration_ns, type_mask, services, facts`;
 
 const CAN_MATCH = `
   min_timestamp_ns <= :lastNs AND max_timestamp_ns >= :firstNs
@@ -102,7 +102,10 @@ export interface SegmentMeta {
   typeMask: bigint;
   minNs: bigint;
   maxNs: bigint;
+  maxDurationNs: bigint;
   services: Uint32Array;
+  /** What is known about its columns, as it is stored; undefined when nothing is. */
+  facts: Buffer | undefined;
 }
 
 /** The bytes of a segment: all in one blob, or in pieces that are read on demand. */
@@ -139,7 +142,21 @@ export interface SegmentIndex {
   around(number: number): SegmentMeta[];
 }
 
-type Row = [bigint, bigint, bigint, bigint, bigint, bigint, bigint, Buffer];
+type Row = [
+  firstNumber: bigint,
+  sealed: bigint,
+  eventCount: bigint,
+  endNumber: bigint,
+  minNs: bigint,
+  maxNs: bigint,
+  maxDurationNs: bigint,
+  typeMask: bigint,
+  services: Buffer,
+  facts: Buffer | null,
+];
+
+/** Number of values at the beginning of a row that are integers. */
+const INTEGERS = 8;
 
 /** Calls `onDamagedEntry` for each entry with impossible values; such entries are left out. */
 export function openSegmentIndex(database: Database.Database, onDamagedEntry: () => void): SegmentIndex {
@@ -248,10 +265,10 @@ function missing(segment: Buffer | undefined): never {
 }
 
 /** A damaged page may contain values of any type, whatever the table declares. */
-function isSound([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask, services]: Row): boolean {
-  const integers = [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask];
+function isSound(row: Row): boolean {
+  const [firstNumber, , eventCount, endNumber, minNs, maxNs, , , services] = row;
   return (
-    integers.every((value) => typeof value === 'bigint' && value >= 0n) &&
+    row.slice(0, INTEGERS).every((value) => typeof value === 'bigint' && value >= 0n) &&
     Buffer.isBuffer(services) &&
     eventCount <= SEGMENT_ROWS_MAX &&
     endNumber >= firstNumber + eventCount &&
@@ -260,7 +277,8 @@ function isSound([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, type
   );
 }
 
-function metaOf([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeMask, services]: Row): SegmentMeta {
+function metaOf(row: Row): SegmentMeta {
+  const [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, maxDurationNs, typeMask, services, facts] = row;
   return {
     firstNumber: Number(firstNumber),
     sealed: sealed === 1n,
@@ -269,6 +287,8 @@ function metaOf([firstNumber, sealed, eventCount, endNumber, minNs, maxNs, typeM
     typeMask,
     minNs,
     maxNs: fromStoredMax(maxNs),
+    maxDurationNs: fromStoredMax(maxDurationNs),
     services: unpackIds(services),
+    facts: Buffer.isBuffer(facts) ? facts : undefined,
   };
 }

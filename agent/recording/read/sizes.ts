@@ -26,6 +26,7 @@ const LIMITS: readonly (readonly [table: string, column: string, bytes: number])
   ['loss', 'event_type', WORD_MAX],
   ['clock', 'kind', WORD_MAX],
   ['segment', 'services', 4 * TEXT_MAX],
+  ['segment', 'facts', TEXT_MAX],
   ['segment', 'data', 8 * 1024 * 1024],
   ['segment_piece', 'data', 8 * 1024 * 1024],
 ];
@@ -43,6 +44,10 @@ const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
  */
 const SPARSE_BATCHES_MAX = 4096;
 
+const COLUMNS = `
+SELECT entry.name || '.' || attribute.name
+FROM main.sqlite_schema AS entry JOIN pragma_table_info(entry.name, 'main') AS attribute`;
+
 /** Values beyond a page that cannot be read are not read later either, so they need no check. */
 function unlessDamaged(look: () => unknown): unknown {
   try {
@@ -56,8 +61,9 @@ function unlessDamaged(look: () => unknown): unknown {
 /** Checks lengths, which are at the beginning of a row: values that are too long are not read. */
 export function checkSizes(database: Database.Database): void {
   const tables = new Set(database.prepare<[], string>('SELECT name FROM main.sqlite_schema').pluck().all());
-  // Version 1 has fewer tables.
-  for (const [table, column, bytes] of LIMITS.filter(([name]) => tables.has(name))) {
+  // Older versions have fewer tables and columns.
+  const columns = new Set(database.prepare<[], string>(COLUMNS).pluck().all());
+  for (const [table, column, bytes] of LIMITS.filter(([table, column]) => columns.has(`${table}.${column}`))) {
     const tooLong = database.prepare<[number]>(`SELECT 1 FROM ${table} WHERE octet_length(${column}) > ? LIMIT 1`);
     const found = unlessDamaged(() => tooLong.get(bytes));
     if (found) throw corrupt(`its table ${table} has values that are longer than any recording has`);

@@ -21,7 +21,9 @@ type UnorderedOptions = Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'>
 export function* scanUnordered(source: ScanSource, options: UnorderedOptions): Generator<NumberedBlock> {
   const { filter, columns, reusesMemory } = options;
   const make = reusesMemory ? reusedColumns() : newColumns;
-  const plan = source.inTransaction(() => planUnordered({ index: source.index, filter }));
+  const plan = source.inTransaction(() =>
+    planUnordered({ index: source.index, columnIds: source.columnIds(), filter }),
+  );
 
   function blockOf(meta: SegmentMeta, makeColumn: ColumnMaker): NumberedBlock | undefined {
     const leave = (error: unknown) => leaveOut(error, source.onDamaged);

@@ -40,7 +40,7 @@ export interface Verified {
   damagedPages: number[];
   /** Tables and indexes that cannot be read to their ends. */
   damagedParts: string[];
-  /** Errors in its structure that SQLite reports, and reasons why other parts could not be read. */
+  /** Errors in its structure that SQLite reports, entries that are wrong, and reasons why other parts cannot be read. */
   problems: string[];
   lost: LostTime[];
 }
@@ -84,6 +84,7 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
   if (frame !== undefined) problems.push(damagedLog(frame));
   // Reading everything through the reader shows what the damage costs: further problems, and the losses that it found.
   const events = tried(() => countEvents(reader)) ?? 0;
+  problems.push(...(tried(() => reader.wrongEntries(LISTED_MAX)) ?? []));
   tried(() => void reader.clockSteps());
   tried(() => {
     while (!reader.transactionIndex.step());

@@ -2,13 +2,14 @@
 import type Database from 'better-sqlite3';
 import { type Block, newBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { encodeFacts } from '../codec/column_facts.ts';
 import { openSegmentData } from '../codec/decode_segment.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX, segmentEncoder } from '../codec/encode_segment.ts';
-import { distinct, segmentFacts } from '../codec/segment_facts.ts';
+import { columnFacts, distinct, segmentFacts } from '../codec/segment_facts.ts';
 import { RecordingError } from '../format/errors.ts';
 import type { NextIds } from '../format/ids.ts';
 import type { Loss } from '../format/losses.ts';
-import { PIECES_MAX, pieceSeed } from '../format/pieces.ts';
+import { factsSeed, PIECES_MAX, pieceSeed } from '../format/pieces.ts';
 import { END_NUMBER, packIds } from '../format/schema.ts';
 import type { ColumnPlaces } from './create.ts';
 import { lossWriter } from './loss_tables.ts';
@@ -20,10 +21,10 @@ const PIECES_ROWS_MIN = 1024;
 const ADD_SEGMENT = `
 INSERT INTO segment (
   first_number, sealed, event_count, min_timestamp_ns, max_timestamp_ns, max_duration_ns, type_mask, end_number,
-  name_from, file_from, context_from, name_end, file_end, context_end, services, data
+  name_from, file_from, context_from, name_end, file_end, context_end, services, facts, data
 ) VALUES (
   :firstNumber, :sealed, :eventCount, :minTimestampNs, :maxTimestampNs, :maxDurationNs, :typeMask, :endNumber,
-  :nameFrom, :fileFrom, :contextFrom, :nameEnd, :fileEnd, :contextEnd, :services, :data
+  :nameFrom, :fileFrom, :contextFrom, :nameEnd, :fileEnd, :contextEnd, :services, :facts, :data
 )`;
 
 const ADD_PIECE = `
@@ -96,6 +97,8 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
     addSegment.run({
       ...facts,
       services: packIds(facts.services),
+      // A part is small and soon gone.
+      facts: sealed ? encodeFacts(columnFacts(block, range, ids), factsSeed(firstNumber)) : null,
       nameFrom: idsFrom.name,
       fileFrom: idsFrom.file,
       contextFrom: idsFrom.context,

@@ -1,17 +1,21 @@
 /**
  * Tests that recordings of older formats stay readable. Each of `samples` was written by a program of that version and
- * left by a killed writer: a sealed segment and parts. Version 1 has 600 events and 3 times 20, version 2 has 1500,
- * which are in pieces, and 2 times 40.
+ * left by a killed writer: a sealed segment and parts. Version 1 has 600 events and 3 times 20, the later ones have
+ * 1500, which are in pieces, and 2 times 40.
  */
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
-import { openReader } from '../../../agent/recording/read/reader.ts';
+import { FORMAT_VERSION, PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
+import { type EventFilter, openReader } from '../../../agent/recording/read/reader.ts';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
-const EVENTS = { 1: 660, 2: 1580 } as const;
+const EVENTS = { 1: 660, 2: 1580, 3: 1580 } as const;
+/** Of pages of SQLite's tables. */
+const INTERIOR_PAGE = 5;
+const INTERIOR_HEAD_BYTES = 12;
+const CHECKSUM_BYTES = 8;
 type Version = keyof typeof EVENTS;
 const folder = temporaryFolder();
 const path = join(folder.path, 'recording.kreplay');
@@ -65,6 +69,23 @@ function original(i: number): Row {
   };
 }
 
+const FILTERS: EventFilter[] = [
+  { pid: 401 },
+  { pid: 7 },
+  { comm: 'pay', failed: true },
+  { comm: 'vda' },
+  { failed: false, eventTypes: ['block_io'] },
+  { eventTypes: ['sys_write'], minDurationNs: 89_990n },
+];
+const MATCHES: ((event: Row) => boolean)[] = [
+  ({ pid }) => pid === 401,
+  () => false,
+  ({ comm, result }) => comm === 2 && (result as bigint) < 0n,
+  () => false,
+  ({ event_type, result }) => event_type === 'block_io' && (result as bigint) >= 0n,
+  ({ event_type, duration_ns }) => event_type === 'sys_write' && (duration_ns as bigint) >= 89_990n,
+];
+
 /** Ids in the order in which the writer first saw them: the even event of a transaction comes first. */
 function contextOf(i: number, transaction: number): number {
   return 1 + 2 * transaction + (i % 2);
@@ -80,6 +101,8 @@ function readAll() {
     clock: reader.clockSteps(),
     transaction: reader.transaction('order-1'),
     ofTransaction: numbersOf(reader.scan({ filter: { transactionId: 'order-1' } })).length,
+    filtered: FILTERS.map((filter) => numbersOf(reader.scan({ filter })).length),
+    wrongEntries: reader.wrongEntries(9),
     slow: numbersOf(reader.scan({ filter: { minDurationNs: 1_000_000_000n } })),
     event: rowsOf(reader.event(650n)!)[0],
     file: reader.file(1),
@@ -90,7 +113,8 @@ function readAll() {
 }
 
 function expectSample(version: Version, { rows, ...rest }: ReturnType<typeof readAll>): void {
-  expect(rows).toHaveLength(EVENTS[version]);
+  const events = Array.from({ length: EVENTS[version] }, (_, i) => original(i));
+  expect(rows).toHaveLength(events.length);
   for (const [i, row] of rows.entries()) expect(row).toMatchObject(original(i));
   expect(rest).toMatchObject({
     losses: expect.arrayContaining([
@@ -99,6 +123,8 @@ function expectSample(version: Version, { rows, ...rest }: ReturnType<typeof rea
     clock: [{ bootNs: 5n, offsetNs: START_NS, kind: 'start', suspendedNs: 0n }],
     transaction: { eventCount: 42, errorCount: 1, slowestDurationNs: 30_000_069_763n, services: ['pay', 'shop'] },
     ofTransaction: 42,
+    filtered: MATCHES.map((matches) => events.filter(matches).length),
+    wrongEntries: [],
     slow: [77],
     event: original(650),
     file: { path: '/var/lib/shop/orders.log', kind: 'regular' },
@@ -106,14 +132,14 @@ function expectSample(version: Version, { rows, ...rest }: ReturnType<typeof rea
   });
 }
 
-test.each([1, 2] as const)('version %p is read unchanged', (version) => {
+test.each([1, 2, 3] as const)('version %p is read unchanged', (version) => {
   takeSample(version);
   const read = readAll();
   expectSample(version, read);
   expect(read.formatVersion).toBe(version);
 });
 
-test.each([1, 2] as const)('a writer upgrades version %p, keeps everything and continues', (version) => {
+test.each([1, 2, 3] as const)('a writer upgrades version %p, keeps everything and continues', (version) => {
   takeSample(version);
   const events = EVENTS[version];
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
@@ -130,18 +156,56 @@ test.each([1, 2] as const)('a writer upgrades version %p, keeps everything and c
   const database = new Database(path);
   expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
   // Existing segments are not rewritten in pieces.
-  expect(database.prepare('SELECT count(*) FROM segment WHERE length(data) = 0').pluck().get()).toBe(version);
+  expect(database.prepare('SELECT count(*) FROM segment WHERE length(data) = 0').pluck().get()).toBe(
+    version === 1 ? 1 : 2,
+  );
   database.close();
 });
 
-test('a reader that was open before the upgrade of the file follows it', () => {
-  takeSample(1);
+/** Damages the first page of entries in the table of segments, which must have several. */
+function damageEntries(): void {
+  const database = new Database(path, { readonly: true });
+  const root = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'segment'").pluck().get() as number;
+  database.close();
+  const bytes = readFileSync(path);
+  const start = (root - 1) * PAGE_BYTES;
+  expect(bytes[start]).toBe(INTERIOR_PAGE);
+  const firstCell = bytes.readUInt16BE(start + INTERIOR_HEAD_BYTES);
+  bytes[bytes.readUInt32BE(start + firstCell) * PAGE_BYTES - CHECKSUM_BYTES - 1]! ^= 1;
+  writeFileSync(path, bytes);
+}
+
+test('a file of version 3 whose table of segments is damaged is read in part', () => {
+  const events = 40 * 600;
+  for (const file of ['', '-wal', '-shm']) rmSync(path + file, { force: true });
+  const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
+  for (let from = 0; from < events; from += 600) {
+    writer.append(blockOf(Array.from({ length: 600 }, (_, i) => ({ timestamp_ns: START_NS + BigInt(from + i) }))));
+    writer.flush();
+  }
+  writer.close();
+  const database = new Database(path);
+  database.exec('ALTER TABLE segment DROP COLUMN facts; PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+  damageEntries();
   const reader = openReader(path);
-  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[1]);
+  for (const order of ['asc', 'desc', 'none'] as const) {
+    const found = numbersOf(reader.scan({ order })).length;
+    expect(found).toBeGreaterThan(events / 2);
+    expect(found).toBeLessThan(events);
+    expect(reader.losses().map(({ cause }) => cause)).toContain('damaged');
+  }
+  reader.close();
+});
+
+test.each([1, 2, 3] as const)('a reader that was open before the upgrade of version %p follows it', (version) => {
+  takeSample(version);
+  const reader = openReader(path);
+  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[version]);
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
   writer.append(blockOf(Array.from({ length: 2000 }, (_, i) => ({ timestamp_ns: START_NS - BigInt(i), pid: i }))));
   writer.flush();
-  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[1] + 2000);
+  expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[version] + 2000);
   expect(reader.info().formatVersion).toBe(FORMAT_VERSION);
   expect(reader.losses().map(({ cause }) => cause)).not.toContain('damaged');
   reader.close();
