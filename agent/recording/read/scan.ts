@@ -18,8 +18,8 @@ import { decodedSegments, type Segment } from './segment.ts';
 import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
- * The most segments opened for one block; the block is then returned, even when it is empty, so that the consumer can
- * do other work.
+ * The most segments opened, or windows of segments passed, for one block; the block is then returned, even when it is
+ * empty, so that the consumer can do other work.
  */
 const OPENED_A_BLOCK_MAX = 32;
 
@@ -157,6 +157,7 @@ class Merge {
       if (this.#opened === openedMax) return false;
       this.#opened++;
       this.#plan.take();
+      if (next.isPassed) continue;
       try {
         this.#open(next);
       } catch (error) {

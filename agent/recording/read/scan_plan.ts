@@ -13,11 +13,19 @@ import type { ResolvedFilter } from './event_filter.ts';
 import { interestIn } from './interest.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
+export interface PlannedSegment extends SegmentMeta {
+  /**
+   * Stands for a window of segments that cannot match, and is not to be opened. A file may have a million of these, and
+   * the consumer should do other work meanwhile.
+   */
+  isPassed?: true;
+}
+
 export interface ScanPlan {
   /** All numbers of this scan are below it. */
   readonly end: number;
   /** Returns the nearest segment that was not taken. */
-  peek(): SegmentMeta | undefined;
+  peek(): PlannedSegment | undefined;
   take(): void;
   /**
    * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan returns them
@@ -50,15 +58,17 @@ export function planScan({ index, columnIds, filter, order, startNs }: PlanOptio
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.
   const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
-  let sealed: SegmentMeta[] = [];
+  let sealed: PlannedSegment[] = [];
   let sealedLeft = true;
   let tail = furthestFirst(index.tail(tailStart, end, bounds));
 
-  function nearest(): SegmentMeta[] {
+  function nearest(): PlannedSegment[] {
     while (sealed.length === 0 && sealedLeft) {
       const next = nextSealed();
       sealedLeft = next !== undefined;
       sealed = furthestFirst(next ?? []);
+      const furthest = next?.at(-1);
+      if (sealed.length === 0 && furthest) sealed = [{ ...furthest, isPassed: true }];
     }
     const [a, b] = [sealed.at(-1), tail.at(-1)];
     return !b || (a && nearestFirst(a, b) < 0) ? sealed : tail;

@@ -12,7 +12,10 @@ import type { ScanOptions, ScanSource } from './scan.ts';
 import { planUnordered } from './scan_plan.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-/** The most segments without a matching row that are read before the consumer can do other work. */
+/**
+ * The most segments without a matching row that are read, or windows of segments that are passed, before the consumer
+ * can do other work.
+ */
 const EMPTY_MAX = 32;
 
 type UnorderedOptions = Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'>;
@@ -50,6 +53,10 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
   for (;;) {
     const segments = source.inTransaction(plan.nextSealed);
     if (!segments) break;
+    if (segments.length === 0 && ++empty >= EMPTY_MAX) {
+      empty = 0;
+      yield gather([], columns, () => {});
+    }
     for (const meta of segments) {
       const block = source.inTransaction(() => blockOf(meta, make));
       if (!block && ++empty < EMPTY_MAX) continue;

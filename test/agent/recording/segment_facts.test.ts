@@ -313,6 +313,38 @@ test.each([
   reader.close();
 });
 
+/** Entries of so many segments without columns after the first one, and with no pid but 9. */
+function addEntries(count: number): void {
+  const facts = new Map([[columnId('pid'), { ranges: [{ from: 9, to: 9 }] }]]);
+  const database = new Database(path);
+  const add = database.prepare(`
+INSERT INTO segment
+SELECT :number, 1, 600, min_timestamp_ns + :number, max_timestamp_ns + :number, max_duration_ns, type_mask, NULL,
+  name_from, file_from, context_from, name_end, file_end, context_end, services, :facts, x''
+FROM segment
+WHERE first_number = 0`);
+  database.transaction(() => {
+    for (let number = 600; number <= 600 * count; number += 600) {
+      add.run({ number, facts: encodeFacts(facts, factsSeed(number)) });
+    }
+  })();
+  database.close();
+}
+
+test('a scan that passes many segments lets its consumer do other work', () => {
+  const events = write([PLAIN], false);
+  addEntries(10_000);
+  const reader = openReader(path);
+  const matching = events.flatMap((event, number) => (event.pid === 401 ? [number] : []));
+  for (const order of ['asc', 'desc', 'none'] as const) {
+    const blocks = [...reader.scan({ filter: { pid: 401 }, order, columns: [] })];
+    expect(blocks.filter(({ rowCount }) => rowCount === 0).length).toBeGreaterThan(2);
+    expect(numbersOf(blocks).sort((a, b) => a - b)).toEqual(matching);
+  }
+  expect(reader.foundDamage().any).toBe(false);
+  reader.close();
+});
+
 test('a long event of another type does not make a segment one of interest', () => {
   const slow = { ...PLAIN, types: ['sys_write'] as const, durations: [9000n], results: [-5n] };
   const mixed = [...eventsOf(slow), ...eventsOf({ ...PLAIN, types: ['block_io'] as const })];
