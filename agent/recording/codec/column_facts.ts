@@ -7,7 +7,8 @@
  *   RANGES     ranges of the values that occur, in ascending order; each is two varints: the distance from the value
  *              after the previous range (first from 0), and the number of further values
  *   EXTREMES   for each event type that occurs: event type u16, smallest value u64, largest value u64
- *   FILTER     a Bloom filter of the values that occur: bits for each value u8, then the bits, the lowest of a byte first
+ *   FILTER     a Bloom filter of the values that occur: bits for each value u8, then the bits, the lowest of a byte
+ *              first
  *
  * Values count as unsigned. A filter has the value v when all of the bits (h + i * g) mod 2^32 mod (number of bits) are
  * set, for i from 0 to the bits for each value - 1, where h is the finalizer of MurmurHash3 of v, and g that of h, made
@@ -25,8 +26,8 @@ const FILTER = 3;
 const EXTREMES_BYTES = 18;
 
 /**
- * Values in more ranges become a filter. Ranges are exact, and take 3 bytes or so each; a filter has one value in 40 that
- * does not occur, as long as there are no more values than its largest size in bytes.
+ * Values in more ranges become a filter. Ranges are exact, and take 3 bytes or so each; a filter has one value in 40
+ * that does not occur, as long as there are no more values than its largest size in bytes.
  */
 export const RANGES_MAX = 64;
 const FILTER_BYTES_MAX = 512;
@@ -218,8 +219,8 @@ function extremeBytes(extremes: readonly Extremes[]): Buffer {
 }
 
 /**
- * Reads what a blob says about the columns that `isWanted`. Returns undefined when the blob is damaged: nothing is known
- * then.
+ * Reads what a blob says about the columns that `isWanted`. Returns undefined when the blob is damaged: nothing is
+ * known then.
  */
 export function decodeFacts(
   blob: Buffer,

@@ -1,6 +1,6 @@
 /**
- * Checks the entries of segments against their events: a scan relies on an entry to skip its segment, so one that denies
- * an event hides it.
+ * Checks the entries of segments against their events: a scan relies on an entry to skip its segment, so one that
+ * denies an event hides it.
  */
 import type { Block, ColumnArray } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';

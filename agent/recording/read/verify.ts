@@ -40,7 +40,7 @@ export interface Verified {
   damagedPages: number[];
   /** Tables and indexes that cannot be read to their ends. */
   damagedParts: string[];
-  /** Errors in its structure that SQLite reports, entries that are wrong, and reasons why other parts cannot be read. */
+  /** Errors in its structure that SQLite reports, wrong entries, and reasons why other parts could not be read. */
   problems: string[];
   lost: LostTime[];
 }

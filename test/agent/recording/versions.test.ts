@@ -12,7 +12,7 @@ import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
 const EVENTS = { 1: 660, 2: 1580, 3: 1580 } as const;
-/** The first byte of pages of SQLite's tables. */
+/** What a page of an SQLite table begins with when it refers to others. */
 const INTERIOR_PAGE = 5;
 const INTERIOR_HEAD_BYTES = 12;
 const CHECKSUM_BYTES = 8;
