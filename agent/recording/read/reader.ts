@@ -81,6 +81,8 @@ export interface ScanRequest {
   columns?: readonly string[] | 'all';
   /** Whether each block takes the memory of the one before it: its consumer must be done with that one. */
   reusesMemory?: boolean;
+  /** With order `none`: events that are shorter than it says when their segment is read may be left out. */
+  risingMinNs?: () => bigint;
 }
 
 export interface RecordingReader
@@ -241,11 +243,13 @@ function readerOf(database: Database.Database, path: string, version: number, is
       blockRowsMax = SEGMENT_ROWS_MAX,
       columns = 'all',
       reusesMemory = false,
+      risingMinNs,
     }) {
       const resolved = resolveFilter(filter, lookup, node);
       const wanted = wantedColumns(columns);
       if (!resolved) return noBlocks();
-      if (order === 'none') return scanUnordered(source, { filter: resolved, columns: wanted, reusesMemory });
+      if (order === 'none')
+        return scanUnordered(source, { filter: resolved, columns: wanted, reusesMemory, risingMinNs });
       return scanBlocks(source, { filter: resolved, order, after, limit, blockRowsMax, columns: wanted, reusesMemory });
     },
     event: (number) => source.inTransaction(() => eventNumbered(source, damage, number)),

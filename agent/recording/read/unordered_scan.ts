@@ -18,11 +18,15 @@ import type { SegmentMeta } from './segment_index.ts';
  */
 const EMPTY_MAX = 32;
 
-type UnorderedOptions = Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'>;
+interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
+  /** Shorter events are not wanted any longer. */
+  risingMinNs?: (() => bigint) | undefined;
+}
 
 /** Blocks may be empty: the consumer should then do its other work and continue. */
 export function* scanUnordered(source: ScanSource, options: UnorderedOptions): Generator<NumberedBlock> {
-  const { filter, columns, reusesMemory } = options;
+  const { columns, reusesMemory, risingMinNs = () => 0n } = options;
+  let { filter } = options;
   const make = reusesMemory ? reusedColumns() : newColumns;
   const plan = source.inTransaction(() =>
     planUnordered({ index: source.index, columnIds: source.columnIds(), filter }),
@@ -30,6 +34,9 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
 
   function blockOf(meta: SegmentMeta, makeColumn: ColumnMaker): NumberedBlock | undefined {
     const leave = (error: unknown) => leaveOut(error, source.onDamaged);
+    const minNs = risingMinNs();
+    if (minNs > filter.minDurationNs) filter = { ...filter, minDurationNs: minNs };
+    if (meta.maxDurationNs < filter.minDurationNs) return undefined;
     try {
       const segment = source.open(meta);
       const rows = segment && matchingRows(segment, filter, plan.end);

@@ -16,7 +16,7 @@ import type { OpenRecording } from './recording_files.ts';
 
 export function* scanRecording(
   recording: OpenRecording,
-  { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingRequest, 'order'>,
+  { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingRequest, 'order' | 'risingMinNs'>,
 ): Generator<RecordingBlock, void> {
   const dictionary = dictionaryOf(recording);
   const key = after && { after: keyIn(recording.recordingId, after) };

@@ -15,7 +15,7 @@ import { transactionIn } from './merged_transaction.ts';
 import { createTransactionLists } from './merged_transactions.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
-import type { Recordings } from './recordings.ts';
+import type { Recordings, UnorderedRequest } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
@@ -147,7 +147,7 @@ function scan(
 
 function* scanUnordered(
   open: Open,
-  request: Omit<ScanRequest, 'order' | 'after' | 'limit'>,
+  request: UnorderedRequest,
   isLeftOut: (error: unknown) => boolean,
 ): Generator<RecordingBlock, void> {
   // Only the merge recognises events that several files contain.

@@ -49,6 +49,11 @@ export interface NumberedNodeLoss extends NodeLoss {
 }
 
 /** The methods that `Store` has as well mean the same as there, but return at once. */
+export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 'limit'> {
+  /** Events that are shorter than it says when they are read may be left out. */
+  risingMinNs?: () => bigint;
+}
+
 export interface Recordings {
   recordingStates(): RecordingState[];
   unreadable(nodes?: readonly string[]): UnreadableFile[];
@@ -58,7 +63,7 @@ export interface Recordings {
   adopt(findings: Findings): void;
   scan(request: ScanRequest): Generator<RecordingBlock, void>;
   /** The same events in no order; `limit` and `after` must be absent. */
-  scanUnordered(request: Omit<ScanRequest, 'order' | 'after' | 'limit'>): Generator<RecordingBlock, void>;
+  scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
   /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
   /** Returns undefined if nothing in the range can match, or the recording is gone. */

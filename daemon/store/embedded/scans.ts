@@ -73,7 +73,7 @@ export async function* slowestOf(
   const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
   // One event more than the page has shows whether there are more.
   const durations = longestDurations({ limit: limit + 1, after });
-  const request = { filter: within, columns: DURATION_COLUMNS, reusesMemory: true };
+  const request = { filter: within, columns: DURATION_COLUMNS, reusesMemory: true, risingMinNs: durations.shortest };
   yield* scannedInto(durations, recordings.scanUnordered(request));
   const shortestNs = durations.shortest();
   const { minDurationNs = 0n } = filter;

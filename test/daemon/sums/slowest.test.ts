@@ -68,6 +68,35 @@ const conditions = fc.record({
   min_duration_ms: fc.option(fc.constant('0.000002'), { nil: undefined }),
 });
 
+/** Six segments: the longest events are in the middle one, the last has none of them, and equal ones are in several. */
+const MANY = 24_576;
+const SEGMENT = 4096;
+const durationOf = (i: number) =>
+  BigInt([40, 900, 5000, 1_000_000, 5000, 3][Math.floor(i / SEGMENT)]! * ((i * 7919) % 5));
+
+test('the longest events of many segments are found in any of them', async () => {
+  const many = recorded(Array.from({ length: MANY }, (_, i) => ({ at: START + BigInt(i), duration: durationOf(i) })));
+  const daemon = await serve(openRecordingStore(many));
+  try {
+    const longest = Array.from({ length: MANY }, (_, i) => Number(durationOf(i))).sort((a, b) => b - a);
+    for (const [skip, limit] of [
+      [0, 20],
+      [0, 900],
+      [9, 1000],
+    ] as const) {
+      let cursor = '';
+      for (let page = 0; page <= skip; page++) {
+        const { json } = await daemon.get(`/api/events?sort=slowest&limit=${limit}${cursor}`);
+        const found = json.events.map(({ duration_ns }: Found) => duration_ns);
+        expect(found).toEqual(longest.slice(page * limit, (page + 1) * limit));
+        cursor = `&cursor=${json.next_cursor}`;
+      }
+    }
+  } finally {
+    await daemon.close();
+  }
+}, 60_000);
+
 test('pages are the events of a query by duration, each once', async () => {
   await fc.assert(
     fc.asyncProperty(conditions, fc.constantFrom(1, 3, 50, 399, 400, 401), async (asked, limit) => {
