@@ -42,6 +42,13 @@ export interface NativeColumns {
   keepRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
   /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
   markRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
+  /**
+   * Adds the number of rows of each type to `counts`, which has 256 values; sets `places[row]` to the number of rows of
+   * its type before it.
+   */
+  placeRows(types: Uint8Array, counts: Uint32Array, places: Uint32Array | undefined): void;
+  /** Sets `rows` to the first rows of a type; returns the number of all of them. */
+  rowsOfType(types: Uint8Array, type: number, rows: Uint32Array): number;
   /** Sorts `rows` by (time, row) and sets `sorted` to their times. */
   sortRows(times: BigUint64Array, rows: Uint32Array, descending: boolean, sorted: BigUint64Array): void;
   /** Sets `target[to[i]]` to `source[from[i]]`. */

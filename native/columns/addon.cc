@@ -203,6 +203,33 @@ Napi::Value mark_rows_of(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
+/* (types: Uint8Array, counts: Uint32Array, places: Uint32Array | undefined) */
+Napi::Value place_rows_by_type(const Napi::CallbackInfo &info)
+{
+	Array types, counts, places = {};
+	if (!read_bytes(info[0], types) || !read_indexes(info[1], counts) || counts.length != 256)
+		return wrong_arguments(info);
+	const bool has_places = !info[2].IsUndefined();
+	if (has_places && (!read_indexes(info[2], places) || places.length < types.length))
+		return wrong_arguments(info);
+	place_rows({types.data, types.length}, reinterpret_cast<uint32_t *>(counts.data),
+		   has_places ? reinterpret_cast<uint32_t *>(places.data) : nullptr);
+	return info.Env().Undefined();
+}
+
+/* (types: Uint8Array, type, rows: Uint32Array) -> count of all that there are */
+Napi::Value rows_of_one_type(const Napi::CallbackInfo &info)
+{
+	Array types, rows;
+	size_t type;
+	if (!read_bytes(info[0], types) || !read_size(info[1], type) || type > UINT8_MAX ||
+	    !read_indexes(info[2], rows))
+		return wrong_arguments(info);
+	const size_t count = rows_of_type({types.data, types.length}, static_cast<uint8_t>(type),
+					  reinterpret_cast<uint32_t *>(rows.data), rows.length);
+	return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
 /* (times: BigUint64Array, rows: Uint32Array, descending, sorted: BigUint64Array) */
 Napi::Value sort_rows_by_time(const Napi::CallbackInfo &info)
 {
@@ -240,6 +267,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("keepRowsWithin", Napi::Function::New<keep_rows_within>(env));
 	exports.Set("keepRowsOf", Napi::Function::New<keep_rows_of>(env));
 	exports.Set("markRowsOf", Napi::Function::New<mark_rows_of>(env));
+	exports.Set("placeRows", Napi::Function::New<place_rows_by_type>(env));
+	exports.Set("rowsOfType", Napi::Function::New<rows_of_one_type>(env));
 	exports.Set("sortRows", Napi::Function::New<sort_rows_by_time>(env));
 	exports.Set("scatterValues", Napi::Function::New<scatter_values>(env));
 	exports.Set("compressFrame", Napi::Function::New<compress>(env));

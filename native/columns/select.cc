@@ -94,6 +94,30 @@ void mark_one_of(const Values &values, std::span<const uint32_t> sorted, const u
 	});
 }
 
+void place_rows(std::span<const uint8_t> types, uint32_t *counts, uint32_t *places)
+{
+	if (!places) {
+		for (const uint8_t type : types)
+			counts[type]++;
+		return;
+	}
+	for (size_t row = 0; row < types.size(); row++)
+		places[row] = counts[types[row]]++;
+}
+
+size_t rows_of_type(std::span<const uint8_t> types, uint8_t type, uint32_t *rows, size_t most)
+{
+	size_t found = 0;
+	for (size_t row = 0; row < types.size(); row++) {
+		if (types[row] != type)
+			continue;
+		if (found < most)
+			rows[found] = static_cast<uint32_t>(row);
+		found++;
+	}
+	return found;
+}
+
 void sort_rows(const uint64_t *times, uint32_t *rows, size_t count, bool descending, uint64_t *sorted)
 {
 	/* The buffer is kept between calls. */

@@ -22,6 +22,15 @@ size_t keep_one_of(const Values &values, std::span<const uint32_t> sorted, uint3
  */
 void mark_one_of(const Values &values, std::span<const uint32_t> sorted, const uint32_t *rows, uint8_t *marks);
 
+/*
+ * Adds the rows of each type to counts[type], of which there are 256; without being null, places[row] is the number of
+ * rows of its type before it.
+ */
+void place_rows(std::span<const uint8_t> types, uint32_t *counts, uint32_t *places);
+
+/* Sets `rows` to the rows of one type, at most `most`; returns how many there are. */
+size_t rows_of_type(std::span<const uint8_t> types, uint8_t type, uint32_t *rows, size_t most);
+
 /* Sorts `rows` by (times[row], row), and sets `sorted` to their times. */
 void sort_rows(const uint64_t *times, uint32_t *rows, size_t count, bool descending, uint64_t *sorted);
 

@@ -54,7 +54,8 @@ export function openSegment(
   const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
   const sources = new Map<number, SegmentData>();
-  let typePlaces: TypePlaces | undefined;
+  let typeCounts: Uint32Array | undefined;
+  let typePlaces: Uint32Array | undefined;
 
   const guarded = <T>(work: () => T): T => withUnreadable(meta, work);
 
@@ -119,10 +120,11 @@ export function openSegment(
 
   function typeRowCount(eventType: number): number {
     if (eventType === 0) return eventCount;
-    return placesOfTypes().counts[eventType]!;
+    typeCounts ??= countsOf(decoded(EVENT_TYPE) as Uint8Array);
+    return typeCounts[eventType]!;
   }
 
-  function placesOfTypes(): TypePlaces {
+  function placesInTypes(): Uint32Array {
     typePlaces ??= placesOf(decoded(EVENT_TYPE) as Uint8Array);
     return typePlaces;
   }
@@ -140,11 +142,12 @@ export function openSegment(
     },
     eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
     typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
-    places: () => guarded(placesOfTypes).places,
+    places: () => guarded(placesInTypes),
     rowsOfType: (eventType) => rowsOf(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
     dropDecoded() {
       columns.clear();
       sources.clear();
+      typeCounts = undefined;
       typePlaces = undefined;
     },
   };
@@ -177,23 +180,24 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
   }
 }
 
-interface TypePlaces {
-  /** Number of rows of each event type. */
-  counts: Uint32Array;
-  places: Uint32Array;
+const TYPES_MAX = 256;
+
+/** Number of rows of each event type. */
+function countsOf(types: Uint8Array): Uint32Array {
+  const counts = new Uint32Array(TYPES_MAX);
+  nativeColumns.placeRows(types, counts, undefined);
+  return counts;
 }
 
-function placesOf(types: Uint8Array): TypePlaces {
-  const counts = new Uint32Array(256);
+function placesOf(types: Uint8Array): Uint32Array {
   const places = new Uint32Array(types.length);
-  for (let row = 0; row < types.length; row++) places[row] = counts[types[row]!]!++;
-  return { counts, places };
+  nativeColumns.placeRows(types, new Uint32Array(TYPES_MAX), places);
+  return places;
 }
 
 function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Array {
   const rows = new Uint32Array(count);
-  let found = 0;
-  for (let row = 0; row < types.length; row++) if (types[row] === eventType) rows[found++] = row;
+  nativeColumns.rowsOfType(types, eventType, rows);
   return rows;
 }
 

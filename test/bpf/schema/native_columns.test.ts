@@ -224,6 +224,26 @@ describe('selection of rows', () => {
     );
   });
 
+  test('counts, places and lists the rows of each type', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300, max: 5 }), fc.nat(255), fc.nat(9), (types, extreme, room) => {
+        if (types.length > 0) types[0] = extreme;
+        const [counts, same] = [new Uint32Array(256), new Uint32Array(256)];
+        const places = new Uint32Array(types.length + 1).fill(7);
+        nativeColumns.placeRows(types, counts, undefined);
+        nativeColumns.placeRows(types, same, places);
+        const rowsOf = (type: number) => [...types.keys()].filter((row) => types[row] === type);
+        expect([...counts]).toEqual(Array.from({ length: 256 }, (_, type) => rowsOf(type).length));
+        expect(same).toEqual(counts);
+        expect([...places]).toEqual([...Array.from(types, (type, row) => rowsOf(type).indexOf(row)), 7]);
+        const rows = new Uint32Array(room);
+        expect(nativeColumns.rowsOfType(types, extreme, rows)).toBe(rowsOf(extreme).length);
+        expect([...rows.subarray(0, rowsOf(extreme).length)]).toEqual(rowsOf(extreme).slice(0, room));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test('sorts rows by time and row, whether few are out of order or all', () => {
     const times = fc.array(fc.oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })), {
       maxLength: 400,
@@ -278,6 +298,9 @@ describe('selection of rows', () => {
       'a mark beyond the marks',
       () => nativeColumns.markRowsOf(u16, inside, Uint32Array.of(0, 1, 2, 4), new Uint8Array(4)),
     ],
+    ['counts of too few types', () => nativeColumns.placeRows(new Uint8Array(4), new Uint32Array(255), undefined)],
+    ['fewer places than rows', () => nativeColumns.placeRows(new Uint8Array(4), new Uint32Array(256), inside)],
+    ['a type beyond all types', () => nativeColumns.rowsOfType(new Uint8Array(4), 256, inside)],
     ['fewer marks than values', () => nativeColumns.markRowsOf(u16, inside, undefined, new Uint8Array(3))],
     ['fewer rows than values', () => nativeColumns.markRowsOf(u16, inside, inside, new Uint8Array(4))],
     [
