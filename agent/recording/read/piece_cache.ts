@@ -6,7 +6,7 @@
 import type { SegmentData } from '../codec/decode_segment.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 
-const BYTES_MAX = 64 * 1024 * 1024;
+const BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
 /** Number of pieces that were read once and are remembered by their key. */
 const SEEN_MAX = 8192;
 /**
@@ -25,9 +25,15 @@ export interface PieceCache {
 const kept = new Map<string, SegmentData>();
 const seen = new Set<string>();
 let bytes = 0;
+let bytesMax = BYTES_MAX_DEFAULT;
 let readers = 0;
 let isFull = false;
 let passed = 0;
+
+/** Sets the most bytes that this thread keeps; to be called before its first question. */
+export function limitPieceCache(bytes: number): void {
+  bytesMax = bytes;
+}
 
 export function openPieceCache(): PieceCache {
   const reader = `${readers++}:`;
@@ -59,7 +65,7 @@ function keep(key: string, data: SegmentData): void {
   kept.set(key, data);
   bytes += data.bytes;
   for (const oldest of kept.keys()) {
-    if (bytes <= BYTES_MAX) return;
+    if (bytes <= bytesMax) return;
     isFull = true;
     drop(oldest);
   }

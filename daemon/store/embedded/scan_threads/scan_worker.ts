@@ -1,5 +1,6 @@
 /** A thread that scans, so that no step of a scan delays the main thread. Its scans run in turn, a step at a time. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { limitPieceCache } from '../../../../agent/recording/read/piece_cache.ts';
 import { nextPiece } from '../../../pace.ts';
 import { failureOf } from '../../../thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';
@@ -12,6 +13,9 @@ import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } f
 /** A file that was removed takes its space until it is closed, which happens when this thread looks for files. */
 const LOOK_EVERY_MS = 60_000;
 
+/** Half of what the main thread keeps for small questions: most scans read more than any cache holds. */
+const CACHE_BYTES_MAX = 32 * 1024 * 1024;
+
 interface Scan {
   readonly id: number;
   isCancelled: boolean;
@@ -23,6 +27,7 @@ interface Scan {
   wake: () => void;
 }
 
+limitPieceCache(CACHE_BYTES_MAX);
 // Replays must get a CPU whenever they need one.
 giveWay();
 const port = parentPort!;
