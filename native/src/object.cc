@@ -4,7 +4,9 @@
 #include "type_information.h"
 
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -255,11 +257,47 @@ Napi::Value NativeObject::set_max_entries(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
+namespace
+{
+
+/*
+ * Blocks signals in this thread: the kernel's verifier gives up with EAGAIN as soon as one is pending (Linux commit
+ * c3494801cd17), and libbpf tries only five times. Those that a fault causes go to the thread itself. Others wait, or
+ * are handled by another thread of the process.
+ */
+class WithoutSignals
+{
+      public:
+	WithoutSignals()
+	{
+		sigset_t all;
+		sigfillset(&all);
+		for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+			sigdelset(&all, fault);
+		pthread_sigmask(SIG_BLOCK, &all, &before_);
+	}
+	~WithoutSignals()
+	{
+		pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+	}
+	WithoutSignals(const WithoutSignals &) = delete;
+	WithoutSignals &operator=(const WithoutSignals &) = delete;
+
+      private:
+	sigset_t before_;
+};
+
+} // namespace
+
 Napi::Value NativeObject::load(const Napi::CallbackInfo &info)
 {
 	REQUIRE_BEFORE_LOAD();
 	LibbpfLog log;
-	const int error = bpf_object__load(object_.get());
+	int error;
+	{
+		const WithoutSignals blocked;
+		error = bpf_object__load(object_.get());
+	}
 	/* libbpf refuses a second try after a failure, and so does kFailed. */
 	state_ = error < 0 ? State::kFailed : State::kLoaded;
 	if (error < 0)
