@@ -143,7 +143,7 @@ export interface JsonRows {
 /** Returns the buffer to write to next, while the piece in `filled` is sent. */
 export type NextBuffer = (filled: Buffer) => Buffer;
 
-export function newBuffer(): Buffer {
+function newBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(PIECE_BYTES);
 }
 

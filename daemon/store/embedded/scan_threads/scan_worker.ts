@@ -4,7 +4,6 @@ import { limitPieceCache } from '../../../../agent/recording/read/piece_cache.ts
 import { nextPiece } from '../../../pace.ts';
 import { failureOf } from '../../../thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';
-import { newBuffer } from '../../blocks/event_json.ts';
 import { openRecordingStore } from '../recording_store.ts';
 import { jsonOf, slowestOf, statsOf } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
@@ -15,6 +14,9 @@ const LOOK_EVERY_MS = 60_000;
 
 /** Half of what the main thread keeps for small questions: most scans read more than any cache holds. */
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
+
+/** A message to the other thread and back costs as much as writing 50 KiB of events. */
+const PIECE_BYTES = 512 * 1024;
 
 interface Scan {
   readonly id: number;
@@ -77,7 +79,7 @@ async function answerTo(question: Question, scan: Scan) {
     case 'json': {
       const nextBuffer = () => {
         const spent = scan.spent.pop();
-        return spent ? Buffer.from(spent) : newBuffer();
+        return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
       };
       return sent(jsonOf(recordings, question.request, nextBuffer), scan);
     }
