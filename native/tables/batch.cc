@@ -35,37 +35,24 @@ bool is_malformed(napi_env env)
 
 bool read_values(napi_env env, napi_value array, Values &values)
 {
+	using enum Values::Storage;
+	static const struct {
+		napi_typedarray_type type;
+		Values::Storage storage;
+	} storages[] = {
+	    {napi_uint8_array, u8},  {napi_uint16_array, u16},    {napi_uint32_array, u32},
+	    {napi_int32_array, i32}, {napi_biguint64_array, u64}, {napi_bigint64_array, i64},
+	};
 	napi_typedarray_type type;
-	size_t length;
 	void *data;
 
-	if (napi_get_typedarray_info(env, array, &type, &length, &data, nullptr, nullptr) != napi_ok)
+	if (napi_get_typedarray_info(env, array, &type, &values.length, &data, nullptr, nullptr) != napi_ok)
 		return false;
-	switch (type) {
-	case napi_uint8_array:
-		values.storage = Values::Storage::u8;
-		break;
-	case napi_uint16_array:
-		values.storage = Values::Storage::u16;
-		break;
-	case napi_uint32_array:
-		values.storage = Values::Storage::u32;
-		break;
-	case napi_int32_array:
-		values.storage = Values::Storage::i32;
-		break;
-	case napi_biguint64_array:
-		values.storage = Values::Storage::u64;
-		break;
-	case napi_bigint64_array:
-		values.storage = Values::Storage::i64;
-		break;
-	default:
-		return false;
-	}
 	values.data = data;
-	values.length = length;
-	return true;
+	for (const auto &known : storages)
+		if (known.type == type)
+			values.storage = known.storage;
+	return values.storage != none;
 }
 
 /* A part is an array of values, or undefined for a type that lacks the column. */

@@ -32,7 +32,8 @@ class Scope
 	napi_handle_scope scope_;
 };
 
-/* One array of values; unsigned and signed ones of 64 bits are told apart, because SQLite's integers are signed. */
+/* The values of a typed array. SQLite has no unsigned 64-bit integers, so the storage says which values may exceed its
+ * own. */
 struct Values {
 	enum class Storage { none, u8, u16, u32, i32, u64, i64 };
 
