@@ -296,7 +296,7 @@ test('a journal names no owner from a file system that had the same device numbe
       run('mount', [device.path, device.mountPoint]);
       const one = `${device.mountPoint}/$i`;
       as(transaction, `sh -c 'for i in $(seq 10); do echo x > ${one}; sync ${one}; done'`);
-      run('umount', [device.mountPoint]);
+      await device.unmount();
       windows.push({ transaction, from, to: nowNs() });
     }
   } finally {
