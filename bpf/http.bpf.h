@@ -19,6 +19,7 @@
 #include "context.bpf.h"
 #include "file.bpf.h"
 #include "http_header.bpf.h"
+#include "http_process.bpf.h"
 
 static __always_inline bool is_read(__u32 id)
 {
@@ -46,17 +47,6 @@ static __always_inline bool is_answer_or_wait(__u32 id)
 #define PROOFS_MIN 16
 
 /*
- * The selected processes: thread group -> CLOCK_BOOTTIME by which it had started. A process that started later has
- * reused the id.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u64);
-} http_processes SEC(".maps");
-
-/*
  * Connections with a request in progress: thread group and descriptor -> the thread that has read the request, and its
  * context. Each thread has at most one entry, which is deleted when it exits. This is not an LRU map: if an entry were
  * dropped, the request would stay with its thread after another thread has answered it.
@@ -78,14 +68,6 @@ struct {
 static __always_inline __u64 connection_key(struct task_struct *task, int fd)
 {
 	return (__u64)task->tgid << 32 | (__u32)fd;
-}
-
-/* Set to 1 when a process is created during a request. */
-__u32 http_children_used = 0;
-
-static __always_inline bool holds_request(struct task_state *state)
-{
-	return state->context_id && state->context_flags & CONTEXT_HTTP;
 }
 
 static __always_inline void forget_request(struct task_state *state)
@@ -135,14 +117,6 @@ static __always_inline const void *read_buffer(__u32 id, __u64 argument, __u64 *
 	if (part.size < *size)
 		*size = part.size;
 	return (const void *)part.base;
-}
-
-static __always_inline bool is_watched(struct task_struct *task)
-{
-	__u32 tgid = task->tgid;
-	__u64 *started_ns = bpf_map_lookup_elem(&http_processes, &tgid);
-
-	return started_ns && task->group_leader->start_boottime <= *started_ns;
 }
 
 static __always_inline __u32 type_of(struct file *file)
@@ -344,35 +318,6 @@ __noinline int http_task_exit(void)
 
 	if (state && state->http_open)
 		forget_connection(task, state);
-	return 0;
-}
-
-/* A forked process serves requests as its parent does. */
-SEC("tp_btf/task_newtask")
-int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
-{
-	struct task_struct *parent = bpf_get_current_task_btf();
-	__u64 started_ns = child->start_boottime;
-	__u32 tgid = child->tgid;
-	struct task_state *state;
-
-	if (clone_flags & CLONE_THREAD)
-		return 0;
-	if (is_watched(parent))
-		bpf_map_update_elem(&http_processes, &tgid, &started_ns, BPF_ANY);
-	state = state_of(parent);
-	if (state && holds_request(state))
-		http_children_used = 1;
-	return 0;
-}
-
-/* The agent has to select the process again for the program that it now executes. */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(http_process_exec, struct task_struct *task)
-{
-	__u32 tgid = task->tgid;
-
-	bpf_map_delete_elem(&http_processes, &tgid);
 	return 0;
 }
 

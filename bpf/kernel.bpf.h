@@ -75,7 +75,7 @@ struct files_struct {
 };
 
 struct mm_struct {
-	unsigned long arg_start, arg_end, env_start, env_end;
+	unsigned long start_stack, arg_start, arg_end, env_start, env_end;
 	struct file *exe_file;
 };
 

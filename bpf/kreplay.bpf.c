@@ -4,7 +4,7 @@
  * order in which they are here.
  */
 #include "task.bpf.h"
-#include "http.bpf.h"
+#include "http_process.bpf.h"
 #include "syscall.bpf.h"
 #include "dirty_page.bpf.h"
 #include "journal.bpf.h"

@@ -16,6 +16,9 @@ struct otel_process {
 	__s64 offset;
 	/* Number of the module; 0 if the offset is from the thread pointer. */
 	__u64 module;
+	/* The exec of the program that is meant: the place differs in the next one. */
+	__u32 exec_id;
+	__u32 reserved;
 };
 
 struct {
@@ -110,7 +113,8 @@ __noinline int read_thread_record(__u64 outer_id)
 	__u64 address, record = 0, attributes_size;
 	struct context_scratch *scratch;
 
-	if (!process || task->group_leader->start_boottime > process->started_ns)
+	if (!process || task->group_leader->start_boottime > process->started_ns ||
+	    (__u32)task->self_exec_id != process->exec_id)
 		return 0;
 	address = variable_address(task, process);
 	if (!address || !read_user_word(&record, address) || !record ||
@@ -137,6 +141,15 @@ __noinline int read_thread_record(__u64 outer_id)
 		now.context_id = 0;
 	*thread = now;
 	return 1;
+}
+
+/* The agent has to check the process again for the program that it now executes. */
+static __always_inline void forget_published(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	bpf_map_delete_elem(&otel_processes, &tgid);
+	bpf_task_storage_delete(&otel_threads, task);
 }
 
 #endif

@@ -62,6 +62,7 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool kernel_thread = task->flags & PF_KTHREAD;
+	struct mm_struct *mm = task->mm;
 	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
 	struct process_definition *definition = NULL;
 	__u64 user = current_user();
@@ -84,6 +85,8 @@ static __noinline void define_process(struct task_state *state, __u64 now_ns)
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
 	definition->kernel_thread = kernel_thread;
+	definition->exec_id = task->self_exec_id;
+	definition->stack_start = mm && !kernel_thread ? mm->start_stack : 0;
 	definition->user = user;
 	state->process_id = definition->process_id;
 	state->process_exec_id = task->self_exec_id;

@@ -10,6 +10,7 @@
 #define KREPLAY_TASK_BPF_H
 
 #include "context.bpf.h"
+#include "otel.bpf.h"
 #include "process.bpf.h"
 
 /* Defined in http.bpf.h, whose hooks at the same tracepoints are attached after those here. */
@@ -70,6 +71,8 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	if (task->tgid == agent_tgid)
 		return 0;
+	if (otel_layer)
+		forget_published(task);
 	define_program();
 	/* A definition that was made during the exec lacks the program's arguments. */
 	state = state_of(task);

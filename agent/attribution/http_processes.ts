@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs';
 import type { Cgroups } from './cgroups.ts';
 import { isGoProgram } from './go_program.ts';
-import { programOfProcess } from './proc_program.ts';
+import { programOfProcess, type RunningProgram } from './proc_program.ts';
 import type { Program } from './programs.ts';
 import { serviceNameOf } from './service_name/service_name.ts';
 import { START_ROUNDING_NS } from './start_time.ts';
@@ -17,17 +17,26 @@ export const ANY_SERVICE = '*';
 const EVENT_LOOPS = new Set(['node', 'nodejs', 'bun', 'deno']);
 
 export interface HttpProcesses {
-  /** Called when a process that started at `startNs` has been defined. */
-  consider(pid: number, startNs: number, service: string, executable: string): void;
+  /** Called when the program that a process runs has been defined. */
+  consider(program: RunningProgram, service: string, executable: string): void;
   /** Checks the processes that run already; `nowNs` is CLOCK_BOOTTIME. */
   considerAll(cgroups: Cgroups, nowNs: number): void;
 }
 
-/** Requests that the kernel side read a process's requests, if the process started by this time (CLOCK_BOOTTIME). */
-export type WatchProcess = (pid: number, startedByNs: number) => void;
+/** How the kernel side is asked to read the requests of processes. */
+export interface RequestReading {
+  /**
+   * Reads those of a process that started by this time (CLOCK_BOOTTIME), while it runs the program of this exec; of the
+   * program that it runs now where that is not known.
+   */
+  watch(pid: number, startedByNs: number, execId: number | undefined): void;
+  unwatch(pid: number): void;
+}
 
-export function createHttpProcesses(watch: WatchProcess, services: readonly string[]): HttpProcesses {
+export function createHttpProcesses({ watch, unwatch }: RequestReading, services: readonly string[]): HttpProcesses {
   const wanted = new Set(services);
+  /** Processes that are watched while it is not known which program of theirs was considered. */
+  const early = new Set<number>();
 
   function isServedByThreads(pid: number, service: string, executable: string): boolean {
     if (!wanted.has(service) && !wanted.has(ANY_SERVICE)) return false;
@@ -35,15 +44,19 @@ export function createHttpProcesses(watch: WatchProcess, services: readonly stri
   }
 
   return {
-    consider(pid, startNs, service, executable) {
-      if (isServedByThreads(pid, service, executable)) watch(pid, startNs + START_ROUNDING_NS);
+    consider({ pid, startNs, execId }, service, executable) {
+      const isEarly = early.delete(pid);
+      if (isServedByThreads(pid, service, executable)) watch(pid, startNs + START_ROUNDING_NS, execId);
+      else if (isEarly) unwatch(pid);
     },
     considerAll(cgroups, nowNs) {
       for (const pid of processIds()) {
         const program = programOfProcess(pid);
         if (!program) continue;
         const service = serviceOf(program, cgroups.pathOfProcess(pid));
-        if (isServedByThreads(pid, service, program.executable)) watch(pid, nowNs);
+        if (!isServedByThreads(pid, service, program.executable)) continue;
+        watch(pid, nowNs, undefined);
+        early.add(pid);
       }
     },
   };

@@ -7,11 +7,22 @@ import { type Program, parseEnvironment, strings } from './programs.ts';
 /** USER_HZ: the unit of times in /proc, whatever the kernel's own clock rate; sysconf(3). */
 const NS_PER_TICK = 1e7;
 
-/** Index of starttime after the command, which may contain blanks and brackets: proc_pid_stat(5). */
-const START_FIELD = 19;
+/** Indices of starttime and startstack after the command, which may contain blanks and brackets: proc_pid_stat(5). */
+const [START_FIELD, STACK_FIELD] = [19, 25];
 
-/** Returns undefined if the process is gone, or `pid` is not the process that started at `startNs`. */
-export function programOfProcess(pid: number, startNs?: number): Program | undefined {
+/** A program that a process runs, until its next exec. */
+export interface RunningProgram {
+  pid: number;
+  /** Start of the process: CLOCK_BOOTTIME. */
+  startNs: number;
+  /** Number of its exec: the process had others before. */
+  execId: number;
+  /** Address of its first stack frame. It is random, unless the program has asked for fixed addresses. */
+  stackStart: number;
+}
+
+/** Returns undefined if the process is gone, or runs another program than `running`. */
+export function programOfProcess(pid: number, running?: RunningProgram): Program | undefined {
   try {
     const program: Program = {
       executable: basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, '')),
@@ -20,23 +31,33 @@ export function programOfProcess(pid: number, startNs?: number): Program | undef
       environmentCut: false,
     };
     // Checked last, so that it was this process all the while.
-    return startNs === undefined || isStartOf(pid, startNs) ? program : undefined;
+    return !running || isStillRunning(running) ? program : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Throws when there is no such process. */
-export function isStartOf(pid: number, startNs: number): boolean {
-  return startTicks(pid) === Math.floor(startNs / NS_PER_TICK);
+export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
+  return a.pid === b.pid && a.startNs === b.startNs && a.execId === b.execId && a.stackStart === b.stackStart;
+}
+
+/** Returns whether the process still runs this program, as far as this process may know: the stack may be hidden. */
+export function isStillRunning({ pid, startNs, stackStart }: RunningProgram): boolean {
+  try {
+    const stat = statOf(pid);
+    const stack = Number(stat[STACK_FIELD]);
+    return Number(stat[START_FIELD]) === Math.floor(startNs / NS_PER_TICK) && (stack === 0 || stack === stackStart);
+  } catch {
+    return false;
+  }
 }
 
 /** Start time of a process (CLOCK_BOOTTIME), to ten milliseconds. Throws when there is no such process. */
 export function startOfProcess(pid: number): number {
-  return startTicks(pid) * NS_PER_TICK;
+  return Number(statOf(pid)[START_FIELD]) * NS_PER_TICK;
 }
 
-function startTicks(pid: number): number {
+function statOf(pid: number): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_FIELD]);
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }

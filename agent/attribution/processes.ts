@@ -2,6 +2,7 @@
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
+import { isSameProgram, type RunningProgram } from './proc_program.ts';
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
 import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
@@ -18,6 +19,8 @@ export interface ProcessDefinition {
   pid: number;
   uid: number;
   kernel_thread: number;
+  exec_id: number;
+  stack_start: number;
   /** Number of the user whose share of the definitions it counts against. */
   user: number;
 }
@@ -34,16 +37,15 @@ export interface Process {
   isWanted: boolean;
   cgroupPath: string | undefined;
   isNamedByRule: boolean;
-  pid: number;
-  startNs: number;
+  running: RunningProgram;
 }
 
 export interface Processes {
   define(definition: ProcessDefinition): void;
   /** Called when the filter has changed. */
   reconsider(): void;
-  /** Called when a process has started to publish a service name. */
-  rename(pid: number, startNs: number, service: string): void;
+  /** Called when a program has started to publish a service name. */
+  rename(program: RunningProgram, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
   of(processId: number): Process;
 }
@@ -51,7 +53,7 @@ export interface Processes {
 export interface ProcessesOptions {
   programs: Pick<Programs, 'of'>;
   /** Supplies what the definition of a process's program lacks. */
-  programOfProcess(pid: number, startNs: number): Program | undefined;
+  programOfProcess(pid: number, running: RunningProgram): Program | undefined;
   cgroups: Cgroups;
   intern(serviceName: string): number;
   /** The oldest ids still in use: intern again before writing a smaller one. */
@@ -65,10 +67,10 @@ export interface ProcessesOptions {
   onWantedAgain?(processId: number): void;
   /** Names given by an operator, which take precedence over any others. */
   rules?: readonly ServiceRule[] | undefined;
-  /** The service name that the process itself publishes. */
-  publishedService?(pid: number, startNs: number): string | undefined;
+  /** The service name that the program itself publishes. */
+  publishedService?(program: RunningProgram): string | undefined;
   /** Called for every process but the kernel's threads, once its service is known. */
-  onDefined?(definition: ProcessDefinition, service: string, executable: string): void;
+  onDefined?(program: RunningProgram, service: string, executable: string): void;
 }
 
 export function createProcesses(options: ProcessesOptions): Processes {
@@ -94,22 +96,22 @@ export function createProcesses(options: ProcessesOptions): Processes {
     isWanted: true,
     cgroupPath: undefined,
     isNamedByRule: false,
-    pid: 0,
-    startNs: 0,
+    running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },
   };
 
-  function factsOf({ program_id, start_ns, cgroup_id, pid, kernel_thread }: ProcessDefinition): ProcessFacts {
+  function factsOf(definition: ProcessDefinition, running: RunningProgram): ProcessFacts {
+    const { program_id, cgroup_id, pid, kernel_thread } = definition;
     const isKernelThread = kernel_thread !== 0;
     if (isKernelThread)
       return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath: undefined };
     const atExec = programs.of(program_id);
-    const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, start_ns) ?? atExec);
+    const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, running) ?? atExec);
     const { executable = '', args = [], environment = new Map() } = program ?? {};
     return { isKernelThread, executable, args, environment, cgroupPath: cgroups.pathOf(cgroup_id, pid) };
   }
 
-  function serviceOf(facts: ProcessFacts, pid: number, startNs: number): string {
-    const known = facts.isKernelThread ? undefined : (serviceByRule(rules, facts) ?? publishedService?.(pid, startNs));
+  function serviceOf(facts: ProcessFacts, running: RunningProgram): string {
+    const known = facts.isKernelThread ? undefined : (serviceByRule(rules, facts) ?? publishedService?.(running));
     return known ?? serviceNameOf(facts).name;
   }
 
@@ -123,10 +125,11 @@ export function createProcesses(options: ProcessesOptions): Processes {
 
   return {
     define(definition) {
-      const { process_id, pid, start_ns: startNs, uid, kernel_thread } = definition;
-      const facts = factsOf(definition);
+      const { process_id, pid, uid, kernel_thread } = definition;
+      const running = runningProgram(definition);
+      const facts = factsOf(definition, running);
       const isKernelThread = kernel_thread !== 0;
-      const service = serviceOf(facts, pid, startNs);
+      const service = serviceOf(facts, running);
       const own = !isKernelThread && isOwn(pid, uid);
       const { cgroupPath } = facts;
       const serviceId = intern(service);
@@ -140,19 +143,18 @@ export function createProcesses(options: ProcessesOptions): Processes {
         isWanted: true,
         cgroupPath,
         isNamedByRule,
-        pid,
-        startNs,
+        running,
       };
       consider(process);
       processes.set(process_id, process, definition.user);
-      if (!isKernelThread) onDefined?.(definition, service, facts.executable);
+      if (!isKernelThread) onDefined?.(running, service, facts.executable);
     },
     reconsider() {
       for (const process of processes.values()) consider(process);
     },
-    rename(pid, startNs, service) {
+    rename(program, service) {
       for (const process of processes.values()) {
-        if (process.pid !== pid || process.startNs !== startNs || process.isNamedByRule) continue;
+        if (process.isNamedByRule || !isSameProgram(process.running, program)) continue;
         process.service = service;
         process.serviceId = intern(service);
         consider(process);
@@ -164,6 +166,10 @@ export function createProcesses(options: ProcessesOptions): Processes {
       return process;
     },
   };
+}
+
+function runningProgram({ pid, start_ns, exec_id, stack_start }: ProcessDefinition): RunningProgram {
+  return { pid, startNs: start_ns, execId: exec_id, stackStart: stack_start };
 }
 
 /** Commands whose own events would only describe the recorder. */

@@ -1,12 +1,12 @@
 /**
  * Finds the processes that publish OpenTelemetry's contexts. Nothing announces when a process starts to: each is
- * checked several times after it was first seen, a few processes at a time, and those that publish are checked
- * periodically.
+ * checked several times after the program that it runs was first seen, a few processes at a time, and those that
+ * publish are checked periodically.
  */
 
 import { type ProcessContext, readProcessContext } from './otel/process_context.ts';
 import { createThreadLocalResolver, type ThreadLocal } from './otel/thread_local.ts';
-import { isStartOf } from './proc_program.ts';
+import { isSameProgram, isStillRunning, type RunningProgram } from './proc_program.ts';
 import { createReferenceTable } from './reference_table.ts';
 import { cleanName } from './service_name/clean_name.ts';
 
@@ -20,24 +20,24 @@ const LOOKS_A_CALL = 4;
 const CALL_MS_MAX = 5;
 
 export interface Publishers {
-  /** Called when a process that started at `startNs` (CLOCK_BOOTTIME) was seen. */
-  consider(pid: number, startNs: number): void;
+  /** Called when a process was seen to run a program. */
+  consider(program: RunningProgram): void;
   /** Checks some of those that are due; the rest remain due. */
   look(nowMs: number): void;
   /** Names of the attributes in the records of its threads, by index. */
   threadKeys(pid: number): readonly string[];
-  /** The service name that the process publishes. */
-  serviceOf(pid: number, startNs: number): string | undefined;
+  /** The service name that the process publishes while it runs this program. */
+  serviceOf(program: RunningProgram): string | undefined;
 }
 
 export interface PublishersOptions {
   /** Has the records of the process's threads read. */
-  watch(pid: number, startNs: number, place: ThreadLocal): void;
-  onService(pid: number, startNs: number, service: string): void;
+  watch(program: RunningProgram, place: ThreadLocal): void;
+  onService(program: RunningProgram, service: string): void;
 }
 
 interface Seen {
-  startNs: number;
+  program: RunningProgram;
   looks: number;
   dueMs: number;
   context: ProcessContext | undefined;
@@ -52,7 +52,8 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
   function lookAt(pid: number, process: Seen, nowMs: number): void {
     process.looks++;
     const { value: context, reason } = readProcessContext(pid);
-    if (reason === 'gone' || !isStillThere(pid, process.startNs)) {
+    // What it runs by now is seen, and then checked, as another program.
+    if (reason === 'gone' || !isStillRunning(process.program)) {
       waiting.delete(pid);
       return;
     }
@@ -67,19 +68,21 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
     const before = serviceIn(process.context);
     process.context = context;
     const service = serviceIn(context);
-    if (service !== undefined && service !== before) onService(pid, process.startNs, service);
+    if (service !== undefined && service !== before) onService(process.program, service);
     if (process.isWatched || !context.threadKeys) return;
     const place = resolver.resolve(pid).value;
     if (!place) return;
-    watch(pid, process.startNs, place);
+    watch(process.program, place);
     process.isWatched = true;
   }
 
   return {
-    consider(pid, startNs) {
-      if (seen.get(pid)?.startNs === startNs || waiting.size >= PROCESSES_MAX) return;
+    consider(program) {
+      const { pid } = program;
+      const before = seen.get(pid);
+      if ((before && isSameProgram(before.program, program)) || waiting.size >= PROCESSES_MAX) return;
       const dueMs = performance.now() + LOOK_AFTER_MS[0]!;
-      seen.set(pid, { startNs, looks: 0, dueMs, context: undefined, isWatched: false });
+      seen.set(pid, { program, looks: 0, dueMs, context: undefined, isWatched: false });
       // It goes after those that wait already.
       waiting.delete(pid);
       waiting.add(pid);
@@ -96,9 +99,9 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       }
     },
     threadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
-    serviceOf(pid, startNs) {
-      const process = seen.get(pid);
-      return process?.startNs === startNs ? serviceIn(process.context) : undefined;
+    serviceOf(program) {
+      const process = seen.get(program.pid);
+      return process && isSameProgram(process.program, program) ? serviceIn(process.context) : undefined;
     },
   };
 }
@@ -106,12 +109,4 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
 function serviceIn(context: ProcessContext | undefined): string | undefined {
   const name = context?.resource.get('service.name');
   return typeof name === 'string' ? cleanName(name.trim()) || undefined : undefined;
-}
-
-function isStillThere(pid: number, startNs: number): boolean {
-  try {
-    return isStartOf(pid, startNs);
-  } catch {
-    return false;
-  }
 }

@@ -4,8 +4,9 @@ import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
-import type { WatchProcess } from '../attribution/http_processes.ts';
+import type { RequestReading } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
+import type { RunningProgram } from '../attribution/proc_program.ts';
 import { START_ROUNDING_NS } from '../attribution/start_time.ts';
 import { createKernelFilter, type KernelFilter } from '../filter/kernel_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
@@ -26,7 +27,7 @@ export interface Probes {
   /** Undefined if no records of threads are read. */
   readonly watchThreads: WatchThreads | undefined;
   /** Undefined if no requests are read. */
-  readonly watchRequests: WatchProcess | undefined;
+  readonly watchRequests: RequestReading | undefined;
   readonly eventRingBytes: number;
   /** Bytes that wait in both rings. */
   pendingBytes(): number;
@@ -149,24 +150,29 @@ function dirtyPagesMax(): number {
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
-/** Maps a thread group to the time by which it had started: bpf/http.bpf.h. */
-function watchRequestsIn(map: BpfMap): WatchProcess {
-  const key = new Uint32Array(1);
-  const value = new BigUint64Array(1);
-  return (pid, startedByNs) => {
-    key[0] = pid;
-    value[0] = BigInt(startedByNs);
-    map.set(new Uint8Array(key.buffer), new Uint8Array(value.buffer));
+/** The entries are struct http_process: bpf/http_process.bpf.h. */
+function watchRequestsIn(map: BpfMap): RequestReading {
+  const keyOf = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
+  return {
+    watch(pid, startedByNs, execId) {
+      const value = new DataView(new ArrayBuffer(16));
+      value.setBigUint64(0, BigInt(startedByNs), true);
+      value.setUint32(8, execId ?? 0, true);
+      value.setUint32(12, execId === undefined ? 1 : 0, true);
+      map.set(keyOf(pid), new Uint8Array(value.buffer));
+    },
+    unwatch: (pid) => map.delete(keyOf(pid)),
   };
 }
 
-type WatchThreads = (pid: number, startNs: number, place: ThreadLocal) => void;
+type WatchThreads = (program: RunningProgram, place: ThreadLocal) => void;
 
-/** Maps a thread group to where its threads publish: bpf/otel.bpf.h. */
+/** The entries are struct otel_process, by thread group: bpf/otel.bpf.h. */
 function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
-  return (pid, startNs, place) => {
+  return ({ pid, startNs, execId }, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
-    const value = BigInt64Array.of(BigInt(startNs) + BigInt(START_ROUNDING_NS), BigInt(place.offset), BigInt(moduleId));
+    const startedByNs = BigInt(startNs) + BigInt(START_ROUNDING_NS);
+    const value = BigInt64Array.of(startedByNs, BigInt(place.offset), BigInt(moduleId), BigInt(execId));
     map.set(new Uint8Array(Uint32Array.of(pid).buffer), new Uint8Array(value.buffer));
     inUse.set(new Uint8Array(Uint32Array.of(0).buffer), new Uint8Array(Uint32Array.of(1).buffer));
   };

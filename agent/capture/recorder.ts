@@ -212,8 +212,12 @@ function forgetLongGone(bioOwners: BpfMap, nowNs: number): number {
 function createTables({ probes, writer, clock, ...options }: RecorderOptions, wanted: Wanted) {
   const { oldestIds, nameId } = writer;
   const { watchThreads, watchRequests } = probes;
-  const onService = (pid: number, startNs: number, service: string) => processes.rename(pid, startNs, service);
-  const publishers = watchThreads && createPublishers({ watch: watchThreads, onService });
+  const publishers =
+    watchThreads &&
+    createPublishers({
+      watch: watchThreads,
+      onService: (program, service) => processes.rename(program, service),
+    });
   const contexts = createContexts({
     threadKeys: (pid) => publishers?.threadKeys(pid) ?? [],
     intern: writer.contextId,
@@ -236,10 +240,10 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     onUnwanted: probes.filter.dropProcess,
     onWantedAgain: probes.filter.keepProcess,
     rules: options.serviceRules,
-    publishedService: (pid, startNs) => publishers?.serviceOf(pid, startNs),
-    onDefined({ pid, start_ns }, service, executable) {
-      publishers?.consider(pid, start_ns);
-      http?.consider(pid, start_ns, service, executable);
+    publishedService: (program) => publishers?.serviceOf(program),
+    onDefined(program, service, executable) {
+      publishers?.consider(program);
+      http?.consider(program, service, executable);
     },
   });
   const files = createFiles(writer.fileId);

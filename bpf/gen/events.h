@@ -261,10 +261,11 @@ struct process_definition {
 	__u32 pid; /* process id */
 	__u32 uid; /* real user id */
 	__u32 kernel_thread; /* 1 when the task has no program */
-	__u32 reserved2; /* zero */
+	__u32 exec_id; /* number of the task's exec: low bits of self_exec_id */
+	__u64 stack_start; /* address of the program's first stack frame, which /proc/PID/stat has too; 0 for a kernel thread */
 	__u64 user; /* whose share it counts against: a user id, or a larger number for a container's user namespace */
 };
-_Static_assert(sizeof(struct process_definition) == 64, "process_definition");
+_Static_assert(sizeof(struct process_definition) == 72, "process_definition");
 _Static_assert(__builtin_offsetof(struct process_definition, definition_type) == 0, "process_definition.definition_type");
 _Static_assert(__builtin_offsetof(struct process_definition, reserved) == 2, "process_definition.reserved");
 _Static_assert(__builtin_offsetof(struct process_definition, text_size) == 4, "process_definition.text_size");
@@ -275,8 +276,9 @@ _Static_assert(__builtin_offsetof(struct process_definition, cgroup_id) == 32, "
 _Static_assert(__builtin_offsetof(struct process_definition, pid) == 40, "process_definition.pid");
 _Static_assert(__builtin_offsetof(struct process_definition, uid) == 44, "process_definition.uid");
 _Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 48, "process_definition.kernel_thread");
-_Static_assert(__builtin_offsetof(struct process_definition, reserved2) == 52, "process_definition.reserved2");
-_Static_assert(__builtin_offsetof(struct process_definition, user) == 56, "process_definition.user");
+_Static_assert(__builtin_offsetof(struct process_definition, exec_id) == 52, "process_definition.exec_id");
+_Static_assert(__builtin_offsetof(struct process_definition, stack_start) == 56, "process_definition.stack_start");
+_Static_assert(__builtin_offsetof(struct process_definition, user) == 64, "process_definition.user");
 
 /* a program was started or first seen */
 struct program_definition {

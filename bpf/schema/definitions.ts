@@ -64,7 +64,8 @@ export const processDefinition = defineRecord('process_definition', 66, 'a task 
   pid: u32('process id'),
   uid: u32('real user id'),
   kernel_thread: u32('1 when the task has no program'),
-  reserved2: u32('zero'),
+  exec_id: u32("number of the task's exec: low bits of self_exec_id"),
+  stack_start: u64("address of the program's first stack frame, which /proc/PID/stat has too; 0 for a kernel thread"),
   user: u64("whose share it counts against: a user id, or a larger number for a container's user namespace"),
 });
 

@@ -2,7 +2,8 @@
  * A program whose threads publish their contexts in OpenTelemetry's own way. Its arguments are FOLDER, and the library
  * that has the thread-local variable, if any. It publishes a process context and waits for a line on its standard
  * input. Then each of its threads writes lines, under traces of its own: to FOLDER/TRACE while it publishes that trace,
- * to FOLDER/none while it publishes none.
+ * to FOLDER/none while it publishes none. A build with BECOMES_NEXT executes its other arguments after that line. One
+ * with PUBLISHES_NO_PROCESS has the same variable, and publishes no process context, so nothing says what it contains.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,7 +54,7 @@ static const char payload[] =
 static thread_context_address *address;
 static const char *folder;
 
-static void publish_process(void)
+__attribute__((unused)) static void publish_process(void)
 {
 	struct header *header;
 	struct timespec now;
@@ -83,7 +84,7 @@ static void write_line(const char *name)
 	close(fd);
 }
 
-static void *work(void *argument)
+__attribute__((unused)) static void *work(void *argument)
 {
 	int thread = (int)(long)argument;
 	void *volatile *variable = address();
@@ -165,10 +166,16 @@ int main(int argc, char **argv)
 #endif
 	/* The first access binds the variable. */
 	address();
+#ifndef PUBLISHES_NO_PROCESS
 	publish_process();
+#endif
 	write_line("started");
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
+#ifdef BECOMES_NEXT
+	execv(argv[2], argv + 2);
+	return 1;
+#endif
 #ifdef SAME_NUMBER
 	return succeed_each_other();
 #endif

@@ -28,7 +28,7 @@ export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDe
     { process_id: 256, program_id: 0 },
     { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, user: 0 },
   ];
-  return { ...ids, ...process, kernel_thread: 0, ...fields };
+  return { ...ids, ...process, kernel_thread: 0, exec_id: 1, stack_start: 0x7ffd_0000_0010, ...fields };
 }
 
 export type Attribution = ReturnType<typeof createAttribution>;

@@ -44,9 +44,10 @@ test("requests of another user's process that cannot be inspected are not record
   const source = `
     import { createHttpProcesses } from './build/js/agent/attribution/http_processes.js';
     const watched = [];
-    const processes = createHttpProcesses((pid) => watched.push(pid), ['*']);
-    processes.consider(${process.pid}, 0, 'service', 'program');
-    processes.consider(process.pid, 0, 'service', 'program');
+    const reading = { watch: (pid) => watched.push(pid), unwatch: () => undefined };
+    const processes = createHttpProcesses(reading, ['*']);
+    for (const pid of [${process.pid}, process.pid])
+      processes.consider({ pid, startNs: 0, execId: 0, stackStart: 0 }, 'service', 'program');
     console.log(JSON.stringify(watched) === JSON.stringify([process.pid]));`;
   const [file, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', source];
   expect(execFileSync(file, args, { cwd: join(import.meta.dirname, '../../..'), encoding: 'utf8' })).toBe('true\n');

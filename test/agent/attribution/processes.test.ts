@@ -84,10 +84,12 @@ test('the name that an operator sets takes precedence, and stays when the proces
   programs.define({ program_id: PROGRAM + 1, flags: 0, executable: 'java' }, '', 'OTEL_SERVICE_NAME=x\0');
   processes.define(processDefinition({ process_id: 256, program_id: PROGRAM, pid: 10 }));
   processes.define(processDefinition({ process_id: 512, program_id: PROGRAM + 1, pid: 11 }));
-  const services = () => [256, 512].map((id) => names.text(processes.of(id).serviceId));
-  expect(services()).toEqual(['pay', 'x']);
-  for (const pid of [10, 11]) processes.rename(pid, 0, 'published');
-  expect(services()).toEqual(['pay', 'published']);
+  processes.define(processDefinition({ process_id: 768, program_id: PROGRAM + 1, pid: 11, exec_id: 2 }));
+  const services = () => [256, 512, 768].map((id) => names.text(processes.of(id).serviceId));
+  expect(services()).toEqual(['pay', 'x', 'x']);
+  const { exec_id: execId, stack_start: stackStart } = processDefinition({});
+  for (const pid of [10, 11]) processes.rename({ pid, startNs: 0, execId, stackStart }, 'published');
+  expect(services()).toEqual(['pay', 'published', 'x']);
 });
 
 test('an index that the recording has dropped is requested again', () => {

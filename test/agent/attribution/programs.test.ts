@@ -4,8 +4,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { programOfProcess } from '../../../agent/attribution/proc_program.ts';
+import { programOfProcess, type RunningProgram } from '../../../agent/attribution/proc_program.ts';
 import { createPrograms, parseEnvironment, strings } from '../../../agent/attribution/programs.ts';
 import { PROGRAM_FLAGS } from '../../../bpf/schema/definitions.ts';
 
@@ -41,24 +42,37 @@ test('any text is split', () => {
 });
 
 describe('/proc', () => {
-  const startNs = (pid: number) => {
+  /** The kernel side knows the start more exactly: /proc has ticks of ten milliseconds. */
+  function running(pid: number): RunningProgram {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) * 1e7 + 1;
-  };
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { pid, startNs: Number(fields[19]) * 1e7 + 1, execId: 1, stackStart: Number(fields[25]) };
+  }
 
-  test('describes a running process, but not another one with the same PID', async () => {
+  test('describes the program that a process runs, but not another one with the same PID', async () => {
     const child = spawn('/bin/sleep', ['60'], { env: { CI_JOB_NAME: 'build', SECRET: 'x' } });
     await once(child, 'spawn');
-    const start = startNs(child.pid!);
-    expect(programOfProcess(child.pid!, start)).toEqual({
+    const [pid, program] = [child.pid!, running(child.pid!)];
+    expect(programOfProcess(pid, program)).toEqual({
       executable: 'sleep',
       args: ['/bin/sleep', '60'],
       environment: new Map([['CI_JOB_NAME', 'build']]),
       environmentCut: false,
     });
-    expect(programOfProcess(child.pid!, start + 2e7)).toBeUndefined();
+    expect(programOfProcess(pid, { ...program, startNs: program.startNs + 2e7 })).toBeUndefined();
     child.kill();
     await once(child, 'exit');
-    expect(programOfProcess(child.pid!, start)).toBeUndefined();
+    expect(programOfProcess(pid, program)).toBeUndefined();
+  });
+
+  test('does not describe the next program that the process executes', async () => {
+    const child = spawn('/bin/sh', ['-c', 'read line; exec sleep 60'], { stdio: ['pipe', 'inherit', 'inherit'] });
+    await once(child, 'spawn');
+    const program = running(child.pid!);
+    expect(programOfProcess(child.pid!, program)?.args).toEqual(['/bin/sh', '-c', 'read line; exec sleep 60']);
+    child.stdin.write('go\n');
+    while (programOfProcess(child.pid!)?.executable !== 'sleep') await sleep(10);
+    expect(programOfProcess(child.pid!, program)).toBeUndefined();
+    child.kill();
   });
 });

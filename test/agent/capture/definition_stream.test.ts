@@ -50,8 +50,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         isWanted: true,
         cgroupPath: undefined,
         isNamedByRule: false,
-        pid: 0,
-        startNs: 0,
+        running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },
       }),
     },
     programs: {

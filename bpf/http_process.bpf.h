@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The processes whose requests are read: the agent selects them, and they are followed as they fork and execute. */
+#ifndef KREPLAY_HTTP_PROCESS_BPF_H
+#define KREPLAY_HTTP_PROCESS_BPF_H
+
+#include "context.bpf.h"
+
+/* A selected process, by thread group. */
+struct http_process {
+	/* CLOCK_BOOTTIME by which it had started. A process that started later has reused the id. */
+	__u64 started_ns;
+	/* The exec of the program that was selected, unless the agent did not know it. */
+	__u32 exec_id;
+	__u32 any_exec;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct http_process);
+} http_processes SEC(".maps");
+
+/* Returns the entry of the task's process, if the agent selected the program that it runs. */
+static __always_inline struct http_process *watched_process(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct http_process *process = bpf_map_lookup_elem(&http_processes, &tgid);
+
+	if (!process || task->group_leader->start_boottime > process->started_ns)
+		return NULL;
+	return process->any_exec || process->exec_id == (__u32)task->self_exec_id ? process : NULL;
+}
+
+static __always_inline bool is_watched(struct task_struct *task)
+{
+	return watched_process(task);
+}
+
+/* Set to 1 when a process is created during a request. */
+__u32 http_children_used = 0;
+
+static __always_inline bool holds_request(struct task_state *state)
+{
+	return state->context_id && state->context_flags & CONTEXT_HTTP;
+}
+
+/* A forked process serves requests as its parent does. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(http_process_new, struct task_struct *child, unsigned long clone_flags)
+{
+	struct task_struct *parent = bpf_get_current_task_btf();
+	struct http_process *process = watched_process(parent), copy;
+	__u32 tgid = child->tgid;
+	struct task_state *state;
+
+	if (clone_flags & CLONE_THREAD)
+		return 0;
+	if (process) {
+		copy = *process;
+		copy.started_ns = child->start_boottime;
+		bpf_map_update_elem(&http_processes, &tgid, &copy, BPF_ANY);
+	}
+	state = state_of(parent);
+	if (state && holds_request(state))
+		http_children_used = 1;
+	return 0;
+}
+
+/*
+ * The agent has to select the process again for the program that it now executes, which may serve requests in another
+ * way. The thread that executes it is the only one that is left.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(http_process_exec, struct task_struct *task)
+{
+	struct task_state *state = state_of(task);
+	__u32 tgid = task->tgid;
+
+	bpf_map_delete_elem(&http_processes, &tgid);
+	if (!state)
+		return 0;
+	state->http_event_loop = 0;
+	state->http_misfits = 0;
+	state->http_proofs = 0;
+	state->http_given_up = 0;
+	return 0;
+}
+
+#endif
