@@ -11,7 +11,14 @@ type Views = Readonly<Record<string, string>>;
 /** Columns for summaries that do not separate own events from write-back. */
 const UNDIVIDED = 'NULL AS written_back_count, 0 AS written_back_bytes, 0 AS written_back_end_ns';
 
+/** Hashes of contexts are all in groups of the first level. */
+const VERSION_4: Views = {
+  context_hash_2: 'SELECT 0 AS key WHERE false',
+  context_hash_3: 'SELECT 0 AS key WHERE false',
+};
+
 const VERSION_3: Views = {
+  ...VERSION_4,
   segment: 'SELECT *, NULL AS facts FROM main.segment',
 };
 
@@ -21,6 +28,7 @@ const VERSION_2: Views = {
 };
 
 const VERSION_1: Views = {
+  ...VERSION_4,
   column_name: 'SELECT *, 0 AS piece FROM main.column_name',
   segment: `SELECT *, NULL AS facts, NULL AS end_number, ${SEGMENT_IDS.map((name) => `0 AS ${name}`).join(', ')} FROM main.segment`,
   segment_piece: "SELECT 0 AS piece_key, x'' AS data WHERE false",
@@ -36,7 +44,7 @@ FROM main.transaction_summary AS summary JOIN main.context ON context_id = summa
 /**
  * Temporary views of a connection, by format version; they hide tables of the same names, and the file stays unchanged.
  */
-const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2, VERSION_3];
+const VIEWS: readonly Views[] = [{}, VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /**
  * Changes version 1 into version 2. `last_number` is filled in because summaries without it would be the first to be
@@ -81,6 +89,16 @@ ALTER TABLE transaction_summary ADD COLUMN written_back_end_ns INTEGER NOT NULL 
 /** Nothing is computed for segments that are already there: queries read them as before. */
 const TO_VERSION_4 = 'ALTER TABLE segment ADD COLUMN facts BLOB;';
 
+/** The groups that are already there are merged step by step while the writer runs. */
+const TO_VERSION_5 = `
+CREATE TABLE context_hash_2 (
+  key INTEGER PRIMARY KEY
+) STRICT;
+CREATE TABLE context_hash_3 (
+  key INTEGER PRIMARY KEY
+) STRICT;
+`;
+
 /** Creates the views for a file of `version`, which is at most the current one. */
 export function readOlder(database: Database.Database, version: number): void {
   for (const [name, select] of Object.entries(VIEWS[version] ?? {})) {
@@ -106,7 +124,8 @@ export function upgradeOlder(database: Database.Database, version: number): void
     database.exec('VACUUM');
   }
   if (version < 3) database.transaction(toVersion3).immediate(database);
-  database.transaction(toVersion4).immediate(database);
+  if (version < 4) database.transaction(toVersion4).immediate(database);
+  database.transaction(toVersion5).immediate(database);
 }
 
 function toVersion2(database: Database.Database): void {
@@ -119,6 +138,11 @@ function toVersion2(database: Database.Database): void {
 function toVersion3(database: Database.Database): void {
   database.exec(TO_VERSION_3);
   database.pragma('user_version = 3');
+}
+
+function toVersion5(database: Database.Database): void {
+  database.exec(TO_VERSION_5);
+  database.pragma('user_version = 5');
 }
 
 function toVersion4(database: Database.Database): void {

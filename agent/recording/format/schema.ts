@@ -6,7 +6,7 @@ import { schemaCheck } from './schema_check.ts';
 
 /** "krpl" in ASCII, which `file` and SQLite's own tools show. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 
 /** Older files have no checksums in their pages. */
 export const CHECKSUMS_VERSION = 3;
@@ -64,8 +64,16 @@ CREATE TABLE context (
   span_id TEXT
 ) STRICT;
 
--- Contexts by transaction_id and trace_id: context_hash.ts says what a key is.
+-- Contexts by transaction_id and trace_id, in three levels: context_hash.ts says what a key is.
 CREATE TABLE context_hash (
+  key INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE context_hash_2 (
+  key INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE context_hash_3 (
   key INTEGER PRIMARY KEY
 ) STRICT;
 

@@ -6,7 +6,7 @@ import { type Block, columnLength } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Source } from '../../../bpf/schema/kinds.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
-import { contextFinder } from '../format/context_hash.ts';
+import { contextFinder } from '../format/context_finder.ts';
 import { corrupt } from '../format/errors.ts';
 import type { ContextText } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';

@@ -3,7 +3,7 @@
  * are read.
  */
 import type Database from 'better-sqlite3';
-import { BATCH_SIZE, batchesOf } from '../format/context_hash.ts';
+import { groupsOf, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import { corrupt } from '../format/errors.ts';
 import { isDamage } from './salvage.ts';
 
@@ -39,10 +39,16 @@ const ROWS_MAX = 100_000;
 const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
 
 /**
- * A lookup by text seeks in each batch of hashes, so their number is limited. Contexts are numbered without gaps, and
- * those that pins keep long after their neighbours have been removed are in few batches.
+ * A lookup by text seeks in each group of hashes, so their number is limited. Contexts are numbered without gaps, and
+ * those that pins keep long after their neighbours have been removed are in few groups.
  */
-const SPARSE_BATCHES_MAX = 4096;
+const SPARSE_GROUPS_MAX = 4096;
+
+const countGroups = (level: HashLevel) => `
+WITH RECURSIVE ${groupsOf(level)}
+SELECT count(number) FROM (SELECT number FROM groups LIMIT ?)`;
+
+const lastGroup = ({ table, groupShift }: HashLevel) => `SELECT coalesce(max(key) >> ${groupShift}, -1) FROM ${table}`;
 
 const COLUMNS = `
 SELECT entry.name || '.' || attribute.name
@@ -72,19 +78,23 @@ export function checkSizes(database: Database.Database): void {
     const found = unlessDamaged(() => database.prepare(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ${ROWS_MAX}`).get());
     if (found) throw corrupt(`its table ${table} has more rows than any recording has`);
   }
-  if (unlessDamaged(() => hasTooManyBatches(database)))
+  if (unlessDamaged(() => hasTooManyHashes(database)))
     throw corrupt('its hashes of contexts are of more contexts than it has');
 }
 
-function hasTooManyBatches(database: Database.Database): boolean {
-  // Version 1 has other hashes, which are not read.
-  if (
-    database.prepare("SELECT 1 FROM pragma_table_info('context_hash', 'main') WHERE name = 'key'").get() === undefined
-  )
-    return false;
+function hasTooManyHashes(database: Database.Database): boolean {
   const contexts = database.prepare<[], [number, number]>('SELECT count(*), coalesce(max(context_id), 0) FROM context');
   const [count, last] = contexts.raw().get()!;
-  const batchesMax = SPARSE_BATCHES_MAX + Math.ceil((2 * count) / BATCH_SIZE);
-  const { batches, lastBatch } = batchesOf(database, batchesMax + 1);
-  return batches > batchesMax || lastBatch * BATCH_SIZE >= last;
+  return LEVELS.some((level) => {
+    // Version 1 has other hashes, which are not read, and older versions have fewer levels.
+    const isThere = database.prepare("SELECT 1 FROM pragma_table_info(?, 'main') WHERE name = 'key'").get(level.table);
+    if (isThere === undefined) return false;
+    const groupsMax = SPARSE_GROUPS_MAX + Math.ceil((2 * count) / level.size);
+    const groups = database
+      .prepare<[number], number>(countGroups(level))
+      .pluck()
+      .get(groupsMax + 1)!;
+    const lastContext = database.prepare<[], number>(lastGroup(level)).pluck().get()! * level.size;
+    return groups > groupsMax || lastContext >= last;
+  });
 }

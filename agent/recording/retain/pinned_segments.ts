@@ -1,6 +1,6 @@
 /** Finds the segments that the pins of a recording keep, and the dictionary ids that those may refer to. */
 import type Database from 'better-sqlite3';
-import { contextFinder } from '../format/context_hash.ts';
+import { contextFinder } from '../format/context_finder.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 
 const PINS = 'SELECT transaction_id AS transactionId, from_ns AS fromNs, to_ns AS toNs FROM pin';

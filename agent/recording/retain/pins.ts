@@ -3,7 +3,7 @@
  * pins while the agent writes events: a pin is one short transaction.
  */
 import type Database from 'better-sqlite3';
-import { contextFinder } from '../format/context_hash.ts';
+import { contextFinder } from '../format/context_finder.ts';
 import { openDatabase } from '../format/database.ts';
 import { RecordingError, withRecordingErrors } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';

@@ -4,7 +4,7 @@
  * goes upwards through a limited number of ids, and leaves those that pinned segments may refer to.
  */
 import type Database from 'better-sqlite3';
-import { batchStart, CONTEXT_OF_KEY } from '../format/context_hash.ts';
+import { contextOfKey, groupStart, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { IdRange, Pinned } from './pinned_segments.ts';
@@ -27,11 +27,21 @@ WHERE context_id >= :from AND context_id < :end
   AND NOT EXISTS (SELECT 1 FROM segment_context WHERE segment_context.context_id = context.context_id)`,
 ];
 
-/** Deletes the hashes of removed contexts, in whole batches. */
-const PRUNE_HASHES = `
-DELETE FROM context_hash
-WHERE key >= ${batchStart(':from')} AND key < ${batchStart(':end')}
-  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${CONTEXT_OF_KEY})`;
+/** Number of hashes of each level in a call: as many as its contexts have. */
+const HASHES_A_CALL = 2 * IDS_A_CALL;
+
+const nextHashes = (level: HashLevel) => `
+SELECT max(key)
+FROM (
+  SELECT key FROM ${level.table} WHERE key > :after AND key < ${groupStart(level, ':end')}
+  ORDER BY key LIMIT ${HASHES_A_CALL}
+)`;
+
+/** Deletes the hashes of removed contexts, in groups of which all contexts were checked. */
+const pruneHashes = (level: HashLevel) => `
+DELETE FROM ${level.table}
+WHERE key > :after AND key <= :upTo
+  AND NOT EXISTS (SELECT 1 FROM context WHERE context.context_id = ${contextOfKey(level)})`;
 
 /** Deletes transactions whose events are gone; pinned segments may contain events of one that is not pinned itself. */
 const PRUNE_SUMMARIES = `
@@ -77,7 +87,7 @@ export interface Pruning {
 
 export function openPruning(database: Database.Database): Pruning {
   const contexts = PRUNE_CONTEXTS.map((sql) => database.prepare(sql));
-  const hashes = database.prepare(PRUNE_HASHES);
+  const hashes = LEVELS.map((level) => hashPruning(database, level));
   const summaries = database.prepare(PRUNE_SUMMARIES);
   const nextSummaries = database.prepare<[object], { upTo: bigint | null; old: bigint }>(NEXT_SUMMARIES).safeIntegers();
   const ranges = (table: string, id: string) => database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
@@ -130,7 +140,7 @@ export function openPruning(database: Database.Database): Pruning {
     const context = nextIds('context', ids.context);
     if (context) {
       for (const statement of contexts) statement.run(context);
-      hashes.run(context);
+      for (const pruneBelow of hashes) pruneBelow(context.end);
     }
     const name = nextIds('name', ids.name);
     for (const { from, end } of name ? without(name, pinned.names) : []) {
@@ -145,6 +155,20 @@ export function openPruning(database: Database.Database): Pruning {
   return {
     prune: (oldest, pinned) => prune.immediate(oldest, pinned),
     restart,
+  };
+}
+
+/** Returns a function that removes hashes of contexts that are removed, of groups below that of a context. */
+function hashPruning(database: Database.Database, level: HashLevel): (contextId: number) => void {
+  const next = database.prepare<[object], bigint | null>(nextHashes(level)).pluck().safeIntegers();
+  const prune = database.prepare(pruneHashes(level));
+  /** Keys up to this one were checked. */
+  let after = -1n;
+  return (end) => {
+    const upTo = next.get({ after, end })!;
+    if (upTo === null) return;
+    prune.run({ after, upTo });
+    after = upTo;
   };
 }
 

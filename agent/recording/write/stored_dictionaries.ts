@@ -1,10 +1,10 @@
 /** The tables of the dictionaries, for the half of a writer that owns the database. */
 import type Database from 'better-sqlite3';
-import { hashWriter } from '../format/context_hash.ts';
 import type { NextIds } from '../format/ids.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import type { Batch, ContextRow, FileRow, OpenedRecording } from './batch.ts';
+import { openContextHashes } from './context_hashes.ts';
 import { CONTEXTS_KNOWN_MAX } from './dictionaries.ts';
 
 const ADD_NAME = 'INSERT INTO name VALUES (?, ?)';
@@ -43,7 +43,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
   const addFile = database.prepare(ADD_FILE);
   const addContext = database.prepare(ADD_CONTEXT);
   const stored = database.prepare<[number], ContextTransaction | { transactionId: null }>(TRANSACTION);
-  const hashes = hashWriter(database);
+  const hashes = openContextHashes(database);
   /** Null for a context without a transaction. */
   const transactions = new RecentMap<number, ContextTransaction | null>(CONTEXTS_KNOWN_MAX);
   const last = {

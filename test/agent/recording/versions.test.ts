@@ -11,7 +11,7 @@ import { type EventFilter, openReader } from '../../../agent/recording/read/read
 import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder } from './fixture.ts';
 
-const EVENTS = { 1: 660, 2: 1580, 3: 1580 } as const;
+const EVENTS = { 1: 660, 2: 1580, 3: 1580, 4: 1580 } as const;
 /** What a page of an SQLite table begins with when it refers to others. */
 const INTERIOR_PAGE = 5;
 const INTERIOR_HEAD_BYTES = 12;
@@ -132,14 +132,14 @@ function expectSample(version: Version, { rows, ...rest }: ReturnType<typeof rea
   });
 }
 
-test.each([1, 2, 3] as const)('version %p is read unchanged', (version) => {
+test.each([1, 2, 3, 4] as const)('version %p is read unchanged', (version) => {
   takeSample(version);
   const read = readAll();
   expectSample(version, read);
   expect(read.formatVersion).toBe(version);
 });
 
-test.each([1, 2, 3] as const)('a writer upgrades version %p, keeps everything and continues', (version) => {
+test.each([1, 2, 3, 4] as const)('a writer upgrades version %p, keeps everything and continues', (version) => {
   takeSample(version);
   const events = EVENTS[version];
   const writer = openWriter({ path, node: 'node-1', bootId: 'b', machineId: 'm', nowNs: () => START_NS });
@@ -198,7 +198,7 @@ test('a file of version 3 whose table of segments is damaged is read in part', (
   reader.close();
 });
 
-test.each([1, 2, 3] as const)('a reader that was open before the upgrade of version %p follows it', (version) => {
+test.each([1, 2, 3, 4] as const)('a reader that was open before the upgrade of version %p follows it', (version) => {
   takeSample(version);
   const reader = openReader(path);
   expect(numbersOf(reader.scan({}))).toHaveLength(EVENTS[version]);

@@ -1,0 +1,102 @@
+/** Finds contexts by transaction or trace, with one seek for each group of hashes: see context_hash.ts. */
+import type Database from 'better-sqlite3';
+import {
+  BATCH_SIZE,
+  contextOfKey,
+  groupsOf,
+  HASHED_CONTEXTS,
+  type HashLevel,
+  LEVELS,
+  textHash,
+} from './context_hash.ts';
+
+const findContexts = (level: HashLevel, column: 'transaction_id' | 'trace_id') => `
+WITH RECURSIVE ${groupsOf(level)},
+starts (start) AS (
+  SELECT (number << ${level.groupShift}) | (:hash << ${level.placeBits}) FROM groups WHERE number IS NOT NULL
+)
+SELECT context.context_id, context.transaction_key
+FROM starts
+CROSS JOIN ${level.table} ON key BETWEEN start AND start + ${level.size - 1}
+JOIN context ON context.context_id = ${contextOfKey(level)}
+WHERE context.${column} = :text`;
+
+/** A context is in two levels while its group is being merged; UNION leaves one. */
+const findInLevels = (column: 'transaction_id' | 'trace_id') =>
+  LEVELS.map((level) => `SELECT * FROM (${findContexts(level, column)})`).join('\nUNION\n');
+
+/** Contexts that a finder has not read yet, and that may have no hashes. */
+const NEWER = `
+SELECT context_id, transaction_key, transaction_id, trace_id
+FROM context
+WHERE context_id > max(:after, (${HASHED_CONTEXTS}))
+ORDER BY context_id`;
+
+export interface FoundContext {
+  context_id: number;
+  transaction_key: number;
+}
+
+export interface ContextFinder {
+  ofTransaction(id: string): FoundContext[];
+  ofTrace(id: string): FoundContext[];
+}
+
+export function contextFinder(database: Database.Database): ContextFinder {
+  const byTransaction = database.prepare<[object], FoundContext>(findInLevels('transaction_id'));
+  const byTrace = database.prepare<[object], FoundContext>(findInLevels('trace_id'));
+  const unhashed = unhashedContexts(database);
+  return {
+    ofTransaction(text) {
+      const { transactions } = unhashed();
+      return united(byTransaction.all({ hash: textHash(text), text }), transactions.get(text));
+    },
+    ofTrace(text) {
+      const { traces } = unhashed();
+      return united(byTrace.all({ hash: textHash(text), text }), traces.get(text));
+    },
+  };
+}
+
+/** A context may be hashed after it was read as one that is not. */
+function united(hashed: FoundContext[], others: readonly FoundContext[] = []): FoundContext[] {
+  const known = new Set(hashed.map(({ context_id }) => context_id));
+  return [...hashed, ...others.filter(({ context_id }) => !known.has(context_id))];
+}
+
+type ContextsByText = Map<string, FoundContext[]>;
+
+type NewerContext = [contextId: number, transactionKey: number, transactionId: string | null, traceId: string | null];
+
+/**
+ * Returns a function that gives the contexts without hashes, by text: fewer than two batches, of which each is read
+ * once. They are kept beyond that, which a lookup does not notice: contexts never change.
+ */
+function unhashedContexts(database: Database.Database) {
+  const newer = database.prepare<[object], NewerContext>(NEWER).raw();
+  let transactions: ContextsByText = new Map();
+  let traces: ContextsByText = new Map();
+  let count = 0;
+  let after = 0;
+
+  const add = (to: ContextsByText, text: string | null, found: FoundContext) => {
+    if (text === null) return;
+    const others = to.get(text);
+    if (others) others.push(found);
+    else to.set(text, [found]);
+  };
+
+  return () => {
+    if (count > 2 * BATCH_SIZE) {
+      [transactions, traces, count, after] = [new Map(), new Map(), 0, 0];
+    }
+    for (const [context_id, transaction_key, transactionId, traceId] of newer.all({ after })) {
+      const found = { context_id, transaction_key };
+      add(transactions, transactionId, found);
+      add(traces, traceId, found);
+      after = context_id;
+      count++;
+    }
+    return { transactions, traces };
+  };
+}
