@@ -2,7 +2,7 @@
 #include "columns.h"
 #include "frames.h"
 #include "gather.h"
-#include "json_addon.h"
+#include "text_rows_addon.h"
 #include "select.h"
 #include "sums_addon.h"
 
@@ -16,7 +16,7 @@
  * caller and throws; damaged bytes are reported by the return value.
  *
  *   gather.cc   fields of records -> values      columns.cc     values <-> planes
- *   frames.cc   bytes <-> zstd frames            json_rows.cc   values -> JSON
+ *   frames.cc   bytes <-> zstd frames            text_rows.cc   values -> JSON, CSV
  *   select.cc   values -> rows                 sums.cc        values -> sums by group
  */
 
@@ -273,7 +273,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("scatterValues", Napi::Function::New<scatter_values>(env));
 	exports.Set("compressFrame", Napi::Function::New<compress>(env));
 	exports.Set("decompressFrame", Napi::Function::New<decompress>(env));
-	export_json(env, exports);
+	export_text_rows(env, exports);
 	export_sums(env, exports);
 	return exports;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "json_rows.h"
+#include "text_rows.h"
 #include "sums.h"
 
 #include <napi.h>

@@ -1,36 +1,22 @@
-/**
- * Comma-separated values as in RFC 4180: one header, CRLF, quotes where they are needed.
- *
- * Names come from recorded processes, and a spreadsheet takes a text that begins with = + - @ for a formula. Such a
- * text gets an apostrophe in front, and so does one that begins with an apostrophe: removing one restores the text.
- */
+/** Events as comma-separated values: a header, then a line for each event. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { eventPieces } from '../../store/blocks/event.ts';
+import { rowFormat, textRows } from '../../store/blocks/text_rows.ts';
 import type { Encoder } from '../encoder.ts';
 import { EVENT_COLUMNS } from '../flat_columns.ts';
+import { csvLine, END_OF_LINE } from './csv_cell.ts';
+import { layoutOfLines } from './csv_layout.ts';
 
-const FORMULA = /^['=+\-@\t\r]/;
-const QUOTED = /[",\r\n]/;
-
-/** Null becomes an empty cell; an empty text becomes `""`. */
-export function csvLine(values: readonly unknown[]): string {
-  return `${values.map(cell).join(',')}\r\n`;
-}
-
-function cell(value: unknown): string {
-  if (value === null) return '';
-  if (typeof value !== 'string') return String(value);
-  const text = FORMULA.test(value) ? `'${value}` : value;
-  return text === '' || QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const format = rowFormat(layoutOfLines);
 
 export function csvEncoder(): Encoder {
+  const { pieces, rest } = textRows(format, END_OF_LINE);
   return {
     head: csvHead,
     *pieces(scanned) {
-      for (const events of eventPieces(scanned)) yield csvEvents(events);
+      // The memory of a piece is used again, and an output may still have to write it.
+      for (const piece of pieces(scanned)) yield Buffer.from(piece);
     },
-    tail: () => '',
+    tail: rest,
   };
 }
 
@@ -38,10 +24,7 @@ export function csvHead(): string {
   return csvLine(EVENT_COLUMNS.map(({ name }) => name));
 }
 
+/** The same lines from events. */
 export function csvEvents(events: readonly ApiEvent[]): string {
-  return events.map(eventLine).join('');
-}
-
-function eventLine(event: ApiEvent): string {
-  return csvLine(EVENT_COLUMNS.map((column) => column.value(event)));
+  return events.map((event) => csvLine(EVENT_COLUMNS.map((column) => column.value(event)))).join('');
 }

@@ -1,8 +1,9 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
-import { jsonPieces, type NextBuffer } from '../blocks/event_json.ts';
+import { jsonPieces } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
+import type { NextBuffer } from '../blocks/text_rows.ts';
 import type { ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
 

@@ -1,14 +1,16 @@
-/** Tests that rows written as JSON text equal the serialized event byte for byte. */
+/** Tests that rows written as text equal the serialized event byte for byte. */
 import fc from 'fast-check';
 import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/exact_json.ts';
+import { csvEncoder, csvEvents } from '../../../daemon/export/formats/csv.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
 import { eventsOf } from '../../../daemon/store/blocks/event.ts';
 import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
+  type RecordingBlock,
   type RecordingDictionary,
   recordingDictionary,
   type ScannedBlock,
@@ -122,6 +124,10 @@ test('rows as text equal their events', async () => {
       const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
       expect(text).toBe(expected.join(''));
       expect(scanned.flatMap(rowTexts)).toEqual(scanned.flatMap(eventsOf).map(stringify));
+      const csv = csvEncoder();
+      const lines = [...scanned.flatMap((some) => [...csv.pieces(some as RecordingBlock)]), csv.tail()].join('');
+      // UTF-8 has no halves of a surrogate pair.
+      expect(lines).toBe(csvEvents(scanned.flatMap(eventsOf)).toWellFormed());
     }),
     { numRuns: 200 },
   );

@@ -1,6 +1,6 @@
-#include "json_rows.h"
+#include "text_rows.h"
 
-#include "json_writer.h"
+#include "text_writer.h"
 #include "words.h"
 
 #include <algorithm>
@@ -13,7 +13,6 @@ constexpr size_t kSlotsMin = 64;
 constexpr size_t kTextBytesMax = 4 * 1024 * 1024;
 constexpr size_t kTextsMax = 64 * 1024;
 constexpr size_t kListColumns = 3;
-constexpr std::string_view kNull = "null";
 
 uint64_t unsigned_at(const Column &column, size_t index)
 {
@@ -84,34 +83,34 @@ struct RowWriter {
 
 	Stopped list(const Part &part, size_t index)
 	{
-		bool is_first = true;
+		bool is_empty = true;
 		for (size_t first = 0; first < part.columns.size(); first += kListColumns) {
 			const TextKey key = key_of(part.table, std::span(part.columns).subspan(first, 2), index);
 			const Column &bytes = columns[part.columns[first + 2]];
 			if (key.values[0] == 0 && key.values[1] == 0 && unsigned_at(bytes, index) == 0)
 				continue;
-			if (!is_first && !writer.put(","))
+			if (!(is_empty ? writer.put(part.before.view()) : writer.put(",")))
 				return Stopped::full;
-			is_first = false;
+			is_empty = false;
 			if (const Stopped stopped = text(key); stopped != Stopped::done)
 				return stopped;
 			if (!number(bytes, index) || !writer.put("}"))
 				return Stopped::full;
 		}
-		return writer.put("]") ? Stopped::done : Stopped::full;
+		return writer.put(is_empty ? part.none.view() : part.after.view()) ? Stopped::done : Stopped::full;
 	}
 
 	Stopped write(const Part &part, size_t index)
 	{
+		if (part.op == Op::list)
+			return list(part, index);
+		if (part.unknown && unsigned_at(columns[part.columns[0]], index) == *part.unknown)
+			return writer.put(part.none.view()) ? Stopped::done : Stopped::full;
 		if (!writer.put(part.before.view()))
 			return Stopped::full;
 		switch (part.op) {
-		case Op::number: {
-			const Column &column = columns[part.columns[0]];
-			const bool is_unknown = part.unknown && unsigned_at(column, index) == *part.unknown;
-			const bool fits = is_unknown ? writer.put(kNull) : number(column, index);
-			return fits ? Stopped::done : Stopped::full;
-		}
+		case Op::number:
+			return number(columns[part.columns[0]], index) ? Stopped::done : Stopped::full;
 		case Op::hex:
 			return writer.hex(unsigned_at(columns[part.columns[0]], index)) ? Stopped::done : Stopped::full;
 		case Op::text:
@@ -120,8 +119,6 @@ struct RowWriter {
 			if (signed_at(columns[part.columns[0]], index) >= 0)
 				return text({{0, 0}, part.table});
 			return text(key_of(part.table, part.columns, index));
-		case Op::list:
-			return list(part, index);
 		default:
 			return Stopped::done;
 		}
@@ -151,6 +148,8 @@ size_t shortest(std::span<const Part> parts, std::span<const Column> columns)
 bool is_valid(const Part &part, size_t columns)
 {
 	if (!std::ranges::all_of(part.columns, [columns](uint32_t column) { return column < columns; }))
+		return false;
+	if (part.unknown && part.op != Op::number)
 		return false;
 	switch (part.op) {
 	case Op::literal:

@@ -1,7 +1,7 @@
-#include "json_addon.h"
+#include "text_rows_addon.h"
 
 #include "arguments.h"
-#include "json_rows.h"
+#include "text_rows.h"
 #include "owned.h"
 
 #include <algorithm>
@@ -27,15 +27,18 @@ bool read_part(const Napi::Value &value, Part &part)
 	if (!value.IsObject())
 		return false;
 	const Napi::Object object = value.As<Napi::Object>();
-	Array before, columns;
+	Array before, after, none, columns;
 	size_t op, table;
 	if (!read_size(object.Get("op"), op) || op >= static_cast<size_t>(Op::count) ||
-	    !read_bytes(object.Get("before"), before) || !read_indexes(object.Get("columns"), columns) ||
+	    !read_bytes(object.Get("before"), before) || !read_bytes(object.Get("after"), after) ||
+	    !read_bytes(object.Get("none"), none) || !read_indexes(object.Get("columns"), columns) ||
 	    !read_size(object.Get("table"), table) || table >= kTablesMax)
 		return false;
 	const uint32_t *first = reinterpret_cast<const uint32_t *>(columns.data);
 	part.op = static_cast<Op>(op);
 	part.before.assign(text_of(before));
+	part.after.assign(text_of(after));
+	part.none.assign(text_of(none));
 	part.columns.assign(first, first + columns.length);
 	part.table = static_cast<uint32_t>(table);
 	const Napi::Value unknown = object.Get("unknown");
@@ -127,7 +130,7 @@ bool read_columns(const Napi::Value &value, std::vector<Column> &columns)
  *
  * Reads the row and the offset at which to begin from `state`, and sets them to those at which to go on.
  */
-Napi::Value write_json_rows(const Napi::CallbackInfo &info)
+Napi::Value write_text_rows(const Napi::CallbackInfo &info)
 {
 	/* The vector is kept between calls. */
 	static thread_local std::vector<Column> columns;
@@ -164,10 +167,10 @@ Napi::Value write_json_rows(const Napi::CallbackInfo &info)
 
 } // namespace
 
-void export_json(Napi::Env env, Napi::Object exports)
+void export_text_rows(Napi::Env env, Napi::Object exports)
 {
-	exports.Set("createJsonLayout", Napi::Function::New<create_layout>(env));
-	exports.Set("createJsonTexts", Napi::Function::New<create_texts>(env));
-	exports.Set("addJsonText", Napi::Function::New<add_text>(env));
-	exports.Set("writeJsonRows", Napi::Function::New<write_json_rows>(env));
+	exports.Set("createRowLayout", Napi::Function::New<create_layout>(env));
+	exports.Set("createRowTexts", Napi::Function::New<create_texts>(env));
+	exports.Set("addRowText", Napi::Function::New<add_text>(env));
+	exports.Set("writeTextRows", Napi::Function::New<write_text_rows>(env));
 }

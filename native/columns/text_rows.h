@@ -1,6 +1,6 @@
 #pragma once
 
-#include "json_writer.h"
+#include "text_writer.h"
 
 #include <array>
 #include <cstddef>
@@ -12,8 +12,8 @@
 #include <vector>
 
 /*
- * Writes rows of columns as JSON. A layout lists the parts of a row; it is made once. Text that many rows share, like
- * names, is made by the caller and kept here by the values that it stands for.
+ * Writes rows of columns as text, such as JSON. A layout lists the parts of a row; it is made once. Text that many rows
+ * share, like names, is made by the caller and kept here by the values that it stands for.
  *
  *   {"event_id":"<hex>","event_type":"sys_write","duration_ns":<number>,"service_name":"shop",...}
  *   [ text ]    [hex]  [ text                 ] [ number             ] [ text                 ]
@@ -49,7 +49,7 @@ class PaddedString
 
 enum class Op : uint8_t {
 	literal,
-	/* The first column's value in decimal, or null where it is `unknown`. */
+	/* The first column's value in decimal; where it is `unknown`, the part is `none`. */
 	number,
 	/* 16 digits. */
 	hex,
@@ -57,16 +57,18 @@ enum class Op : uint8_t {
 	text,
 	/* The same for the first column's value, where all values that are not negative share the text for 0. */
 	negative_text,
-	/* Elements of three columns each: the text kept for the first two, and a number. Elements of zeros are left
-	   out. */
+	/* Elements of three columns each, with commas between: the text kept for the first two, a number and `}`.
+	   Elements of zeros are left out; without any, the part is `none`. */
 	list,
 	count
 };
 
 struct Part {
 	Op op;
-	/* Written before the rest. */
-	PaddedString before;
+	/* Written before the rest, and after the elements of a list. */
+	PaddedString before, after;
+	/* Written instead of all that, where there is nothing to write. */
+	PaddedString none;
 	std::vector<uint32_t> columns;
 	/* Distinguishes the texts of this part from those of others. */
 	uint32_t table;
