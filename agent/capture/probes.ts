@@ -114,7 +114,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       waitingBios: object.map('bio_owners'),
       filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
-      watchRequests: isOn('http') ? watchRequestsIn(object.map('http_processes')) : undefined,
+      watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
       close: () => object.close(),
@@ -151,7 +151,7 @@ function dirtyPagesMax(): number {
 }
 
 /** The entries are struct http_process: bpf/http_process.bpf.h. */
-function watchRequestsIn(map: BpfMap): RequestReading {
+export function requestReading(map: BpfMap): RequestReading {
   const keyOf = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
   return {
     watch(pid, startedByNs, execId) {

@@ -10,6 +10,7 @@ import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { CONTEXT_OFFSET, u64At } from '../../agent/attribution/fill.ts';
 import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
 import { createLossCounters } from '../../agent/capture/loss_counters.ts';
+import { requestReading } from '../../agent/capture/probes.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { ROOT } from './programs.ts';
 
@@ -42,12 +43,7 @@ os.waitpid(first, 0)
 os.waitpid(child(2003), 0)
 `;
 
-const FOREVER_NS = 2n ** 62n;
-
-function watch(object: BpfObject, pid: number): void {
-  const key = new Uint8Array(Uint32Array.of(pid).buffer);
-  object.map('http_processes').set(key, new Uint8Array(BigUint64Array.of(FOREVER_NS).buffer));
-}
+const FOREVER_NS = 2 ** 62;
 
 /** Whether the write of each size has a context. */
 function ownedBySize(object: BpfObject): Record<number, boolean> {
@@ -82,7 +78,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
     const program = spawn('/usr/bin/python3', ['-c', PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
     const ended = once(program, 'exit');
     await once(program.stdout, 'data');
-    watch(object, program.pid!);
+    requestReading(object.map('http_processes')).watch(program.pid!, FOREVER_NS, undefined);
     program.stdin.end('go\n');
     expect((await ended)[0]).toBe(0);
     object.detach();
