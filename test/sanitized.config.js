@@ -17,7 +17,7 @@ export default {
       testRegex: [
         '/test/bpf/schema/native_columns\\.test\\.ts$',
         '/test/agent/recording/(codec|fuzz|scan_oracle|piece_cache)\\.test\\.ts$',
-        '/test/daemon/store/(event_json|interleaved_blocks|merged_scan)\\.test\\.ts$',
+        '/test/daemon/store/(text_rows|interleaved_blocks|merged_scan)\\.test\\.ts$',
         '/test/daemon/export/(sql|sql_conditions)\\.test\\.ts$',
         '/test/daemon/sums/.*\\.test\\.ts$',
       ],

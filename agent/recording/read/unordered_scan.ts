@@ -1,22 +1,22 @@
 /**
  * Scans segments one after the other, in no order: sums need none, and merging costs more than reading.
  *
- *   sealed segments   a block each, in a read transaction of its own: they never change
+ *   sealed segments   blocks of some of them, each in a read transaction of its own: they never change
  *   parts             all of them in one transaction, because a writer may merge them into segments between two
  */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { type ColumnMaker, gather, newColumns, reusedColumns, wholeBlock } from './assemble_block.ts';
 import { matchingRows } from './match.ts';
-import { leaveOut, readableBlock } from './readable_block.ts';
+import { leaveOut, readableBlock, type SegmentRun } from './readable_block.ts';
 import type { ScanOptions, ScanSource } from './scan.ts';
 import { planUnordered } from './scan_plan.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
-/**
- * The most segments without a matching row that are read, or windows of segments that are passed, before the consumer
- * can do other work.
- */
-const EMPTY_MAX = 32;
+/** The most segments that one step reads, and windows of segments that it passes: then the consumer can do other work. */
+const SEGMENTS_A_STEP = 16;
+const PASSED_A_STEP = 32;
+/** A block of fewer rows gets those of the next segments too: a transaction and a block for each would cost more. */
+const ROWS_ENOUGH = 1024;
 
 interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
   /** Shorter events are not wanted any longer. */
@@ -32,45 +32,58 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
     planUnordered({ index: source.index, columnIds: source.columnIds(), filter }),
   );
 
-  function blockOf(meta: SegmentMeta, makeColumn: ColumnMaker): NumberedBlock | undefined {
-    const leave = (error: unknown) => leaveOut(error, source.onDamaged);
+  const leave = (error: unknown) => leaveOut(error, source.onDamaged);
+
+  function matchingRun(meta: SegmentMeta): SegmentRun | undefined {
     const minNs = risingMinNs();
     if (minNs > filter.minDurationNs) filter = { ...filter, minDurationNs: minNs };
     if (meta.maxDurationNs < filter.minDurationNs) return undefined;
     try {
       const segment = source.open(meta);
       const rows = segment && matchingRows(segment, filter, plan.end);
-      if (!segment || !rows || rows.length === 0) return undefined;
-      const block = readableBlock([{ segment, rows }], {
-        gather: (runs) =>
-          runs.length > 0 && rows.length === segment.rowCount
-            ? wholeBlock(segment, columns, makeColumn)
-            : gather(runs, columns, () => {}, makeColumn),
-        onBlock: source.onBlock,
-        leaveOut: leave,
-      });
-      return block.rowCount > 0 ? block : undefined;
+      return segment && rows && rows.length > 0 ? { segment, rows } : undefined;
     } catch (error) {
       leave(error);
       return undefined;
     }
   }
 
-  let empty = 0;
-  for (;;) {
+  function blockOf(runs: readonly SegmentRun[], makeColumn: ColumnMaker): NumberedBlock {
+    return readableBlock(runs, {
+      gather: ([run, ...others]) =>
+        run && others.length === 0 && run.rows.length === run.segment.rowCount
+          ? wholeBlock(run.segment, columns, makeColumn)
+          : gather(run ? [run, ...others] : [], columns, () => {}, makeColumn),
+      onBlock: source.onBlock,
+      leaveOut: leave,
+    });
+  }
+
+  /** Takes segments from the front of a list, which has some, until their rows are enough for a block. */
+  function nextBlock(segments: SegmentMeta[]): NumberedBlock {
+    const runs: SegmentRun[] = [];
+    for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
+      const meta = segments.shift();
+      if (!meta) break;
+      const run = matchingRun(meta);
+      if (!run) continue;
+      runs.push(run);
+      rows += run.rows.length;
+    }
+    return blockOf(runs, make);
+  }
+
+  for (let passed = 0; ; ) {
     const segments = source.inTransaction(plan.nextSealed);
     if (!segments) break;
-    if (segments.length === 0 && ++empty >= EMPTY_MAX) {
-      empty = 0;
-      yield gather([], columns, () => {});
-    }
-    for (const meta of segments) {
-      const block = source.inTransaction(() => blockOf(meta, make));
-      if (!block && ++empty < EMPTY_MAX) continue;
-      empty = 0;
-      yield block ?? gather([], columns, () => {});
-    }
+    if (segments.length === 0 && ++passed % PASSED_A_STEP === 0) yield gather([], columns, () => {});
+    while (segments.length > 0) yield source.inTransaction(() => nextBlock(segments));
   }
-  const parts = source.inTransaction(() => plan.tail().map((meta) => blockOf(meta, newColumns)));
-  for (const block of parts) if (block) yield block;
+  const parts = source.inTransaction(() =>
+    plan.tail().flatMap((meta) => {
+      const run = matchingRun(meta);
+      return run ? [blockOf([run], newColumns)] : [];
+    }),
+  );
+  yield* parts;
 }
