@@ -22,9 +22,11 @@ agent | up)
 		--no-parallel-scavenge --no-concurrent-marking "$script" "$@"
 	;;
 daemon)
-	# agent/up.ts has the same flags. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
+	# Long answers take much short-lived memory in several threads: what V8 and malloc would keep of it grows to 200 MB.
+	export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
+	# agent/up.ts has the same settings. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
 	# ms when an event of a replay is due.
-	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge "$script" "$@"
+	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge --max-semi-space-size=8 "$script" "$@"
 	;;
 *)
 	exec "$node" --no-maglev "$script" "$@"

@@ -1,5 +1,5 @@
 /** `kreplay up`: runs an agent and a daemon over one data folder, each in a process of its own. */
-import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
+import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
@@ -66,13 +66,15 @@ export function forwardedOptions(command: Command, declare: (command: Command) =
 }
 
 /** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */
-const DAEMON_FLAGS = ['--no-maglev', '--v8-pool-size=1', '--no-parallel-scavenge'];
+const DAEMON_FLAGS = ['--no-maglev', '--v8-pool-size=1', '--no-parallel-scavenge', '--max-semi-space-size=8'];
+/** Variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
+const DAEMON_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' };
 
 async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', string[]>): Promise<void> {
   // The manager's variables are removed here: child processes are not the service that this one may be.
   const manager = serviceManager();
   const signal = endingSignal();
-  const agent = start(args.agent, process.execArgv);
+  const agent = start(args.agent, { execArgv: process.execArgv });
   const parts = [agent];
   process.on('SIGHUP', () => {
     // SIGHUP would end a process that does not listen for it yet.
@@ -81,7 +83,7 @@ async function up({ data, tokens }: UpFlags, args: Record<'agent' | 'daemon', st
   let ended = Promise.race([aborted(signal), agent.ended]);
   if (await Promise.race([agent.ready.then(() => true), ended.then(() => false)])) {
     // The agent makes the folder that the daemon keeps its sessions in.
-    const daemon = start(args.daemon, DAEMON_FLAGS);
+    const daemon = start(args.daemon, { execArgv: DAEMON_FLAGS, env: { ...process.env, ...DAEMON_ENVIRONMENT } });
     parts.push(daemon);
     ended = Promise.race([ended, daemon.ended]);
     await Promise.race([
@@ -107,10 +109,10 @@ interface Part {
   ended: Promise<void>;
 }
 
-function start(args: readonly string[], execArgv: string[]): Part {
+function start(args: readonly string[], options: Pick<ForkOptions, 'execArgv' | 'env'>): Part {
   // The child has a process group of its own: Ctrl-C reaches only this process, which ends the two in order.
   const stdio: StdioOptions = ['ignore', 'inherit', 'inherit', 'ipc'];
-  const child = fork(process.argv[1]!, args, { detached: true, stdio, execArgv });
+  const child = fork(process.argv[1]!, args, { detached: true, stdio, ...options });
   return {
     child,
     ready: new Promise((resolve) => child.once('message', (message) => resolve(String(message)))),

@@ -2,13 +2,14 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Running, start } from '../command_line.ts';
+import { endAll, freePort, start } from '../../e2e/kreplay.ts';
 import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
 
 const EVENTS = 100_000;
 const CLIENTS = join(import.meta.dirname, 'unread_clients.py');
 
-let daemon: Running;
+/** The built program: how it is launched decides how much memory it keeps. */
+let daemon: ReturnType<typeof start>;
 let port: string;
 beforeAll(async () => {
   const folder = newFolder();
@@ -19,13 +20,11 @@ beforeAll(async () => {
       Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
     );
   writer.close();
-  daemon = start('daemon', '--data', folder, '--listen', '127.0.0.1:0');
-  port = /:(\d+)\n/.exec(await daemon.printed(/\n/))![1]!;
+  port = String(await freePort());
+  daemon = start(['daemon', '--data', folder, '--listen', `127.0.0.1:${port}`]);
+  await daemon.says(port);
 });
-afterAll(async () => {
-  daemon.child.kill('SIGKILL');
-  await daemon.ended;
-});
+afterAll(endAll);
 
 interface Seen {
   before: number;
@@ -39,7 +38,7 @@ test.each([
   ['1024 streams', 1024, '/api/events', 'application/x-ndjson'],
   ['400 pages of 10,000', 400, '/api/events?limit=10000', 'application/json'],
 ])('%s that are never read keep no client out, and release their memory', async (_name, count, path, accept) => {
-  const args = [CLIENTS, port, String(count), path, accept, String(daemon.child.pid)];
+  const args = [CLIENTS, port, String(count), path, accept, String(daemon.process.pid)];
   const { stdout } = await promisify(execFile)('python3', args, { maxBuffer: 1e8 });
   const { before, most, after, first, then } = JSON.parse(stdout) as Seen;
   if (process.env.SIZES) {
