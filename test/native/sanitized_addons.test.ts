@@ -5,7 +5,7 @@ import { run } from '../kernel/programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** The suites that take seconds; `make sanitized` runs them all. */
-const SUITES = ['native_columns', 'codec', 'event_json', 'histogram', 'merged_scan', 'sql_conditions'];
+const SUITES = ['native_columns', 'codec', 'text_rows', 'histogram', 'merged_scan', 'sql_conditions'];
 
 const ADDONS = ['build/sanitized/columns.node', 'build/sanitized/tables.node'];
 
