@@ -1,9 +1,8 @@
-/** Events as comma-separated values: a header, then a line for each event. */
-import type { ApiEvent } from '../../../bpf/schema/api.ts';
+/** A recording's events as comma-separated values: the same lines as in csv_events.ts, without making events. */
 import { rowFormat, textRows } from '../../store/blocks/text_rows.ts';
 import type { Encoder } from '../encoder.ts';
-import { EVENT_COLUMNS } from '../flat_columns.ts';
-import { csvLine, END_OF_LINE } from './csv_cell.ts';
+import { END_OF_LINE } from './csv_cell.ts';
+import { csvHead } from './csv_events.ts';
 import { layoutOfLines } from './csv_layout.ts';
 
 const format = rowFormat(layoutOfLines);
@@ -18,13 +17,4 @@ export function csvEncoder(): Encoder {
     },
     tail: rest,
   };
-}
-
-export function csvHead(): string {
-  return csvLine(EVENT_COLUMNS.map(({ name }) => name));
-}
-
-/** The same lines from events. */
-export function csvEvents(events: readonly ApiEvent[]): string {
-  return events.map((event) => csvLine(EVENT_COLUMNS.map((column) => column.value(event)))).join('');
 }
