@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
-import { csvLine } from '../../export/formats/csv_cell.ts';
+import { csvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';

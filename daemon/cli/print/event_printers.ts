@@ -1,7 +1,7 @@
 /** Prints the daemon's lines, one event each, in the format that the user chose. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
-import { csvEvents, csvHead } from '../../export/formats/csv_events.ts';
+import { csvEvents, csvHead } from '../../export/formats/csv_lines.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
 import { print } from './standard_output.ts';
 import { newTable } from './table.ts';

@@ -1,7 +1,7 @@
 /** Prints rows of a query in the format that the user chose. */
 
 import { stringify } from '../../exact_json.ts';
-import { csvLine } from '../../export/formats/csv_cell.ts';
+import { csvLine } from '../../export/formats/csv_lines.ts';
 import type { SqlValue } from '../../export/sql/sql_query.ts';
 import { newTable } from './table.ts';
 

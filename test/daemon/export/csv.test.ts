@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { EVENT_COLUMNS } from '../../../daemon/export/flat_columns.ts';
-import { csvLine } from '../../../daemon/export/formats/csv_cell.ts';
+import { csvLine } from '../../../daemon/export/formats/csv_lines.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { serve } from '../served.ts';
 import { CORNER_ROWS, exported, I64_MAX, readWith, recordedEvents, U64_MAX } from './exported.ts';

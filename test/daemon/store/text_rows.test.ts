@@ -6,7 +6,7 @@ import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/exact_json.ts';
 import { csvEncoder } from '../../../daemon/export/formats/csv.ts';
-import { csvEvents } from '../../../daemon/export/formats/csv_events.ts';
+import { csvEvents } from '../../../daemon/export/formats/csv_lines.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
 import { eventsOf } from '../../../daemon/store/blocks/event.ts';
 import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';

@@ -1,9 +1,12 @@
 /**
- * Cells of comma-separated values as in RFC 4180, with quotes where they are needed.
+ * Lines of comma-separated values as in RFC 4180, with quotes where they are needed, CRLF, and one header.
  *
  * Names come from recorded processes, and a spreadsheet takes a text that begins with = + - @ for a formula. Such a
  * text gets an apostrophe in front, and so does one that begins with an apostrophe: removing one restores the text.
  */
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { EVENT_COLUMNS } from '../flat_columns.ts';
+
 const FORMULA = /^['=+\-@\t\r]/;
 const QUOTED = /[",\r\n]/;
 
@@ -21,3 +24,12 @@ export function csvLine(values: readonly unknown[]): string {
 }
 
 export const END_OF_LINE = '\r\n';
+
+export function csvHead(): string {
+  return csvLine(EVENT_COLUMNS.map(({ name }) => name));
+}
+
+/** For clients that have the events themselves: csv.ts writes those of a recording. */
+export function csvEvents(events: readonly ApiEvent[]): string {
+  return events.map((event) => csvLine(EVENT_COLUMNS.map((column) => column.value(event)))).join('');
+}
