@@ -44,20 +44,11 @@ export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
 /** Returns whether the process still runs this program, as far as this process may know: the stack may be hidden. */
 export function isStillRunning({ pid, startNs, stackStart }: RunningProgram): boolean {
   try {
-    const stat = statOf(pid);
-    const stack = Number(stat[STACK_FIELD]);
-    return Number(stat[START_FIELD]) === Math.floor(startNs / NS_PER_TICK) && (stack === 0 || stack === stackStart);
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const stack = Number(fields[STACK_FIELD]);
+    return Number(fields[START_FIELD]) === Math.floor(startNs / NS_PER_TICK) && (stack === 0 || stack === stackStart);
   } catch {
     return false;
   }
-}
-
-/** Start time of a process (CLOCK_BOOTTIME), to ten milliseconds. Throws when there is no such process. */
-export function startOfProcess(pid: number): number {
-  return Number(statOf(pid)[START_FIELD]) * NS_PER_TICK;
-}
-
-function statOf(pid: number): string[] {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }

@@ -143,10 +143,10 @@ WHERE key IN (
       const into = groupAt(at);
       if ((into + 1) * to.size > hashed) return false;
       const range = at % (ranges + 1);
-      const isCopied = range === ranges;
-      if (!isCopied) copy.run({ into, hash: range * hashesARange });
-      const isRemoved = isCopied && remove.run({ into }).changes === 0;
-      setPosition.run(into * (ranges + 1) + range + (isCopied && !isRemoved ? 0 : 1));
+      let isDone = true;
+      if (range < ranges) copy.run({ into, hash: range * hashesARange });
+      else isDone = remove.run({ into }).changes === 0;
+      setPosition.run(into * (ranges + 1) + range + (isDone ? 1 : 0));
       return true;
     },
     merged: () => Math.floor(position.get()! / (ranges + 1)) * to.size,

@@ -56,9 +56,9 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
   }
 
   return ({ block, dictionary }, ending) => {
-    const { native, tables, ...given } = layout();
+    const { native, tables, columns: names } = layout();
     const texts = textsFor(dictionary);
-    const columns = given.columns.map((name) => columnOf(block, name));
+    const columns = names.map((name) => columnOf(block, name));
     const ownRows = typeRows(block);
     const state = new Uint32Array(STATE.length);
     const key = new Uint8Array(KEY_BYTES);
