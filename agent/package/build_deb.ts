@@ -22,18 +22,6 @@ const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
 const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service'];
 const CONFIG = 'etc/kreplay/kreplay.toml';
-const BUILT = [
-  ...['build/kreplay', 'build/kreplay-runner'],
-  ...[
-    'build/columns.node',
-    'build/notify.node',
-    'build/pages.so',
-    'build/socket.node',
-    'build/tables.node',
-    'build/thread.node',
-  ],
-  ...['build/bpf/kreplay.bpf.o', 'build/bpf/kreplay_cast.bpf.o'],
-];
 
 /** xz writes different bytes with more than one thread. The level is where time and size are both small. */
 const COMPRESSION = ['-Zxz', '-z3', '--threads-max=1'];
@@ -70,8 +58,17 @@ export async function buildDeb({ version, epoch_s, folder, output }: DebOptions)
 }
 
 function builtFiles(): string[] {
-  const guide = filesIn(join(PROJECT, 'build/guide')).map((path) => `build/guide/${path}`);
-  return [...BUILT, ...allModules().map((path) => `build/js/${path}`), ...guide];
+  const imported = Object.values(ownPackage().imports).flatMap((place) => builtAt(place));
+  return ['build/kreplay', ...allModules().map((path) => `build/js/${path}`), ...imported];
+}
+
+/** The files that a place of the project's `imports` stands for: it is a file, or ends with `*` and what they end with. */
+function builtAt(place: string): string[] {
+  const path = place.slice('./'.length);
+  if (!path.startsWith('build/')) return [];
+  const [folder, ending] = path.split('*');
+  if (ending === undefined) return [path];
+  return filesIn(join(PROJECT, folder!)).flatMap((file) => (file.endsWith(ending) ? [`${folder}${file}`] : []));
 }
 
 async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
