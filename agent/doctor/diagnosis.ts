@@ -10,6 +10,7 @@ import type { Check } from './check.ts';
 import { disk } from './disk.ts';
 import { kernelChecks } from './kernel.ts';
 import { mapMemory, memoryLimit } from './memory.ts';
+import { replayClock } from './replay_clock.ts';
 import { ringBySample, ringOfAgent } from './ring.ts';
 import { askAgent } from './running_agent.ts';
 import { lockdown, privileges, sysctls } from './security.ts';
@@ -48,6 +49,7 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
     ring,
     disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined }),
     clock(),
+    replayClock(),
   ];
   const layers = existsSync(BTF) ? layerStates([], cgroups.hierarchy) : [];
   return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
