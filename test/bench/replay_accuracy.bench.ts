@@ -1,7 +1,8 @@
 /**
- * Measures how late the daemon plays events, compared with a program that only sleeps to the same deadlines. Viewers
- * also measure when they receive each event. The daemon has all CPUs, as in production; the viewers and the other
- * program have one each.
+ * Measures how late the daemon plays events, compared with a program that only sleeps to the same deadlines, and one
+ * that also sends as many bytes to a socket. Viewers also measure when they receive each event. The daemon has all CPUs,
+ * as in production; the viewers and the other programs have one each. Some rounds run beside clients that read all
+ * events, sum them up, and ask a thousand small questions a second.
  */
 import { join } from 'node:path';
 import type { BenchContext, BenchResult, Target } from './bench.ts';
@@ -10,7 +11,7 @@ import { type PacedTransaction, writePaced } from './paced_recording.ts';
 import { type ReplayDaemon, startReplayDaemon } from './replay_daemon.ts';
 import { buildReplayLoad, type ReplayLoad, type ViewResult } from './replay_load.ts';
 import { interleaved } from './rounds.ts';
-import { median, type Percentiles } from './statistics.ts';
+import { median, type Percentiles, percentilesOf } from './statistics.ts';
 import { percent } from './table.ts';
 
 export const summary = 'lateness of replayed events, and drift';
@@ -23,6 +24,7 @@ const DRIFT_SECONDS = 20;
 /** Events per second of each session, and number of concurrent sessions. */
 const LOADS = {
   ten_thousand: { text: '10,000 events/s', eventsPerSecond: 10_000, sessions: 1 },
+  hundred_thousand: { text: '100,000 events/s', eventsPerSecond: 100_000, sessions: 1 },
   thousand: { text: '1000 events/s', eventsPerSecond: 1000, sessions: 1 },
   hundred: { text: '100 events/s', eventsPerSecond: 100, sessions: 1 },
   many_sessions: { text: '200 sessions of 100 events/s', eventsPerSecond: 100, sessions: 200 },
@@ -34,9 +36,31 @@ const LOAD_NAMES = Object.keys(LOADS) as LoadName[];
 const DRIFT_EVENTS_PER_SECOND = 100;
 const DRIFT_SPEEDS = [0.1, 1, 10];
 
-const P50_OVER_SLEEP_NS_MAX = 10_000;
-const P99_OVER_SLEEP_MAX = 1.5;
-const MANY_P50_NS_MAX = 1_000_000;
+/** Programs that the daemon is compared with. */
+const ANCHORS = { nanosleep: 'nanosleep, 10,000/s', program: 'a C program that sends, 10,000/s' } as const;
+/** The same, and a session of 10,000 events/s, beside other clients of the daemon. */
+const BUSY = {
+  busy_nanosleep: 'beside other clients: nanosleep',
+  busy_program: 'beside other clients: a C program',
+  busy_session: 'beside other clients: 10,000 events/s',
+} as const;
+type Name = LoadName | keyof typeof ANCHORS | keyof typeof BUSY;
+const TEXTS: Record<Name, string> = {
+  ...ANCHORS,
+  ...(Object.fromEntries(LOAD_NAMES.map((name) => [name, LOADS[name].text])) as Record<LoadName, string>),
+  ...BUSY,
+};
+const NAMES = Object.keys(TEXTS) as Name[];
+
+/** Sessions of which each gets commands, and the events that each plays per second. */
+const COMMANDED = { sessions: 1000, eventsPerSecond: 10, seconds: 120, commands: 2000 };
+
+const P99_OVER_SLEEP_MAX = 1.2;
+const RECEIVED_OVER_PROGRAM_MAX = 1.3;
+const BUSY_OVER_MAX = 1.5;
+const MANY_P99_OVER_SLEEP_MAX = 2;
+const COMMAND_P99_MS_MAX = 50;
+const CPU_SHARE_MAX = 0.31;
 /** Far above what the machine does to one event, far below the sum of any error that occurs at each of them. */
 const LAST_NS_MAX = 10_000_000;
 
@@ -46,6 +70,8 @@ interface Measured {
   received?: Percentiles;
   /** Share of one CPU. */
   cpuShare: number;
+  /** Number of events that were due before they had been read. */
+  starvations?: number;
 }
 
 interface Drift {
@@ -74,28 +100,59 @@ export async function run(context: BenchContext): Promise<BenchResult> {
     ...transactionOf(DRIFT_EVENTS_PER_SECOND, driftSeconds, speed),
     transactionId: `drift-${speed}`,
   }));
-  writePaced(path, [...paced, ...drifting]);
+  const commanded = transactionOf(COMMANDED.eventsPerSecond, COMMANDED.seconds);
+  writePaced(path, [...paced, ...drifting, commanded]);
   const load = await buildReplayLoad(context);
   const daemon = await startReplayDaemon(path, folder, [...allowedCpus(), context.loadCpu], signal);
   try {
     // Code that is compiled in the first seconds would make events late.
     for (let warming = 0; warming < 2; warming++) await play(daemon, load, context, 'ten_thousand');
-    const measured = await interleaved(['nanosleep', ...LOAD_NAMES], ROUNDS, (name, round) => {
-      progress(`round ${round + 1} of ${ROUNDS}: ${name}`);
-      return name === 'nanosleep' ? sleep(load) : play(daemon, load, context, name);
+    const measured = await interleaved(NAMES, ROUNDS, (name, round) => {
+      progress(`round ${round + 1} of ${ROUNDS}: ${TEXTS[name]}`);
+      return measure(daemon, load, context, name);
     });
+    progress(`commands to ${COMMANDED.sessions} sessions`);
+    const commands = await measureCommands(daemon);
     progress(`drift over ${driftSeconds} s`);
     const drifts = await measureDrift(daemon, load, context);
-    return resultOf(measured, drifts, driftSeconds);
+    return resultOf({ measured, drifts, commands }, driftSeconds);
   } finally {
     await daemon.stop();
   }
 }
 
+async function measure(daemon: ReplayDaemon, load: ReplayLoad, context: BenchContext, name: Name): Promise<Measured> {
+  const isBusy = name in BUSY;
+  const readers = isBusy ? daemon.busy(transactionOf(LOADS.hundred.eventsPerSecond, SECONDS).transactionId) : undefined;
+  try {
+    if (name === 'nanosleep' || name === 'busy_nanosleep') return await sleep(load);
+    if (name === 'program' || name === 'busy_program') return await send(load, context);
+    return await play(daemon, load, context, name === 'busy_session' ? 'ten_thousand' : name);
+  } finally {
+    await readers?.stop();
+  }
+}
+
+const ANCHOR_RATE = LOADS.ten_thousand.eventsPerSecond;
+
 async function sleep(load: ReplayLoad): Promise<Measured> {
-  const rate = LOADS.ten_thousand.eventsPerSecond;
-  const { lateness_ns, cpu_ns, elapsed_ns } = await load.sleep(allowedCpus()[0]!, 1e9 / rate, rate * SECONDS);
+  const { lateness_ns, cpu_ns, elapsed_ns } = await load.sleep(
+    allowedCpus()[0]!,
+    1e9 / ANCHOR_RATE,
+    ANCHOR_RATE * SECONDS,
+  );
   return { lateness: lateness_ns, cpuShare: cpu_ns / elapsed_ns };
+}
+
+async function send(load: ReplayLoad, { loadCpu }: BenchContext): Promise<Measured> {
+  const [cpu, periodNs] = [allowedCpus()[0]!, 1e9 / ANCHOR_RATE];
+  const { lateness_ns, received_ns, cpu_ns, elapsed_ns } = await load.send(
+    cpu,
+    periodNs,
+    ANCHOR_RATE * SECONDS,
+    loadCpu,
+  );
+  return { lateness: lateness_ns, received: received_ns, cpuShare: cpu_ns / elapsed_ns };
 }
 
 async function play(
@@ -113,8 +170,25 @@ async function play(
   const { lateness_ns, received_ns } = await load.view(loadCpu, daemon.socketPath, ids);
   const elapsedSeconds = (performance.now() - startMs) / 1e3;
   const cpuShare = ((await daemon.cpuSeconds()) - cpuSeconds) / elapsedSeconds;
+  let starvations = 0;
+  for (const id of ids) {
+    starvations += await daemon.starvations(id);
+    await daemon.remove(id);
+  }
+  return { lateness: lateness_ns, received: received_ns, cpuShare, starvations };
+}
+
+/** Commands to many sessions that play at once, one after another: percentiles of milliseconds. */
+async function measureCommands(daemon: ReplayDaemon): Promise<Percentiles> {
+  const { transactionId } = transactionOf(COMMANDED.eventsPerSecond, COMMANDED.seconds);
+  const ids: string[] = [];
+  for (let i = 0; i < COMMANDED.sessions; i++) ids.push(await daemon.create(transactionId));
+  const tookMs: number[] = [];
+  for (const id of ids) tookMs.push(await daemon.command(id, 'play'));
+  for (let i = 0; tookMs.length < COMMANDED.commands; i++)
+    for (const name of ['pause', 'play']) tookMs.push(await daemon.command(ids[(i * 7919) % ids.length]!, name));
   for (const id of ids) await daemon.remove(id);
-  return { lateness: lateness_ns, received: received_ns, cpuShare };
+  return percentilesOf(tookMs);
 }
 
 /** Plays all speeds at once. */
@@ -136,28 +210,62 @@ function driftOf(speed: number, { first, last }: ViewResult['sessions'][number])
   };
 }
 
-function resultOf(
-  measured: Record<LoadName | 'nanosleep', Measured[]>,
-  drifts: readonly Drift[],
-  driftSeconds: number,
-): BenchResult {
-  const late = (name: LoadName | 'nanosleep') => ofRounds(measured[name].map(({ lateness }) => lateness));
-  const [slept, fast, many] = [late('nanosleep'), late('ten_thousand'), late('many_sessions')];
-  const targets: Target[] = [
+interface Results {
+  measured: Record<Name, Measured[]>;
+  drifts: readonly Drift[];
+  /** Time that a command took, milliseconds. */
+  commands: Percentiles;
+}
+
+function resultOf(results: Results, driftSeconds: number): BenchResult {
+  const late = (name: Name) => ofRounds(results.measured[name].map(({ lateness }) => lateness));
+  return {
+    value: late('ten_thousand').p50,
+    anchors: { nanosleep: late('nanosleep').p50 },
+    targets: targetsOf(results, driftSeconds),
+    table: tableOf(results),
+    details: { seconds: SECONDS, drift_seconds: driftSeconds, ...results },
+  };
+}
+
+function targetsOf({ measured, drifts, commands }: Results, driftSeconds: number): Target[] {
+  const late = (name: Name) => ofRounds(measured[name].map(({ lateness }) => lateness));
+  const received = (name: Name) => ofRounds(measured[name].map((round) => round.received!));
+  const atMost = (text: string, mostTimes: number, figure: number, anchor: number): Target => ({
+    text,
+    measured: `${microseconds(figure)} and ${microseconds(anchor)} us`,
+    met: figure <= anchor * mostTimes,
+  });
+  const cpu = median(measured.ten_thousand.map(({ cpuShare }) => cpuShare));
+  const starved = measured.hundred_thousand.reduce((sum, { starvations }) => sum + starvations!, 0);
+  const [session, slept, sent] = ['ten_thousand', 'nanosleep', 'program'] as const;
+  const [busy, busySlept, busySent] = ['busy_session', 'busy_nanosleep', 'busy_program'] as const;
+  const viewer = `at most ${RECEIVED_OVER_PROGRAM_MAX} times that of the C program`;
+  const beside = `beside other clients: at most ${BUSY_OVER_MAX} times that of`;
+  return [
+    atMost('10,000 events/s: p50 at most that of nanosleep', 1, late(session).p50, late(slept).p50),
+    atMost(`p99 at most ${P99_OVER_SLEEP_MAX} times`, P99_OVER_SLEEP_MAX, late(session).p99, late(slept).p99),
+    atMost(`at the viewer: p50 ${viewer}`, RECEIVED_OVER_PROGRAM_MAX, received(session).p50, received(sent).p50),
+    atMost(`at the viewer: p99 ${viewer}`, RECEIVED_OVER_PROGRAM_MAX, received(session).p99, received(sent).p99),
+    atMost(`p50 ${beside} nanosleep`, BUSY_OVER_MAX, late(busy).p50, late(busySlept).p50),
+    atMost(`p99 ${beside} nanosleep`, BUSY_OVER_MAX, late(busy).p99, late(busySlept).p99),
+    atMost(`at the viewer: p99 ${beside} the C program`, BUSY_OVER_MAX, received(busy).p99, received(busySent).p99),
+    atMost(
+      `200 sessions of 100 events/s: p99 at most ${MANY_P99_OVER_SLEEP_MAX} times that of nanosleep`,
+      MANY_P99_OVER_SLEEP_MAX,
+      late('many_sessions').p99,
+      late(slept).p99,
+    ),
+    { text: '100,000 events/s: no event is due before it has been read', measured: `${starved}`, met: starved === 0 },
     {
-      text: '10,000 events/s: p50 at most 10 us over that of nanosleep',
-      measured: `${microseconds(fast.p50)} and ${microseconds(slept.p50)} us`,
-      met: fast.p50 <= slept.p50 + P50_OVER_SLEEP_NS_MAX,
+      text: `${COMMANDED.sessions} sessions: commands p99 at most ${COMMAND_P99_MS_MAX} ms`,
+      measured: `${commands.p99.toFixed(1)} ms`,
+      met: commands.p99 <= COMMAND_P99_MS_MAX,
     },
     {
-      text: '10,000 events/s: p99 at most 1.5 times that of nanosleep',
-      measured: `${microseconds(fast.p99)} and ${microseconds(slept.p99)} us`,
-      met: fast.p99 <= slept.p99 * P99_OVER_SLEEP_MAX,
-    },
-    {
-      text: '200 sessions of 100 events/s: p50 below 1 ms',
-      measured: `${microseconds(many.p50)} us`,
-      met: many.p50 < MANY_P50_NS_MAX,
+      text: `10,000 events/s: at most ${percent(CPU_SHARE_MAX)} of a CPU`,
+      measured: percent(cpu),
+      met: cpu <= CPU_SHARE_MAX,
     },
     {
       text: `no drift over ${driftSeconds} s: deadlines are exact, the last event is less than 10 ms late`,
@@ -165,16 +273,9 @@ function resultOf(
       met: drifts.every(({ deadlineNs, latenessNs }) => deadlineNs === 0 && latenessNs < LAST_NS_MAX),
     },
   ];
-  return {
-    value: fast.p50,
-    anchors: { nanosleep: slept.p50 },
-    targets,
-    table: tableOf(measured, drifts),
-    details: { seconds: SECONDS, drift_seconds: driftSeconds, measured, drifts },
-  };
 }
 
-function tableOf(measured: Record<LoadName | 'nanosleep', Measured[]>, drifts: readonly Drift[]): string[][] {
+function tableOf({ measured, drifts, commands }: Results): string[][] {
   const row = (text: string, { p50, p99, max }: Percentiles, cpu: string) => [
     text,
     microseconds(p50),
@@ -183,15 +284,15 @@ function tableOf(measured: Record<LoadName | 'nanosleep', Measured[]>, drifts: r
     cpu,
   ];
   const cpuOf = (rounds: readonly Measured[]) => percent(median(rounds.map(({ cpuShare }) => cpuShare)));
-  const rows = [
-    ['us late', 'p50', 'p99', 'max', 'CPU'],
-    row('nanosleep, 10,000/s', ofRounds(measured.nanosleep.map(({ lateness }) => lateness)), cpuOf(measured.nanosleep)),
-  ];
-  for (const name of LOAD_NAMES) {
+  const rows = [['us late', 'p50', 'p99', 'max', 'CPU']];
+  for (const name of NAMES) {
     const rounds = measured[name];
-    rows.push(row(LOADS[name].text, ofRounds(rounds.map(({ lateness }) => lateness)), cpuOf(rounds)));
-    rows.push(row('  at the viewer', ofRounds(rounds.map(({ received }) => received!)), ''));
+    rows.push(row(TEXTS[name], ofRounds(rounds.map(({ lateness }) => lateness)), cpuOf(rounds)));
+    const received = rounds.flatMap((round) => round.received ?? []);
+    if (received.length > 0) rows.push(row('  at the viewer', ofRounds(received), ''));
   }
+  const inMicroseconds = { p50: commands.p50 * 1e6, p99: commands.p99 * 1e6, max: commands.max * 1e6 };
+  rows.push(row(`a command to one of ${COMMANDED.sessions} sessions`, inMicroseconds, ''));
   for (const { speed, deadlineNs, latenessNs, receivedNs } of drifts) {
     const text = `last event at ${speed}x: deadline ${deadlineNs} ns off`;
     rows.push([text, '', '', microseconds(latenessNs), ''], ['  at the viewer', '', '', microseconds(receivedNs), '']);

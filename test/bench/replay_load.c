@@ -2,6 +2,9 @@
  * Measures both sides of a replay's accuracy on one CPU. Prints one line of JSON.
  *
  *   replay_load sleep CPU PERIOD_NS COUNT      # sleeps to deadlines: how late the kernel wakes a program
+ *   replay_load send CPU PERIOD_NS COUNT VIEWER_CPU
+ *                                              # the same, and sends a frame's bytes to a process on another CPU: also
+ *                                              # how late they arrive there
  *   replay_load view CPU SOCKET SESSION...     # plays sessions of the daemon at SOCKET and reads them to the end: the
  *                                              # lateness that their events report, and how late they arrive here
  */
@@ -17,11 +20,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "percentiles.h"
+
 #define SESSIONS_MAX 1000
 #define BUFFER_SIZE (1 << 19)
+/* As many as a frame of the recording that is played. */
+#define FRAME_BYTES 640
 /* Time until the first deadline. */
 #define START_AFTER_NS 10000000
 
@@ -41,13 +49,8 @@ struct view {
 	char *buffer;
 };
 
-/* Times over all sessions: the lateness that each event reports, or how late it arrived here. */
-struct times {
-	int64_t *ns;
-	long count, room;
-};
-
 static struct view views[SESSIONS_MAX];
+/* Over all sessions: the lateness that each event reports, and how late it arrived here. */
 static struct times lateness, received;
 
 static int64_t now_ns(void)
@@ -58,43 +61,61 @@ static int64_t now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static void add_time(struct times *times, int64_t ns)
+/* Receives frames that begin with their deadlines, and prints how late they are. */
+static void receive_frames(int fd)
 {
-	if (times->count == times->room) {
-		times->room = times->room ? times->room * 2 : 1 << 16;
-		times->ns = realloc(times->ns, times->room * sizeof(*times->ns));
-		if (!times->ns)
-			err(1, "memory");
+	static char buffer[BUFFER_SIZE];
+	size_t length = 0;
+	ssize_t count;
+
+	while ((count = recv(fd, buffer + length, sizeof(buffer) - length, 0)) > 0) {
+		int64_t received_ns = now_ns(), due_ns;
+		size_t at = 0;
+
+		for (length += count; length - at >= FRAME_BYTES; at += FRAME_BYTES) {
+			memcpy(&due_ns, buffer + at, sizeof(due_ns));
+			add_time(&received, received_ns - due_ns);
+		}
+		length -= at;
+		memmove(buffer, buffer + at, length);
 	}
-	times->ns[times->count++] = ns;
+	printf("{");
+	print_times("received_ns", &received);
+	printf(", ");
+	fflush(stdout);
 }
 
-static int compare(const void *a, const void *b)
+static void use_cpu(int cpu)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	cpu_set_t cpus;
 
-	return (x > y) - (x < y);
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		err(1, "CPU %d", cpu);
 }
 
-/* The least time that `share` of them do not exceed. */
-static int64_t percentile(const struct times *times, double share)
+/* Returns the socket of a process that receives frames on another CPU. */
+static int start_receiver(int cpu)
 {
-	long place = (long)(times->count * share + 0.999999) - 1;
+	int ends[2];
 
-	return times->ns[place < 0 ? 0 : place];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		err(1, "socketpair");
+	if (fork() == 0) {
+		close(ends[0]);
+		use_cpu(cpu);
+		receive_frames(ends[1]);
+		exit(0);
+	}
+	close(ends[1]);
+	return ends[0];
 }
 
-static void print_times(const char *name, struct times *times)
+/* `fd` gets a frame at each deadline, unless it is negative. */
+static void sleep_to_deadlines(int64_t period_ns, long count, int fd)
 {
-	if (times->count == 0)
-		errx(1, "no events");
-	qsort(times->ns, times->count, sizeof(*times->ns), compare);
-	printf("\"%s\": {\"p50\": %ld, \"p99\": %ld, \"max\": %ld}", name, percentile(times, 0.5),
-	       percentile(times, 0.99), percentile(times, 1));
-}
-
-static void sleep_to_deadlines(int64_t period_ns, long count)
-{
+	char frame[FRAME_BYTES] = {};
 	int64_t start_ns = now_ns() + START_AFTER_NS;
 	struct rusage usage;
 
@@ -105,9 +126,17 @@ static void sleep_to_deadlines(int64_t period_ns, long count)
 		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 			;
 		add_time(&lateness, now_ns() - due_ns);
+		memcpy(frame, &due_ns, sizeof(due_ns));
+		if (fd >= 0 && send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
+			err(1, "send");
 	}
 	getrusage(RUSAGE_SELF, &usage);
-	printf("{");
+	if (fd >= 0) {
+		close(fd);
+		wait(NULL);
+	} else {
+		printf("{");
+	}
 	print_times("lateness_ns", &lateness);
 	printf(", \"cpu_ns\": %lld, \"elapsed_ns\": %ld}\n",
 	       (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000LL +
@@ -325,16 +354,14 @@ static void print_views(int count)
 
 int main(int argc, char **argv)
 {
-	cpu_set_t cpus;
-
 	if (argc < 5 || argc - 4 > SESSIONS_MAX)
-		errx(2, "usage: replay_load sleep CPU PERIOD_NS COUNT | view CPU SOCKET SESSION...");
-	CPU_ZERO(&cpus);
-	CPU_SET(atoi(argv[2]), &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		err(1, "CPU %s", argv[2]);
+		errx(2, "usage: replay_load sleep CPU PERIOD_NS COUNT | send CPU PERIOD_NS COUNT VIEWER_CPU | "
+			"view CPU SOCKET SESSION...");
+	use_cpu(atoi(argv[2]));
 	if (!strcmp(argv[1], "sleep")) {
-		sleep_to_deadlines(atoll(argv[3]), atol(argv[4]));
+		sleep_to_deadlines(atoll(argv[3]), atol(argv[4]), -1);
+	} else if (!strcmp(argv[1], "send") && argc == 6) {
+		sleep_to_deadlines(atoll(argv[3]), atol(argv[4]), start_receiver(atoi(argv[5])));
 	} else {
 		view_sessions(argv[3], argc - 4, argv + 4);
 		print_views(argc - 4);

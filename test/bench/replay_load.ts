@@ -9,6 +9,8 @@ const SOURCE = join(import.meta.dirname, 'replay_load.c');
 const percentiles = z.object({ p50: z.number(), p99: z.number(), max: z.number() });
 const sleepResult = z.object({ lateness_ns: percentiles, cpu_ns: z.number(), elapsed_ns: z.number() });
 
+const sendResult = sleepResult.extend({ received_ns: percentiles });
+
 /** Times of one event, on the monotonic clock. */
 const moment = z.object({
   offset_ns: z.number(),
@@ -25,10 +27,13 @@ const viewResult = z.object({
 });
 
 export type SleepResult = z.infer<typeof sleepResult>;
+export type SendResult = z.infer<typeof sendResult>;
 export type ViewResult = z.infer<typeof viewResult>;
 
 export interface ReplayLoad {
   sleep(cpu: number, periodNs: number, count: number): Promise<SleepResult>;
+  /** The same, and sends a frame's bytes at each deadline to a process on another CPU. */
+  send(cpu: number, periodNs: number, count: number, viewerCpu: number): Promise<SendResult>;
   /** Plays the sessions and returns the measurements once all have ended. */
   view(cpu: number, socketPath: string, sessionIds: readonly string[]): Promise<ViewResult>;
 }
@@ -42,6 +47,8 @@ export async function buildReplayLoad({ buildFolder, signal }: BenchContext): Pr
   };
   return {
     sleep: async (cpu, periodNs, count) => sleepResult.parse(await told('sleep', cpu, periodNs, count)),
+    send: async (cpu, periodNs, count, viewerCpu) =>
+      sendResult.parse(await told('send', cpu, periodNs, count, viewerCpu)),
     view: async (cpu, socketPath, sessionIds) => viewResult.parse(await told('view', cpu, socketPath, ...sessionIds)),
   };
 }
