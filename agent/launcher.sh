@@ -26,7 +26,9 @@ daemon)
 	export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
 	# agent/up.ts has the same settings. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
 	# ms when an event of a replay is due.
-	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge --max-semi-space-size=8 "$script" "$@"
+	# V8 would let a small heap grow by 16 MB only, no more than the space of new objects, and collect all the time.
+	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge --max-semi-space-size=8 \
+		--initial-old-space-size=48 "$script" "$@"
 	;;
 *)
 	exec "$node" --no-maglev "$script" "$@"

@@ -66,7 +66,13 @@ export function forwardedOptions(command: Command, declare: (command: Command) =
 }
 
 /** Flags for Node, as the launcher passes them to a daemon; those of this process keep an agent small. */
-const DAEMON_FLAGS = ['--no-maglev', '--v8-pool-size=1', '--no-parallel-scavenge', '--max-semi-space-size=8'];
+const DAEMON_FLAGS = [
+  '--no-maglev',
+  '--v8-pool-size=1',
+  '--no-parallel-scavenge',
+  '--max-semi-space-size=8',
+  '--initial-old-space-size=48',
+];
 /** Variables that the launcher sets for a daemon, in addition to those that it sets for this process. */
 const DAEMON_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' };
 

@@ -11,14 +11,16 @@ export interface Sink extends Pick<ServerResponse, 'end' | 'destroy'> {
   /** Writes `bytes` bytes, which `fill` puts into a buffer at an offset. `fill` is called once, before this returns. */
   writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean;
   on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
+  /** Its socket, if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
+  direct?(): { fd: number; isChunked: boolean } | undefined;
+  /** Reports that another thread has written so many bytes to its socket. */
+  wroteDirectly?(bytes: number): void;
+  /** Writes the end of what another thread has begun to write to its socket. */
+  writeRest?(bytes: Buffer): boolean;
 }
 
 /** `json` must not contain raw line breaks, the only characters that break a frame; JSON.stringify emits none. */
 export function formatFrame(kind: string, json: string, id?: number | string): string {
-  return `${id === undefined ? frameStart(kind) : frameStart(kind) + BEFORE_ID + id}${BEFORE_JSON}${json}${FRAME_END}`;
+  const head = id === undefined ? `event: ${kind}` : `event: ${kind}\nid: ${id}`;
+  return `${head}\ndata: ${json}\n\n`;
 }
-
-export const frameStart = (kind: string): string => `event: ${kind}`;
-export const BEFORE_ID = '\nid: ';
-export const BEFORE_JSON = '\ndata: ';
-export const FRAME_END = '\n\n';

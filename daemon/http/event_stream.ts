@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
 import type { Sink } from '../sse.ts';
+import { addDirectBytes, plainDescriptor } from './taken.ts';
 
 /** Sends the headers and returns the sink for frames. */
 export function openEventStream(res: Response): Sink {
@@ -73,6 +74,13 @@ function socketSink(res: Response, socket: Socket): Sink {
     ...responseSink(res),
     write: (frames) => writeBytes(Buffer.byteLength(frames), (to, at) => to.write(frames, at)),
     writeBytes,
+    direct() {
+      const fd =
+        socket.destroyed || res.writableEnded || socket.writableLength > 0 ? undefined : plainDescriptor(socket);
+      return fd === undefined ? undefined : { fd, isChunked: res.chunkedEncoding };
+    },
+    wroteDirectly: (bytes) => addDirectBytes(socket, bytes),
+    writeRest: (bytes) => (res.writableEnded ? false : socket.write(bytes)),
     on(event, listener) {
       if (event !== 'drain') return res.on(event, listener);
       socket.on('drain', listener);

@@ -60,7 +60,7 @@ export interface Metrics {
   connectionClosed(reason: CloseReason): void;
   watchUnsent(unsent: { readonly bytes: number }): void;
   /** Records the lateness of an event that a replay has just played. */
-  played(latenessNs: bigint): void;
+  played(latenessNs: number): void;
   text(sources: MetricSources): Promise<string>;
   /** Describes the metrics of kreplay itself. */
   described(): MetricDescription[];

@@ -24,7 +24,7 @@ export function replayMetrics(registry: Registry) {
     registers: [registry],
   });
   return {
-    played: (latenessNs: bigint): void => lateness.observe(Number(latenessNs) / 1e9),
+    played: (latenessNs: number): void => lateness.observe(latenessNs / 1e9),
     set({ list, keeping }: Pick<Sessions, 'list' | 'keeping'>): void {
       const sessions = list();
       for (const state of STATES) count.set({ state }, sessions.filter((session) => session.state === state).length);

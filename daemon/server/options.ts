@@ -15,7 +15,7 @@ export interface DaemonFlags extends AccessFlags {
   /** Commander sets this to true if neither option is given. */
   state: string | boolean;
   sessionsMax: number;
-  replayRateMax: number;
+  replayRateMax?: number;
   sessionIdle: bigint;
 }
 
@@ -45,10 +45,8 @@ export function withDaemonOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--replay-rate-max <count>',
-        'maximum number of events per second that all replay sessions play together',
-      )
-        .takes(POSITIVE_INTEGER)
-        .default(DEFAULT_LIMITS.replayRateMax),
+        'maximum number of events per second that all replay sessions play together (default: measured at start)',
+      ).takes(POSITIVE_INTEGER),
     )
     .addOption(
       new Setting('--session-idle <duration>', 'end replay sessions that are unused for this long')

@@ -1,12 +1,11 @@
 #include <cstdint>
 #include <napi.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /*
- * Sets scheduling parameters of the calling thread. daemon/replay/clock/thread_schedule.ts declares the functions; none
- * requires a privilege, and a parameter that the running kernel does not support stays unchanged.
+ * Sets scheduling parameters of the calling thread. daemon/thread_schedule.ts declares the function; it requires a
+ * privilege, and a parameter that the running kernel does not support stays unchanged.
  */
 
 namespace
@@ -34,15 +33,9 @@ void set_time_slice(const Napi::CallbackInfo &info)
 	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-void set_timer_slack(const Napi::CallbackInfo &info)
-{
-	prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(info[0].As<Napi::Number>().Int64Value()), 0, 0, 0);
-}
-
 Napi::Object start(Napi::Env env, Napi::Object exports)
 {
 	exports.Set("setTimeSlice", Napi::Function::New<set_time_slice>(env, "setTimeSlice"));
-	exports.Set("setTimerSlack", Napi::Function::New<set_timer_slack>(env, "setTimerSlack"));
 	return exports;
 }
 

@@ -95,9 +95,9 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
       if (state.recent.length > RECENT_MAX) state.recent.shift();
       state.session = { ...state.session, event_index: index + 1 };
       if (state.session.state !== 'playing') return;
-      const latenessNs = BigInt(lateness_ns);
+      const latenessNs = Number(lateness_ns);
       lateness.record(latenessNs);
-      const positionNs = Number(offset_ns) + Number(latenessNs) * state.session.speed_factor;
+      const positionNs = Number(offset_ns) + latenessNs * state.session.speed_factor;
       state.reference = { positionNs, atMs: nowMs };
     },
   };

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { parseJson } from '../../exact_json.ts';
 import type { ReplayedEvent } from '../../replay/session/replayed_event.ts';
 import type { SessionView } from '../../replay/session/session_view.ts';
 import type { EndReason } from '../../replay/session/stream.ts';
@@ -143,9 +143,6 @@ function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
       return [{ kind: 'state', session: parseJson(data) as ReplaySession }];
     case 'event':
       return [{ kind: 'event', played: parseJson(data) as PlayedEvent, json: data }];
-    case 'events':
-      // 64-bit integers are parsed exactly, so they are written again unchanged.
-      return (parseJson(data) as PlayedEvent[]).map((played) => ({ kind: 'event', played, json: stringify(played) }));
     case 'gap':
       return [{ kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed }];
     case 'end':

@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { cut } from '../cut.ts';
-import { takenBytes } from './taken.ts';
+import { takenBytes } from '../taken.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
 /** A client is observed for this long, and must take this much meanwhile; otherwise it may be closed to make room. */

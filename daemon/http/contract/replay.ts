@@ -260,8 +260,8 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     tag: 'replay',
     summary: 'Events as they are played',
     description:
-      'Follows a session with frames: `event` for an event, `events` for several that fell due together, `state` at ' +
-      'every change, `gap` when some were missed, and `end`. `Last-Event-ID` continues behind a frame; after the ' +
+      'Follows a session with frames: `event` for an event, `state` at every change, `gap` when some were missed, and ' +
+      '`end`. `Last-Event-ID` continues behind a frame; after the ' +
       'daemon was started again a `gap` has `"missed": null`, and the `state` after it the place where the session goes on. ' +
       '`session_limit` means that the session has too many viewers, `session_not_found` that it has gone.',
     curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',

@@ -48,6 +48,9 @@ export const sessionSchema = z
       .meta({ description: 'whether an event of its own would end after the deadline; null until it is known' }),
     timeout_event_id: z.string().nullable(),
     rounds: count('times that it came to its end and began again'),
+    starts_at_ns: int64().nullable().meta({
+      description: 'when its clock was or will be started, by the clock of due_ns; null while it stands still',
+    }),
     lateness: z
       .object({
         p50_ns: z.number(),

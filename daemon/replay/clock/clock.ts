@@ -18,7 +18,8 @@ export interface ReplayClock {
    * An integer number gives the same result as the BigInt, with less work for the garbage collector.
    */
   dueAt(positionNs: bigint | number): bigint;
-  play(): void;
+  /** Starts it at a time that may be yet to come; the position stays until then. */
+  play(startsAtNs?: bigint): void;
   pause(): void;
   jump(positionNs: bigint): void;
   setSpeed(speedFactor: number): void;
@@ -35,13 +36,18 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
   /** The reference position and the rate as doubles, for computing deadlines without BigInt. */
   let fast = { positionNs: 0, numerator: Number(rate.numerator), denominator: Number(rate.denominator) };
 
-  const positionNs = () =>
-    running
-      ? referencePositionNs + ((now() - referenceTimeNs) * rate.numerator) / rate.denominator
-      : referencePositionNs;
-  const takeReference = (atNs: bigint) => {
+  const positionNs = () => {
+    const passedNs = running ? now() - referenceTimeNs : 0n;
+    return passedNs > 0n ? referencePositionNs + (passedNs * rate.numerator) / rate.denominator : referencePositionNs;
+  };
+  /** A start that is yet to come stays. */
+  const startOrNow = () => {
+    const nowNs = now();
+    return running && referenceTimeNs > nowNs ? referenceTimeNs : nowNs;
+  };
+  const takeReference = (atNs: bigint, timeNs = startOrNow()) => {
     referencePositionNs = atNs;
-    referenceTimeNs = now();
+    referenceTimeNs = timeNs;
     const [numerator, denominator] = [Number(rate.numerator), Number(rate.denominator)];
     fast = { positionNs: Number(atNs), numerator, denominator };
     knownAtNs = Number.NaN;
@@ -65,16 +71,16 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
       }
       return referenceTimeNs + divideUp((BigInt(atNs) - referencePositionNs) * rate.denominator, rate.numerator);
     },
-    play() {
+    play(startsAtNs) {
       if (running) return;
-      takeReference(referencePositionNs);
+      takeReference(referencePositionNs, startsAtNs);
       running = true;
     },
     pause() {
       takeReference(positionNs());
       running = false;
     },
-    jump: takeReference,
+    jump: (atNs) => takeReference(atNs),
     setSpeed(next) {
       const atNs = positionNs();
       rate = exactRate(next);

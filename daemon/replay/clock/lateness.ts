@@ -1,8 +1,8 @@
-/** Statistics of lateness: emission minus deadline on the steady clock, taken when the frame is made. */
+/** Statistics of lateness: emission minus deadline on the steady clock, taken when the event is played. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
 /** An event that is emitted more than this after its deadline counts as late. */
-export const LATE_NS = 1_000_000n;
+export const LATE_NS = 1_000_000;
 /** Precision of 1 % for values up to an hour; it takes 40 KB per session. */
 const HISTOGRAM = { lowest: 1, highest: 3_600_000_000_000, figures: 2 } as const;
 
@@ -14,41 +14,41 @@ export interface LatenessSummary {
 }
 
 export interface Lateness {
-  record(latenessNs: bigint): void;
+  record(latenessNs: number): void;
   reset(): void;
   summary(): LatenessSummary;
 }
 
 /** It calls `onRecord` for each recorded value. */
-export function createLateness(onRecord?: (latenessNs: bigint) => void): Lateness {
+export function createLateness(onRecord?: (latenessNs: number) => void): Lateness {
   /** Created at the first event: of a thousand sessions most are not playing. */
   let histogram: RecordableHistogram | undefined;
-  let maxNs = 0n;
+  let maxNs = 0;
   let lateEvents = 0;
 
   /** The histogram returns the upper end of a bucket, which may exceed the largest recorded value. */
   function percentile(percent: number): number {
-    return histogram ? Math.min(histogram.percentile(percent), Number(maxNs)) : 0;
+    return histogram ? Math.min(histogram.percentile(percent), maxNs) : 0;
   }
 
   return {
     record(latenessNs) {
       histogram ??= createHistogram(HISTOGRAM);
       // The histogram accepts no value below 1.
-      histogram.record(Math.min(Math.max(Number(latenessNs), 1), HISTOGRAM.highest));
+      histogram.record(Math.min(Math.max(latenessNs, 1), HISTOGRAM.highest));
       if (latenessNs > maxNs) maxNs = latenessNs;
       if (latenessNs > LATE_NS) lateEvents++;
       onRecord?.(latenessNs);
     },
     reset() {
       histogram?.reset();
-      maxNs = 0n;
+      maxNs = 0;
       lateEvents = 0;
     },
     summary: () => ({
       p50_ns: percentile(50),
       p99_ns: percentile(99),
-      max_ns: maxNs,
+      max_ns: BigInt(maxNs),
       late_events: lateEvents,
     }),
   };

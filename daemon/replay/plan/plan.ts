@@ -5,7 +5,7 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import type { LatencyChange } from './merge.ts';
+import type { LatencyChange, ProjectedPage } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { placeIn, type SeekResult } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
@@ -57,7 +57,8 @@ export interface PlanWork {
   outline(): Outline;
   /** Processes some more events; returns false when nothing is left to be done. */
   advance(): boolean;
-  page(index: number, limit: number): PlanPage;
+  /** The page takes `memory`, of a page that is not needed any more, if it fits. */
+  page(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
   /** Works like `placeIn`. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency from an event on. */
@@ -79,6 +80,7 @@ export interface PlanCaches {
 export interface PlanSizes {
   pageEvents?: number;
   markEvents?: number;
+  chunkEvents?: number;
 }
 
 /** The length of one `advance`, and the events that are processed between two checks of the time. */
@@ -90,7 +92,7 @@ export function openPlan(
   recordings: Recordings,
   request: PlanRequest,
   caches: PlanCaches,
-  { pageEvents, markEvents }: PlanSizes = {},
+  { pageEvents, markEvents, chunkEvents }: PlanSizes = {},
 ): PlanWork {
   const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = request;
   let { latency } = request;
@@ -98,7 +100,7 @@ export function openPlan(
   const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
   // This is read after the snapshot was taken, so that it contains every node of the snapshot.
   const summary = recordings.transaction(transactionId);
-  const bodies = createBodies(recordings, transactionId, recorded, caches.bodies);
+  const bodies = createBodies(recordings, transactionId, recorded, caches.bodies, chunkEvents);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
@@ -155,25 +157,17 @@ export function openPlan(
     };
   }
 
-  function page(index: number, limit: number): PlanPage {
+  function page(index: number, limit: number, memory?: ArrayBuffer): PlanPage {
     const projected = schedule.page(index, limit);
-    const { first, count, startNs, durationNs, isOwn } = projected;
-    const pieces = Array.from({ length: count }, (_, at) => bodies.read(projected.recorded[at]!));
+    const { first, count } = projected;
     const ends = new Uint32Array(count);
-    let length = 0;
-    for (const [at, piece] of pieces.entries()) {
-      length += piece.length;
-      ends[at] = length;
-    }
-    // Memory of its own, not from the pool: it is transferred to another thread.
-    const bytes = Buffer.allocUnsafeSlow(length);
-    for (const [at, piece] of pieces.entries()) piece.copy(bytes, at === 0 ? 0 : ends[at - 1]);
+    const pieces = bodies.gather(projected.recorded.subarray(0, count), ends);
     const isLast = count < limit || (schedule.survey !== null && first + count === eventCount);
-    return { first, count, isLast, startNs, durationNs, isOwn, bytes, ends };
+    return { first, count, isLast, ...packed(projected, pieces, ends, memory) };
   }
 
   // A replay most likely starts with the first event, so its chunk is read ahead.
-  bodies.read(0);
+  bodies.readAhead(0);
   return {
     outline,
     advance,
@@ -204,4 +198,41 @@ export function openPlan(
       bodies.close();
     },
   };
+}
+
+/** Memory is used again for a page that is no less than this part of it. */
+const FITS = 1 / 4;
+/** Memory that is new has room for a page that is larger by this. */
+const SPARE = 1.25;
+
+/**
+ * Puts the columns of a page into one piece of memory, which is transferred to another thread without a copy. Memory
+ * that is used again saves the garbage collectors of both threads most of their work.
+ */
+function packed(
+  projected: ProjectedPage,
+  pieces: readonly Uint8Array[],
+  ends: Uint32Array,
+  offered: ArrayBuffer | undefined,
+) {
+  const { count } = projected;
+  const bytesLength = count === 0 ? 0 : ends[count - 1]!;
+  const length = count * (2 * 8 + 4 + 1) + bytesLength;
+  const fits = offered && length <= offered.byteLength && length >= offered.byteLength * FITS;
+  const memory = fits ? offered : new ArrayBuffer(Math.ceil(length * SPARE));
+  const startNs = new Float64Array(memory, 0, count);
+  const durationNs = new Float64Array(memory, startNs.byteLength, count);
+  const packedEnds = new Uint32Array(memory, 2 * startNs.byteLength, count);
+  const isOwn = new Uint8Array(memory, packedEnds.byteOffset + packedEnds.byteLength, count);
+  const bytes = Buffer.from(memory, isOwn.byteOffset + count, bytesLength);
+  startNs.set(projected.startNs.subarray(0, count));
+  durationNs.set(projected.durationNs.subarray(0, count));
+  isOwn.set(projected.isOwn.subarray(0, count));
+  packedEnds.set(ends);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return { startNs, durationNs, isOwn, bytes, ends: packedEnds };
 }

@@ -6,7 +6,7 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
-import type { Chunk } from './bodies.ts';
+import { type Chunk, chunkEventsBeside } from './bodies.ts';
 import { createPageCache } from './page_cache.ts';
 import type { SeekResult } from './places.ts';
 import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
@@ -15,15 +15,16 @@ import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
 /** Limit of cached pages of recorded events: 17 MB. */
 const RECORDED_PAGES_MAX = 128;
-/** Limit of cached chunks: some 64 MB. More sessions than that read their chunks again for each page. */
-const BODY_CHUNKS_MAX = 128;
+/** Limit of the events in cached chunks: some 128 MB. It has room for a chunk of each of a thousand sessions. */
+const BODY_EVENTS_MAX = 262_144;
 /** A plan of up to this many events is processed before open() returns it, which takes a few milliseconds. */
 const WHOLE_AT_ONCE_EVENTS = 65_536;
 
 export interface ReplayPlan {
   /** The latest outline. */
   readonly outline: Outline;
-  page(index: number, limit: number): Promise<PlanPage>;
+  /** The page takes `memory`, of a page that is not needed any more, if it fits. */
+  page(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
   /** Lays all events out again with the latency that was set last. It returns null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
   /** Changes the latency from an event on; earlier events keep their place. */
@@ -45,7 +46,7 @@ export interface Planner {
 export function createPlanner(recordings: Recordings): Planner {
   const caches: PlanCaches = {
     recorded: createPageCache<RecordedPage>(RECORDED_PAGES_MAX),
-    bodies: createPageCache<Chunk>(BODY_CHUNKS_MAX),
+    bodies: createPageCache<Chunk>(BODY_EVENTS_MAX, ({ ends }) => ends.length),
   };
   const plans = new Set<Planned>();
   let isAdvancing = false;
@@ -69,7 +70,7 @@ export function createPlanner(recordings: Recordings): Planner {
 
   return {
     async open(request, onOutline) {
-      const plan = newPlanned(openPlan(recordings, request, caches), {
+      const plan = newPlanned(openPlan(recordings, request, caches, { chunkEvents: chunkEventsBeside(plans.size) }), {
         onOutline,
         onWork: advanceAll,
         onClose: () => plans.delete(plan),
@@ -153,8 +154,8 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
         end(error);
       }
     },
-    async page(index, limit) {
-      return work.page(index, limit);
+    async page(index, limit, memory) {
+      return work.page(index, limit, memory);
     },
     async place(target) {
       if (work.layOutAnew()) goThroughAgain();

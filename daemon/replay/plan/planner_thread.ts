@@ -57,12 +57,12 @@ export function createPlannerThread(places: ServedPaths): Planner {
     ended.asked.clear();
   }
 
-  function ask(of: Thread, question: Question): Promise<PlannerAnswer> {
+  function ask(of: Thread, question: Question, memory?: ArrayBuffer): Promise<PlannerAnswer> {
     const id = ++lastId;
     return new Promise((resolve, reject) => {
       if (of.ended) throw of.ended;
       of.asked.set(id, { resolve, reject });
-      of.worker.postMessage({ id, question } satisfies ToPlanner);
+      of.worker.postMessage({ id, question } satisfies ToPlanner, memory ? [memory] : []);
     });
   }
 
@@ -105,15 +105,16 @@ function told({ opened, asked }: Thread, message: FromPlanner): void {
   else waiting?.reject(errorOf(message.failure));
 }
 
-type Ask = (of: Thread, question: Question) => Promise<PlannerAnswer>;
+/** `memory` is transferred with the question that has it. */
+type Ask = (of: Thread, question: Question, memory?: ArrayBuffer) => Promise<PlannerAnswer>;
 
 function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
   return {
     get outline() {
       return opened.outline!;
     },
-    async page(index, limit) {
-      const page = (await ask(of, { plan, kind: 'page', index, limit })) as PlanPage;
+    async page(index, limit, memory) {
+      const page = (await ask(of, { plan, kind: 'page', index, limit, memory }, memory)) as PlanPage;
       // A Buffer arrives as a plain Uint8Array.
       const { buffer, byteOffset, byteLength } = page.bytes;
       return { ...page, bytes: Buffer.from(buffer, byteOffset, byteLength) };

@@ -1,4 +1,4 @@
-/** The planner's worker thread: it reads recordings and writes JSON, so that the clock's thread does neither. */
+/** The planner's worker thread: it reads recordings and writes JSON, so that the main thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
@@ -7,7 +7,7 @@ import { giveWay } from '../../thread_schedule.ts';
 import { createPlanner, type ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, PlannerThreadData, Question, ToPlanner } from './thread_messages.ts';
 
-// This thread reads ahead, while the clock's thread must get a CPU whenever it needs one.
+// This thread reads ahead, while the player's thread must get a CPU whenever it needs one.
 giveWay();
 const port = parentPort!;
 const { data, recordings } = workerData as PlannerThreadData;
@@ -35,7 +35,7 @@ async function answerTo(question: Question): Promise<PlannerAnswer> {
   if (!plan) throw new Problem('session_not_found', 'the session has ended');
   switch (kind) {
     case 'page':
-      return plan.page(question.index, question.limit);
+      return plan.page(question.index, question.limit, question.memory);
     case 'place': {
       const place = await plan.place(question.target);
       tellOutline(number);
@@ -62,7 +62,7 @@ function send(message: FromPlanner): void {
   port.postMessage(message, transferred(message));
 }
 
-/** The memory of a page is transferred, not copied. */
+/** The memory of a page, which all its columns share, is transferred, not copied. */
 function transferred(message: FromPlanner): ArrayBuffer[] {
   if (
     message.kind !== 'answer' ||
@@ -71,6 +71,5 @@ function transferred(message: FromPlanner): ArrayBuffer[] {
     !('bytes' in message.answer)
   )
     return [];
-  const { startNs, durationNs, isOwn, bytes, ends } = message.answer;
-  return [startNs, durationNs, isOwn, bytes, ends].map(({ buffer }) => buffer as ArrayBuffer);
+  return [message.answer.bytes.buffer as ArrayBuffer];
 }

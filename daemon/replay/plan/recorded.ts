@@ -59,6 +59,8 @@ export interface Recorded {
   /** Numbers of the pages found so far that have events of a thread, ascending. */
   pagesOf(thread: number): readonly number[];
   keyAt(index: number): EventKey;
+  /** Number of events from `index` on that are the rows from `row` on of a block, at most `rowsMax`. */
+  sharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
   /** It returns undefined when the event is not among those found so far. */
   indexOf(event: EventKey): number | undefined;
   /** Index of the first event found so far that started at or after an offset; `known` when there is none. */
@@ -84,9 +86,8 @@ export function readRecorded(
   pageEvents = PAGE_EVENTS,
 ): Recorded {
   const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
-  const recordingIds: string[] = [];
+  const [recordingIds, marks]: [string[], PageMark[]] = [[], []];
   const threads = newThreads();
-  const marks: PageMark[] = [];
   const owner = {};
   const divided = isDivided(recordings.transaction(transactionId));
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
@@ -196,8 +197,9 @@ export function readRecorded(
     return keyIn(page(Math.floor(index / pageEvents))!, index % pageEvents);
   }
 
-  function isBefore(a: EventKey, b: EventKey): boolean {
-    return a.timestamp_ns < b.timestamp_ns || (a.timestamp_ns === b.timestamp_ns && a.event_id < b.event_id);
+  function sharedRows(index: number, { block, dictionary }: RecordingBlock, row: number, rowsMax: number): number {
+    const place = recordingIds.indexOf(dictionary.recordingId);
+    return equalRows(page(Math.floor(index / pageEvents))!, { index, place, rowsMax }, block.numbers.subarray(row));
   }
 
   if (!page(0)) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
@@ -213,9 +215,8 @@ export function readRecorded(
     get isWhole() {
       return isWhole;
     },
-    page,
+    ...{ page, keyAt, sharedRows },
     pagesOf: (thread) => threads.pages[thread]!,
-    keyAt,
     indexOf(event) {
       const id = parseEventId(event.event_id);
       const behind = lowerBound(marks.length, (number) => isBefore(event, marks[number]!.firstKey));
@@ -242,6 +243,23 @@ export function readRecorded(
 function tooLong(transactionId: string): Problem {
   const message = `transaction ${transactionId} is longer than the 104 days that a session can play`;
   return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
+}
+
+function isBefore(a: EventKey, b: EventKey): boolean {
+  return a.timestamp_ns < b.timestamp_ns || (a.timestamp_ns === b.timestamp_ns && a.event_id < b.event_id);
+}
+
+/** Number of events from `index` on that have these numbers in the recording at `place`. */
+function equalRows(
+  { first, count, recording, numbers }: RecordedPage,
+  { index, place, rowsMax }: { index: number; place: number; rowsMax: number },
+  others: BigUint64Array,
+): number {
+  const from = index - first;
+  const most = Math.min(rowsMax, others.length, count - from);
+  let rows = 0;
+  while (rows < most && numbers[from + rows] === others[rows] && recording[from + rows] === place) rows++;
+  return rows;
 }
 
 /** Links the events of each thread. */

@@ -11,7 +11,7 @@ export type PlannerThreadData = ServedPaths;
 /** The main thread numbers the plans. */
 export type PlanQuestion = { plan: number } & (
   | { kind: 'open'; request: PlanRequest }
-  | { kind: 'page'; index: number; limit: number }
+  | { kind: 'page'; index: number; limit: number; memory: ArrayBuffer | undefined }
   | { kind: 'place'; target: SeekTarget }
   | { kind: 'change_latency'; fromIndex: number; extraLatencyNs: number }
   | { kind: 'close' }

@@ -1,5 +1,7 @@
 /** Admission control: limits the event rate of all playing sessions together. */
+import { availableParallelism } from 'node:os';
 import { Problem } from '../../problem.ts';
+import { nativeClock } from '../clock/native_player.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { State } from '../transitions.ts';
@@ -9,6 +11,22 @@ import type { SessionSettings } from './session_view.ts';
 const NS_PER_SECOND = 1e9;
 /** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
 const ROUND_EVENTS = 100;
+
+/** Size of a frame as most events have it. */
+const FRAME_BYTES = 700;
+/** The CPU time that an event takes in all threads of the daemon, in that of sending its frame and receiving it. */
+const EVENT_COST = 4;
+/** The part of all CPUs that replays may take. */
+const CPU_SHARE = 0.75;
+const RATE_STEP = 10_000;
+
+/** Measures how many events per second this host can play, in steps of 10,000; it takes some milliseconds. */
+export function measuredRate(): number {
+  const sendingNs = nativeClock.measureSending(new Uint8Array(FRAME_BYTES));
+  if (sendingNs === undefined) return RATE_STEP;
+  const rate = (availableParallelism() * CPU_SHARE * NS_PER_SECOND) / (sendingNs * EVENT_COST);
+  return Math.max(Math.floor(rate / RATE_STEP), 1) * RATE_STEP;
+}
 
 /** The events that a session plays per second; without looping, that is never more than its event count. */
 export function eventsPerSecond(outline: Outline, settings: SessionSettings, change: SessionChange = {}): number {
@@ -39,7 +57,8 @@ type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
 
 /**
  * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
- * plays alone has no limit, as it delays no other; and a change to a lower rate is always admitted.
+ * plays alone has no limit, as it delays no other: one that exceeds `max` gets what is left by the others, which have
+ * half of it for themselves. A change to a lower rate is always admitted.
  */
 export function admit(held: Playing, sessionId: string, max: number, change?: SessionChange): void {
   let [others, own, wanted] = [0, 0, 0];
@@ -47,7 +66,7 @@ export function admit(held: Playing, sessionId: string, max: number, change?: Se
     if (!session || (id !== sessionId && session.state !== 'playing')) continue;
     const { outline, settings } = session.kept();
     const now = session.state === 'playing' ? eventsPerSecond(outline, settings) : 0;
-    if (id !== sessionId) others += Math.max(now, eventsPerSecond(outline, settings, session.coming));
+    if (id !== sessionId) others += shareOf(Math.max(now, eventsPerSecond(outline, settings, session.coming)), max);
     else [own, wanted] = [now, eventsPerSecond(outline, settings, change)];
   }
   if (others === 0 || wanted <= own || others + wanted <= max) return;
@@ -56,4 +75,9 @@ export function admit(held: Playing, sessionId: string, max: number, change?: Se
     `the session would play ${asked} events a second, and others play ${playing}; all together may play ` +
     `${max.toLocaleString('en')} (--replay-rate-max): lower its speed_factor, pause others, or wait until they end`;
   throw new Problem('replay_capacity', detail);
+}
+
+/** What a session takes from the others. The player serves them in turn, however many events of one are overdue. */
+function shareOf(rate: number, max: number): number {
+  return rate > max ? max / 2 : rate;
 }

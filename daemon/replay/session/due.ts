@@ -1,57 +1,8 @@
-/**
- * Selects and formats the events of a session that are due. Hot path at 10 000 events a second: it allocates little.
- */
+/** Finds the events of a session that are due next, and those that a change still moves. */
 import type { ReplayClock } from '../clock/clock.ts';
-import type { Outline } from '../plan/plan.ts';
+import { FRAME } from '../clock/native_player.ts';
+import type { Outline, PlanPage } from '../plan/plan.ts';
 import type { EventBuffer } from './event_buffer.ts';
-import type { WrittenText } from './frames.ts';
-import { REPLAY_BYTES_MAX, writeReplay } from './replayed_event.ts';
-
-/** Events emitted in one turn of the event loop, so that sockets and other sessions are served in between. */
-export const BURST_EVENTS_MAX = 256;
-
-/** It returns the end of the due events that start at `next`, limited by `end`, the burst and the loaded pages. */
-export function countDue(window: EventBuffer, clock: ReplayClock, next: number, end: number, nowNs: bigint): number {
-  const last = Math.min(end, next + BURST_EVENTS_MAX);
-  for (let index = next; index < last; index++) {
-    const startNs = window.startNs(index);
-    if (startNs === undefined || clock.dueAt(startNs) > nowNs) return index;
-  }
-  return last;
-}
-
-/** The events of a range that are sent now, as JSON: a single one as an object, several as an array. */
-export function encodeDueEvents(
-  window: EventBuffer,
-  clock: ReplayClock,
-  [first, end]: readonly [number, number],
-  sentNs: bigint,
-  timeoutNs: bigint | null,
-): WrittenText {
-  const isList = end - first > 1;
-  let bytesMax = LIST_BYTES;
-  for (let index = first; index < end; index++) bytesMax += window.jsonBytes(index) + REPLAY_BYTES_MAX;
-  return {
-    bytesMax,
-    write(to, start) {
-      let at = start;
-      if (isList) to[at++] = OPENING_BRACKET;
-      for (let index = first; index < end; index++) {
-        if (index > first) to[at++] = COMMA;
-        at = window.writeJson(index, to, at);
-        const [startNs, durationNs] = [window.startNs(index)!, window.durationNs(index)];
-        const isOwn = window.isOwn(index);
-        at = writeReplay(to, at, { index, startNs, durationNs, isOwn, dueNs: clock.dueAt(startNs), sentNs }, timeoutNs);
-      }
-      if (isList) to[at++] = CLOSING_BRACKET;
-      return at;
-    },
-  };
-}
-
-const [OPENING_BRACKET, CLOSING_BRACKET, COMMA] = Buffer.from('[],') as unknown as [number, number, number];
-/** The two brackets. A comma takes the place of the event's closing brace, so it is counted with the event. */
-const LIST_BYTES = 2;
 
 /** A change of latency applies to events that are due later than this from now; earlier ones keep their schedule. */
 const CHANGE_AHEAD_NS = 20_000_000n;
@@ -74,4 +25,19 @@ export function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline
 export function boundOf(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
   return window.startNs(next) ?? endNs();
+}
+
+/** Sets when events of a page are due, from the one at `at` on: those that are due by a time, as many as there is room. */
+export function setDue(
+  frames: BigInt64Array,
+  clock: ReplayClock,
+  { page, at, untilNs }: { page: PlanPage; at: number; untilNs: bigint },
+): number {
+  const most = Math.min(page.count - at, frames.length / FRAME.length);
+  for (let i = 0; i < most; i++) {
+    const dueNs = clock.dueAt(page.startNs[at + i]!);
+    if (dueNs > untilNs) return i;
+    frames[i * FRAME.length + FRAME.due] = dueNs;
+  }
+  return most;
 }

@@ -12,31 +12,31 @@ import type { ReplayPlan } from '../plan/planner.ts';
 const PAGE_NS = 50e6;
 const PAGE_EVENTS_MIN = 64;
 /** A larger page would take too long to arrive. */
-const PAGE_EVENTS_MAX = 512;
+const PAGE_EVENTS_MAX = 1024;
 /** Size of the first page, before the event rate is known. */
 const PAGE_EVENTS_FIRST = 256;
+/** Pages requested at once: the planner need not wait for this thread. */
+const ASKED_MAX = 2;
 /** Target duration of the loaded events, which must last while the planner's thread waits for a CPU. */
-const AHEAD_NS = 400e6;
-/** Limit of the loaded events: 2 MB. */
-const AHEAD_EVENTS_MAX = 4096;
+const AHEAD_NS = 1e9;
+/** Limit of the loaded events: about 25 MB. */
+const AHEAD_EVENTS_MAX = 49_152;
+/** Duration of the events that are loaded before the clock starts, and a limit of their number. */
+const START_NS = 100e6;
+const START_EVENTS_MAX = 16_384;
 
 export interface EventBuffer {
   /** Offset from the first event's start; undefined when the event is not loaded. */
   startNs(index: number): number | undefined;
-  /** Duration including the extra latency. This and the following methods require that the event is loaded. */
-  durationNs(index: number): number;
-  isOwn(index: number): boolean;
-  /** Length in bytes of the event as JSON, without its closing brace. */
-  jsonBytes(index: number): number;
-  /** Writes the event as JSON without its closing brace, so that fields can follow. Returns the offset of the end. */
-  writeJson(index: number, to: Buffer, at: number): number;
+  /** The page with the event; undefined when it is not loaded. */
+  page(index: number): PlanPage | undefined;
   /** Whether there is no event at this index or after it; false while that is not known. */
   isEnd(index: number): boolean;
   /** The index after the last loaded event. */
   readonly end: number;
   /** Sets the position: drops pages before it and requests events after it. */
   moveTo(index: number): void;
-  /** Resolves when the event is loaded, or known not to exist. */
+  /** Resolves when the event and some that follow it are loaded, or known not to exist. */
   ready(index: number): Promise<void>;
   /** Drops the events from this index on, because the plan has changed. */
   forget(fromIndex: number): void;
@@ -47,17 +47,23 @@ export interface EventBufferOptions {
   /** The current speed; 2 is twice as fast as recorded. */
   speedFactor: () => number;
   /** Called when a page has been loaded. */
-  onPage: () => void;
+  onPage: (page: PlanPage) => void;
   /** Called when a page cannot be read. */
   onFailure: (error: unknown) => void;
 }
 
 export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: EventBufferOptions): EventBuffer {
   let pages: PlanPage[] = [];
+  /** Memory of a page that was dropped. */
+  let spare: ArrayBuffer | undefined;
   let place = 0;
   /** A page requested in an earlier epoch belongs to another plan or position, and is ignored. */
   let epoch = 0;
+  /** The page requested last, and the number of pages that have not arrived. */
   let asked: Promise<void> | undefined;
+  let askedCount = 0;
+  /** Index after the events requested last. */
+  let askedEnd: number | undefined;
   let failure: unknown;
 
   const end = () => (pages.length === 0 ? place : pages.at(-1)!.first + pages.at(-1)!.count);
@@ -78,22 +84,35 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   }
 
   function ask(): void {
-    if (asked || failure || isWhole()) return;
-    const limit = within(PAGE_EVENTS_MIN, eventsIn(PAGE_NS), PAGE_EVENTS_MAX);
-    if (pages.length > 0 && end() - place > within(limit, eventsIn(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
-    const from = end();
+    // Until the first page has arrived, nobody knows how many events to ask for.
+    const most = pages.length === 0 ? 1 : ASKED_MAX;
+    while (askedCount < most && !failure && !isWhole()) {
+      const limit = within(PAGE_EVENTS_MIN, eventsIn(PAGE_NS), PAGE_EVENTS_MAX);
+      const from = askedEnd ?? end();
+      if (pages.length > 0 && from - place > within(limit, eventsIn(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
+      askFor(from, limit);
+    }
+  }
+
+  function askFor(from: number, limit: number): void {
     const mine = epoch;
-    asked = plan.page(from, limit).then(
+    const memory = spare;
+    spare = undefined;
+    askedCount++;
+    // Only the last page has fewer events than it was asked for.
+    askedEnd = from + limit;
+    asked = plan.page(from, limit, memory).then(
       (page) => {
         if (mine !== epoch) return;
-        asked = undefined;
+        if (--askedCount === 0) asked = undefined;
+        if (isWhole()) return;
         pages.push(page);
         ask();
-        onPage();
+        if (page.count > 0) onPage(page);
       },
       (error) => {
         if (mine !== epoch) return;
-        asked = undefined;
+        renew();
         failure = error;
         onFailure(error);
       },
@@ -102,8 +121,8 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
 
   function renew(): void {
     epoch++;
-    asked = undefined;
-    failure = undefined;
+    asked = askedEnd = failure = undefined;
+    askedCount = 0;
   }
 
   return {
@@ -111,22 +130,7 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
       const page = pageOf(index);
       return page && page.startNs[index - page.first]!;
     },
-    durationNs(index) {
-      const page = pageOf(index)!;
-      return page.durationNs[index - page.first]!;
-    },
-    isOwn(index) {
-      const page = pageOf(index)!;
-      return page.isOwn[index - page.first] === 1;
-    },
-    jsonBytes(index) {
-      const page = pageOf(index)!;
-      return jsonBytes(page, index - page.first);
-    },
-    writeJson(index, to, at) {
-      const page = pageOf(index)!;
-      return writeJson(page, index - page.first, to, at);
-    },
+    page: pageOf,
     isEnd: (index) => isWhole() && index >= end(),
     get end() {
       return end();
@@ -138,12 +142,13 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
         renew();
       }
       place = index;
-      while (pages.length > 1 && pages[0]!.first + pages[0]!.count <= index) pages.shift();
+      while (pages.length > 1 && pages[0]!.first + pages[0]!.count <= index)
+        spare = pages.shift()!.bytes.buffer as ArrayBuffer;
       ask();
     },
     async ready(index) {
       failure = undefined;
-      while (!pageOf(index) && !(isWhole() && index >= end())) {
+      while (!isWhole() && (!pageOf(index) || end() - index < Math.min(eventsIn(START_NS), START_EVENTS_MAX))) {
         ask();
         if (!asked) throw failure;
         await asked;
@@ -167,16 +172,12 @@ function jsonStart({ ends }: PlanPage, at: number): number {
   return at === 0 ? 0 : ends[at - 1]!;
 }
 
-/** Length in bytes of an event of a page as JSON, without its closing brace. */
-export function jsonBytes(page: PlanPage, at: number): number {
-  return page.ends[at]! - 1 - jsonStart(page, at);
+/** Size of an event of a page as JSON. */
+export function eventBytes(page: PlanPage, at: number): number {
+  return page.ends[at]! - jsonStart(page, at);
 }
 
-/** Writes an event of a page as JSON without its closing brace; returns the offset of the end. */
-export function writeJson(page: PlanPage, at: number, to: Buffer, toAt: number): number {
-  return toAt + page.bytes.copy(to, toAt, jsonStart(page, at), page.ends[at]! - 1);
-}
-
+/** An event of a page as JSON without its closing brace, so that fields can follow. */
 export function openJson(page: PlanPage, at: number): string {
   return page.bytes.toString('utf8', jsonStart(page, at), page.ends[at]! - 1);
 }

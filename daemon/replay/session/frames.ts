@@ -2,12 +2,12 @@
  * The log of a session's server-sent events. Frames are numbered, and the latest are kept for viewers that lost their
  * connection or read slowly. The numbers are the play sequence; they only ever grow.
  */
-import { BEFORE_ID, BEFORE_JSON, FRAME_END, frameStart } from '../../sse.ts';
-import { DIGITS_MAX, writeDigits } from './digits.ts';
+import { formatFrame } from '../../sse.ts';
+import { FRAME } from '../clock/native_player.ts';
+import { eventBytes } from './event_buffer.ts';
+import { type DueEvents, REPLAY_BYTES_MAX, writeEvents } from './replayed_event.ts';
 
-/** A frame of kind `events` carries several events that were due together, as an array. */
-export type FrameKind = (typeof FRAME_KINDS)[number];
-const FRAME_KINDS = ['event', 'events', 'state', 'gap', 'end'] as const;
+export type FrameKind = 'event' | 'state' | 'end';
 
 /** Limits of the frames kept for one session. */
 export const KEPT_FRAMES_MAX = 16_384;
@@ -19,20 +19,22 @@ export interface KeptTotal {
   bytes: number;
 }
 
-/** Text that is written directly into the log, without creating a string for the garbage collector. */
-export interface WrittenText {
-  bytesMax: number;
-  /** Returns the offset of the end. It is called once, before `append` returns. */
-  write(to: Buffer, at: number): number;
-}
-
 export interface FrameLog {
   /** The id of the newest frame; `idBase` before the first. */
   readonly lastId: number;
   /** The id of the oldest kept frame; `lastId + 1` when none is kept. */
   readonly firstId: number;
   /** `events` is the number of events in the frame. */
-  append(kind: FrameKind, json: string | WrittenText, events?: number): void;
+  append(kind: FrameKind, json: string, events?: number): void;
+  /**
+   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. They are not in the log until
+   * they are committed, and nothing may be appended until then; their bytes stay until they are dropped or discarded.
+   */
+  prepare(events: DueEvents): { bytes: Buffer; count: number };
+  /** Takes the oldest prepared frames into the log. */
+  commit(count: number): void;
+  /** Forgets the prepared frames. */
+  discard(): void;
   /**
    * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
    * one frame. `id` must be from `firstId` to `lastId`.
@@ -53,9 +55,6 @@ const SLAB_FRAMES = 1024;
 /** The first slab is small, because most sessions send few frames. */
 const FIRST_SLAB_BYTES = 16 * 1024;
 const FIRST_SLAB_FRAMES = 64;
-const HEADS = new Map(FRAME_KINDS.map((kind) => [kind, Buffer.from(frameStart(kind) + BEFORE_ID)]));
-const MIDDLE = Buffer.from(BEFORE_JSON);
-const END = Buffer.from(FRAME_END);
 
 /** A contiguous run of frames. */
 interface Slab {
@@ -74,6 +73,8 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   let spare: Slab | undefined;
   let firstId = idBase + 1;
   let lastId = idBase;
+  /** The id of the newest prepared frame; `lastId` without any. */
+  let preparedId = idBase;
   let keptBytes = 0;
   let eventsDropped = 0;
   let eventsAppended = 0;
@@ -90,7 +91,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
     const last = slabs.at(-1);
     if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
     const slab = newSlabFor(bytesMax);
-    slab.firstId = lastId + 1;
+    slab.firstId = preparedId + 1;
     slab.count = 0;
     slabs.push(slab);
     return slab;
@@ -125,6 +126,60 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
     return frames > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
   }
 
+  function append(kind: FrameKind, json: string, events = 0): void {
+    const frame = formatFrame(kind, json, preparedId + 1);
+    const slab = slabFor(Buffer.byteLength(frame));
+    const start = endOf(slab);
+    addFrame(slab, start + slab.bytes.write(frame, start), events);
+    commit(1);
+  }
+
+  function addFrame(slab: Slab, end: number, events: number): void {
+    eventsAppended += events;
+    slab.ends[slab.count] = end;
+    slab.eventsThrough[slab.count] = eventsAppended;
+    slab.count++;
+    preparedId++;
+  }
+
+  function prepare(due: DueEvents): { bytes: Buffer; count: number } {
+    const slab = slabFor(eventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
+    const room = (slab.ends.length - slab.count) * FRAME.length;
+    const frames = due.frames.length > room ? due.frames.subarray(0, room) : due.frames;
+    const count = writeEvents({ ...due, frames }, preparedId + 1, slab.bytes, endOf(slab));
+    for (let at = 0; at < count * FRAME.length; at += FRAME.length)
+      addFrame(slab, Number(frames[at + FRAME.start]) + Number(frames[at + FRAME.size]), 1);
+    return { bytes: slab.bytes, count };
+  }
+
+  function commit(count: number): void {
+    for (let i = 0; i < count; i++) {
+      lastId++;
+      const slab = slabOf(lastId);
+      const at = lastId - slab.firstId;
+      add(slab.ends[at]! - startOf(slab, at));
+      // The newest frame stays: it has not been sent to any viewer yet.
+      while (firstId < lastId && tooMuch()) dropOldest();
+    }
+  }
+
+  function discard(): void {
+    for (let slab = slabs.at(-1); slab && slab.firstId + slab.count - 1 > lastId; slab = slabs.at(-1)) {
+      slab.count = Math.max(lastId + 1 - slab.firstId, 0);
+      if (slab.count > 0) break;
+      slabs.pop();
+      if (slab.bytes.length === SLAB_BYTES) spare = slab;
+    }
+    preparedId = lastId;
+    eventsAppended = eventsThrough(lastId);
+  }
+
+  function eventsThrough(id: number): number {
+    if (id < firstId) return eventsDropped;
+    const slab = slabOf(id);
+    return slab.eventsThrough[id - slab.firstId]!;
+  }
+
   return {
     get lastId() {
       return lastId;
@@ -132,30 +187,16 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
     get firstId() {
       return firstId;
     },
-    append(kind, json, events = 0) {
-      const head = HEADS.get(kind)!;
-      const jsonBytesMax = typeof json === 'string' ? Buffer.byteLength(json) : json.bytesMax;
-      const slab = slabFor(head.length + DIGITS_MAX + MIDDLE.length + jsonBytesMax + END.length);
-      const start = endOf(slab);
-      const { bytes: to } = slab;
-      let end = copy(MIDDLE, to, writeDigits(to, copy(head, to, start), lastId + 1));
-      end = typeof json === 'string' ? end + to.write(json, end) : json.write(to, end);
-      end = copy(END, to, end);
-      const bytes = end - start;
-      eventsAppended += events;
-      slab.ends[slab.count] = end;
-      slab.eventsThrough[slab.count] = eventsAppended;
-      slab.count++;
-      lastId++;
-      add(bytes);
-      // The newest frame stays: it has not been sent to any viewer yet.
-      while (firstId < lastId && tooMuch()) dropOldest();
-    },
+    append,
+    prepare,
+    commit,
+    discard,
     lastOf(id, bytesMax) {
       const slab = slabOf(id);
       let last = id - slab.firstId;
       const start = startOf(slab, last);
-      while (last + 1 < slab.count && slab.ends[last]! - start < bytesMax) last++;
+      const count = Math.min(slab.count, lastId + 1 - slab.firstId);
+      while (last + 1 < count && slab.ends[last]! - start < bytesMax) last++;
       return slab.firstId + last;
     },
     bytesOf(id, last) {
@@ -166,22 +207,12 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
       const slab = slabOf(id);
       slab.bytes.copy(to, at, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
     },
-    eventsThrough(id) {
-      if (id < firstId) return eventsDropped;
-      const slab = slabOf(id);
-      return slab.eventsThrough[id - slab.firstId]!;
-    },
+    eventsThrough,
     clear() {
       while (firstId <= lastId) dropOldest();
       spare = undefined;
     },
   };
-}
-
-/** Returns the offset of the end. */
-function copy(from: Buffer, to: Buffer, at: number): number {
-  to.set(from, at);
-  return at + from.length;
 }
 
 function newSlab(bytes: number, frames: number): Slab {

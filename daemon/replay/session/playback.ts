@@ -1,20 +1,26 @@
 /**
- * Plays the events of a plan by the clock of its session: it loads events ahead, emits them when they are due, and
- * counts how often one was due before it had been loaded. The session decides what follows from the end or a failure.
+ * Plays the events of a plan by the clock of its session: it loads events ahead, writes their frames, has the player
+ * send them when they are due, and counts how often one was due before it had been loaded. The session decides what
+ * follows from the end or a failure.
+ *
+ *   played ......| next ..... fed to the player .....| fedEnd ... loaded ...| not loaded
  */
 import { createClock, type SteadyNow } from '../clock/clock.ts';
 import { createLateness, type LatenessSummary } from '../clock/lateness.ts';
+import type { Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { SeekResult } from '../plan/places.ts';
+import type { PlanPage } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
-import { boundOf, countDue, encodeDueEvents, firstToMove, isPlayedOut } from './due.ts';
+import { boundOf, firstToMove, isPlayedOut } from './due.ts';
 import { createEventBuffer } from './event_buffer.ts';
+import { createFeeding } from './feeding.ts';
 import type { SessionSettings } from './session_view.ts';
 import type { SessionStream } from './stream.ts';
 
 export interface Playback {
   isRunning(): boolean;
-  /** Projected index of the next event. */
+  /** Projected index of the next event. This and the other figures are those of the last `catchUp`. */
   next(): number;
   /** The position is never past an unplayed event, so that a pause at that moment loses none. */
   positionNs(): number;
@@ -22,8 +28,10 @@ export interface Playback {
   punctuality(): { lateness: LatenessSummary; starvations: number };
   /** Resolves when the next event is loaded, or known not to exist. */
   load(): Promise<void>;
-  /** Starts the clock: the next event may be due at once. */
+  /** Starts the clock, soon; `resume` feeds the player. */
   start(): void;
+  /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
+  startsAtNs(): bigint | null;
   halt(): void;
   moveTo(positionNs: number, index: number): void;
   /** The survey must be done. */
@@ -36,8 +44,14 @@ export interface Playback {
   changeLatency(extraLatencyNs: number): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
-  /** Waits for whatever is due next, if the clock is running: a change may have moved it. */
-  awaitNext(): void;
+  /** Takes note of what was played. */
+  catchUp(): void;
+  /** Called when events were played that viewers wait for, which may be after a `halt`. */
+  woken(): void;
+  /** Takes back what was not played yet. Until `resume`, the stream is the caller's. */
+  interrupt(): void;
+  /** Goes on, if the clock is running: a change may have moved whatever is due next. */
+  resume(): void;
   /** Must be called when the plan's outline has changed. */
   outlined(): void;
 }
@@ -46,10 +60,13 @@ export interface PlaybackOptions {
   plan: ReplayPlan;
   now: SteadyNow;
   scheduler: Scheduler;
-  stream: Pick<SessionStream, 'publish' | 'flush'>;
+  stream: Pick<SessionStream, 'prepare' | 'played' | 'flush' | 'goDirect' | 'recall'>;
+  track: Track;
   /** The current settings. */
   settings: () => Pick<SessionSettings, 'speedFactor' | 'timeoutNs'>;
-  onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  /** Time from `start` to the start of the clock. */
+  leadNs?: bigint | undefined;
+  onPlayed?: ((latenessNs: number) => void) | undefined;
   /** Called when the end of the replay is due. */
   onEnd: () => void;
   /** Called when the replay cannot go on. */
@@ -57,47 +74,36 @@ export interface PlaybackOptions {
 }
 
 export function createPlayback(options: PlaybackOptions): Playback {
-  const { plan, now, scheduler, stream, settings, onEnd, onFailure } = options;
-  const window = createEventBuffer({
-    plan,
-    speedFactor: () => settings().speedFactor,
-    onPage: fed,
-    onFailure(error) {
-      // A failure of a command is reported to the client by that command.
-      if (clock.running) onFailure(error);
-    },
-  });
+  const { plan, now, scheduler, stream, track, settings, leadNs = 0n, onEnd, onFailure } = options;
+  const speedFactor = () => settings().speedFactor;
+  const window = createEventBuffer({ plan, speedFactor, onPage: loaded, onFailure: notLoaded });
   const clock = createClock(now, settings().speedFactor);
-  const lateness = createLateness(options.onPlayed);
-  const alarm = scheduler.alarm(ring);
-  let next = 0;
-  /** Start of the event before the next one. */
-  let passedNs = 0;
-  let isStarving = false;
+  const feeding = createFeeding({ window, clock, now, stream, track });
+  const [lateness, alarm] = [createLateness(options.onPlayed), scheduler.alarm(ring)];
+  let startsAtNs: bigint | null = null;
+  /** Index of the next event, and the start of the one before it. */
+  let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
   let playableEnd = Infinity;
 
   function ring(): void {
     try {
-      emitDue();
+      catchUp();
       stream.flush();
-      awaitNext();
+      // What woke this thread may have happened before a command or the end has halted the clock.
+      if (clock.running) awaitNext();
     } catch (error) {
       onFailure(error);
     }
   }
 
-  function emitDue(): void {
-    const first = next;
-    const end = countDue(window, clock, first, playableEnd, now());
-    if (end === first) return;
-    const sentNs = now();
-    const encoded = encodeDueEvents(window, clock, [first, end], sentNs, settings().timeoutNs);
-    stream.publish(end - first === 1 ? 'event' : 'events', encoded, end - first);
-    for (let at = first; at < end; at++) lateness.record(sentNs - clock.dueAt(window.startNs(at)!));
-    passedNs = window.startNs(end - 1)!;
-    next = end;
+  function catchUp(): void {
+    const count = track.played(lateness.record);
+    if (count === 0) return;
+    stream.played(count);
+    passedNs = window.startNs(next + count - 1)!;
+    next += count;
     window.moveTo(next);
   }
 
@@ -105,8 +111,8 @@ export function createPlayback(options: PlaybackOptions): Playback {
     if (next >= playableEnd) return;
     const startNs = window.startNs(next);
     if (startNs !== undefined) {
-      isStarving = false;
-      alarm.set(clock.dueAt(startNs));
+      const againNs = feeding.feed(next, playableEnd, settings().timeoutNs);
+      if (againNs !== undefined) alarm.set(againNs);
       return;
     }
     const { survey } = plan.outline;
@@ -116,15 +122,19 @@ export function createPlayback(options: PlaybackOptions): Playback {
       const dueNs = clock.dueAt(survey.endNs);
       if (dueNs > now()) alarm.set(dueNs);
       else onEnd();
-    } else if (!isOver) isStarving = true;
+    }
   }
 
-  /** Called when more events are loaded. */
-  function fed(): void {
+  function notLoaded(error: unknown): void {
+    // A failure of a command is reported to the client by that command.
+    if (clock.running) onFailure(error);
+  }
+
+  /** A page has arrived: its first event starves the player if it was due before. */
+  function loaded({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
-    const startNs = isStarving ? window.startNs(next) : undefined;
-    if (startNs !== undefined && clock.dueAt(startNs) <= now()) starvations++;
-    isStarving = false;
+    catchUp();
+    if (feeding.end() === first && clock.dueAt(startNs[0]!) <= now()) starvations++;
     awaitNext();
   }
 
@@ -136,71 +146,86 @@ export function createPlayback(options: PlaybackOptions): Playback {
   function moveTo(positionNs: number, index: number): void {
     clock.jump(BigInt(positionNs));
     next = index;
+    feeding.moveTo(index);
     passedNs = positionNs;
-    isStarving = false;
     window.moveTo(index);
   }
 
-  function seek({ positionNs, index }: SeekResult): void {
-    window.forget(0);
-    moveTo(positionNs, index);
+  function interrupt(): void {
+    track.takeBack();
+    catchUp();
+    stream.recall();
+    feeding.moveTo(next);
+  }
+
+  function resume(): void {
+    if (!clock.running) return;
+    // Before the next event is fed, so that the player writes that one too.
+    stream.goDirect();
+    awaitNext();
   }
 
   return {
+    ...{ positionNs, catchUp, interrupt, resume, moveTo },
     isRunning: () => clock.running,
     next: () => next,
-    positionNs,
     punctuality: () => ({ lateness: lateness.summary(), starvations }),
+    woken: ring,
     async load() {
       window.moveTo(next);
       await window.ready(next);
     },
     start() {
-      clock.play();
-      awaitNext();
+      startsAtNs = now() + leadNs;
+      clock.play(startsAtNs);
     },
+    startsAtNs: () => startsAtNs,
     halt() {
+      interrupt();
       const atNs = positionNs();
       alarm.clear();
-      isStarving = false;
+      startsAtNs = null;
       clock.pause();
       clock.jump(BigInt(atNs));
     },
-    moveTo,
     moveToEnd() {
       const { eventCount, survey } = plan.outline;
       moveTo(survey!.endNs, eventCount);
     },
-    seek,
+    seek(place) {
+      window.forget(0);
+      moveTo(place.positionNs, place.index);
+    },
     async rewind() {
       const start = await plan.place({ event_index: 0n });
-      seek(start!);
+      window.forget(0);
+      moveTo(start!.positionNs, start!.index);
       lateness.reset();
     },
     async changeLatency(extraLatencyNs) {
+      interrupt();
       const from = firstToMove(window, clock, next, now());
       // Events from here on must not be played with their old times, however long the plan takes.
       playableEnd = from;
+      resume();
       try {
         await plan.changeLatency(from, extraLatencyNs);
         window.forget(from);
       } finally {
         playableEnd = Infinity;
-        if (clock.running) awaitNext();
+        resume();
       }
       window.moveTo(next);
     },
     setSpeed(speedFactor) {
+      interrupt();
       const atNs = positionNs();
       clock.setSpeed(speedFactor);
       // An overdue event becomes due now: the new speed would otherwise change how late it is.
       clock.jump(BigInt(atNs));
     },
-    awaitNext() {
-      if (clock.running) awaitNext();
-    },
     outlined() {
-      if (clock.running && !isStarving) awaitNext();
+      if (clock.running) awaitNext();
     },
   };
 }

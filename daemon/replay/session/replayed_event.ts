@@ -1,8 +1,7 @@
 /** Writes the JSON of an event together with its replay fields. */
-
+import { FRAME, nativeClock } from '../clock/native_player.ts';
 import type { PlanPage } from '../plan/plan.ts';
-import { DIGITS_MAX, writeBigDigits, writeDigits } from './digits.ts';
-import { jsonBytes, openJson, writeJson } from './event_buffer.ts';
+import { openJson } from './event_buffer.ts';
 
 /** The replay fields of an event in the API, which follow the event's own fields. */
 export interface ReplayedEvent {
@@ -17,57 +16,33 @@ export interface ReplayedEvent {
   after_timeout: boolean;
 }
 
-export interface Replayed {
-  index: number;
-  startNs: number;
-  durationNs: number;
-  isOwn: boolean;
-  dueNs: bigint;
-  sentNs: bigint;
+/** Events of a page, from the one at `at` on, as many as are given a time when they are due. */
+export interface DueEvents {
+  page: PlanPage;
+  at: number;
+  /** Their times and, once they are written, their places: FRAME says which numbers. */
+  frames: BigInt64Array;
+  timeoutNs: bigint | null;
 }
 
-/** The constant parts of the replay fields. */
-const NAMES = {
-  index: Buffer.from(',"replay":{"index":'),
-  offset: Buffer.from(',"offset_ns":'),
-  due: Buffer.from(',"due_ns":'),
-  lateness: Buffer.from(',"lateness_ns":'),
-  duration: Buffer.from(',"duration_ns":'),
-  inTime: Buffer.from(',"after_timeout":false}}'),
-  afterTimeout: Buffer.from(',"after_timeout":true}}'),
-} as const satisfies Record<string, Buffer>;
+/** An upper bound of what is written for an event beside its own JSON. */
+export const REPLAY_BYTES_MAX = 320;
 
-/** An upper bound of the length of the replay fields. */
-export const REPLAY_BYTES_MAX = Object.values(NAMES).reduce((sum, name) => sum + name.length + DIGITS_MAX, 0);
-
-/** Writes the replay fields and the event's closing brace; returns the offset of the end. */
-export function writeReplay(to: Buffer, at: number, replayed: Replayed, timeoutNs: bigint | null): number {
-  const { index, startNs, durationNs, isOwn, dueNs, sentNs } = replayed;
-  let end = writeDigits(to, writeName(to, at, NAMES.index), index);
-  end = writeDigits(to, writeName(to, end, NAMES.offset), startNs);
-  end = writeBigDigits(to, writeName(to, end, NAMES.due), dueNs);
-  end = writeDigits(to, writeName(to, end, NAMES.lateness), Number(sentNs - dueNs));
-  end = writeDigits(to, writeName(to, end, NAMES.duration), durationNs);
-  return writeName(
-    to,
-    end,
-    isOwn && isAfterTimeout(startNs + durationNs, timeoutNs) ? NAMES.afterTimeout : NAMES.inTime,
-  );
-}
-
-function writeName(to: Buffer, at: number, name: Buffer): number {
-  to.set(name, at);
-  return at + name.length;
+/** Writes events into a buffer, as many as fit, and returns how many: as frames from `firstId` on, or as plain JSON. */
+export function writeEvents(events: DueEvents, firstId: number | null, to: Buffer, start: number): number {
+  const { page, at, frames, timeoutNs } = events;
+  return nativeClock.writeEvents(page, at, frames, timeoutNs === null ? null : Number(timeoutNs), firstId, to, start);
 }
 
 /** The events of a step, each as JSON. Their deadline is the time of the request. */
 export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
+  const frames = new BigInt64Array(page.count * FRAME.length);
+  for (let at = FRAME.due; at < frames.length; at += FRAME.length) frames[at] = nowNs;
+  const to = Buffer.allocUnsafe(page.bytes.length + page.count * REPLAY_BYTES_MAX);
+  writeEvents({ page, at: 0, frames, timeoutNs }, null, to, 0);
   return Array.from({ length: page.count }, (_, at) => {
-    const json = Buffer.allocUnsafe(jsonBytes(page, at) + REPLAY_BYTES_MAX);
-    const times = { startNs: page.startNs[at]!, durationNs: page.durationNs[at]!, dueNs: nowNs, sentNs: nowNs };
-    const replayed = { index: page.first + at, isOwn: page.isOwn[at] === 1, ...times };
-    const end = writeReplay(json, writeJson(page, at, json, 0), replayed, timeoutNs);
-    return json.toString('utf8', 0, end);
+    const [start, size] = [FRAME.start, FRAME.size].map((field) => Number(frames[at * FRAME.length + field]));
+    return to.toString('utf8', start, start! + size!);
   });
 }
 

@@ -1,5 +1,6 @@
 /** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
 import { stringify } from '../../exact_json.ts';
+import type { Track } from '../clock/player.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
@@ -26,6 +27,7 @@ export class Session {
   #settings: SessionSettings;
   #plan: ReplayPlan;
   #playback: Playback;
+  #track: Track;
   /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
   #state: State = 'ready';
@@ -40,21 +42,25 @@ export class Session {
   #updatedAt: string;
 
   constructor(options: SessionOptions, plan: ReplayPlan) {
-    const { now, settings, scheduler, wallTime, keptTotal, onPlayed } = options;
+    const { now, settings, scheduler, wallTime, keptTotal, leadNs, onPlayed } = options;
     this.#options = options;
     this.#settings = settings;
     this.#plan = plan;
     this.#isWholeTold = plan.outline.survey !== null;
     this.#measure = createMeasure(scheduler, options);
     this.#createdAt = this.#updatedAt = wallTime();
+    const track = options.player.track(() => this.#playback.woken());
+    this.#track = track;
     this.stream = createStream({
       describe: () => stringify(this.view()),
       over: () => overBy(this.#state, this.#failure),
       keptTotal,
       idBase: (options.life ?? 0) * LIFE_IDS,
+      track,
+      catchUp: () => this.#playback.catchUp(),
     });
     this.#playback = createPlayback({
-      ...{ plan, now, scheduler, onPlayed, stream: this.stream },
+      ...{ plan, now, scheduler, leadNs, onPlayed, stream: this.stream, track },
       settings: () => this.#settings,
       onEnd: () => this.#playedOut(),
       onFailure: (error) => this.#fail(error),
@@ -70,11 +76,14 @@ export class Session {
   }
 
   get positionNs(): number {
-    return this.#playback.positionNs();
+    return this.place().positionNs;
   }
 
+  /** All of it is of one moment: the place catches up with what was played, and nothing else does. */
   view(): SessionView {
-    return viewOf(this.kept(), { ...this.#playback.punctuality(), lastEventId: this.stream.lastId });
+    const kept = this.kept();
+    const startsAtNs = this.#playback.startsAtNs();
+    return viewOf(kept, { ...this.#playback.punctuality(), startsAtNs, lastEventId: this.stream.lastId });
   }
 
   /** The data that restores the session in its current state. */
@@ -88,7 +97,9 @@ export class Session {
   }
 
   place(): SessionPlace {
-    return { sessionId: this.#options.sessionId, eventIndex: this.#playback.next(), positionNs: this.positionNs };
+    const { sessionId } = this.#options;
+    this.#playback.catchUp();
+    return { sessionId, eventIndex: this.#playback.next(), positionNs: this.#playback.positionNs() };
   }
 
   /** Restores the kept state. It must come before any command. */
@@ -110,13 +121,13 @@ export class Session {
     return this.#inTurn(async () => {
       if (this.#enters('play') === this.#state) return;
       if (this.#state === 'finished') await this.#playback.rewind();
-      // The event is loaded and the state frame sent before the clock runs: the first event is due at once.
+      // The first events are loaded before the clock runs.
       await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
       const state = this.#enters('play');
       this.#options.admit?.();
-      this.#enter(state);
       this.#playback.start();
+      this.#enter(state);
     });
   }
 
@@ -135,14 +146,12 @@ export class Session {
       if (place) await this.#plan.page(place.index, 1);
       this.#enters('seek');
       if (!place) return this.#finish();
-      // The clock stands still until the state frame is sent, as in play().
       this.#playback.halt();
       this.#playback.seek(place);
       if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
       const state = this.#enters('seek');
+      if (state === 'playing') this.#playback.start();
       this.#enter(state);
-      if (state !== 'playing') return;
-      this.#playback.start();
     });
   }
 
@@ -203,7 +212,6 @@ export class Session {
       }
       if (loop !== undefined) this.#settings = { ...this.#settings, loop };
       this.#enter(state);
-      this.#playback.awaitNext();
     });
   }
 
@@ -218,10 +226,12 @@ export class Session {
   }
 
   close(reason: EndReason): void {
+    if (this.#closed) return;
     this.#closed = reason;
     this.#playback.halt();
     this.#plan.close();
     this.stream.close(reason);
+    this.#track.close();
   }
 
   /** It returns the state that a command leads to; throws a Problem when the command is refused. */
@@ -239,8 +249,10 @@ export class Session {
 
   #tell(): void {
     this.#isWholeTold = this.#plan.outline.survey !== null;
+    this.#playback.interrupt();
     this.stream.publish('state', stringify(this.view()));
     this.stream.flush();
+    this.#playback.resume();
   }
 
   /** Called when the end of the replay is due. */
@@ -267,8 +279,8 @@ export class Session {
       await this.#playback.rewind();
       await this.#playback.load();
       if (this.#state !== 'playing' || this.#closed) return;
-      this.#enter('playing');
       this.#playback.start();
+      this.#enter('playing');
     }).catch((error) => this.#fail(error));
   }
 

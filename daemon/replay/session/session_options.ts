@@ -1,6 +1,7 @@
 /** The options that a session is created with, and the changes that can be made to it. */
 import { Problem } from '../../problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
+import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { PlanRequest } from '../plan/plan.ts';
@@ -22,8 +23,11 @@ export interface SessionOptions {
   /** The wall clock in RFC 3339 format. */
   wallTime: () => string;
   scheduler: Scheduler;
+  player: Player;
   keptTotal: KeptTotal;
-  onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  onPlayed?: ((latenessNs: number) => void) | undefined;
+  /** Time from a command to the start of the clock, so that the first frames are ready by then; none by default. */
+  leadNs?: bigint | undefined;
   /** Called when the session's kept state has changed. The moving position of a playing session is not reported. */
   onChange?: (() => void) | undefined;
   /** Throws a Problem when the session, after this change, would exceed the capacity that the other sessions leave. */

@@ -33,6 +33,8 @@ export interface SessionView {
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
+  /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
+  starts_at_ns: bigint | null;
   lateness: LatenessSummary;
   /** How often an event was due before it had been loaded. */
   starvations: number;
@@ -44,8 +46,9 @@ export interface SessionView {
   updated_at: string;
 }
 
-/** Playback statistics since the daemon started. */
+/** Playback since the daemon started. */
 export interface Played {
+  startsAtNs: bigint | null;
   lateness: LatenessSummary;
   starvations: number;
   /** Id of the newest frame of its stream. */
@@ -53,12 +56,13 @@ export interface Played {
 }
 
 export const NOT_PLAYED: Played = {
+  startsAtNs: null,
   lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 },
   starvations: 0,
   lastEventId: 0,
 };
 
-export function viewOf(session: KeptSession, { lateness, starvations, lastEventId }: Played): SessionView {
+export function viewOf(session: KeptSession, { startsAtNs, lateness, starvations, lastEventId }: Played): SessionView {
   const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = session.settings;
   const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
   return {
@@ -80,6 +84,7 @@ export function viewOf(session: KeptSession, { lateness, starvations, lastEventI
     times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,
     timeout_event_id: survey?.timeoutEventId ?? null,
     rounds: session.rounds,
+    starts_at_ns: startsAtNs,
     lateness,
     starvations,
     failure: session.failure,

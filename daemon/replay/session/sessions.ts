@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { Problem } from '../../problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
-import { createScheduler } from '../clock/scheduler.ts';
+import { createScheduledPlayer, createThreadPlayer, type Player } from '../clock/player.ts';
+import { createScheduler, type Scheduler } from '../clock/scheduler.ts';
 import { createNodeTimers, type Timers, timerWaiter } from '../clock/waiting.ts';
 import type { CreateRequest } from '../contract.ts';
 import { createKeeper } from '../kept/keeper.ts';
@@ -11,7 +12,7 @@ import type { KeptRow } from '../kept/kept_session.ts';
 import type { StoredPlace } from '../kept/state_file.ts';
 import type { KeptState } from '../kept/state_thread.ts';
 import type { Planner } from '../plan/planner.ts';
-import { admit } from './capacity.ts';
+import { admit, measuredRate } from './capacity.ts';
 import { openSession, reopenSession } from './open_session.ts';
 import type { Session } from './session.ts';
 import {
@@ -29,17 +30,19 @@ import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
   sessionsMax: number;
-  /** Limit of the events per second that all sessions play together. */
-  replayRateMax: number;
+  /** Limit of the events per second that all sessions play together; undefined: what this host is measured to play. */
+  replayRateMax: number | undefined;
   /** A session without commands, viewers or play for this long is ended. */
   idleMs: number;
 }
 
-export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 };
+export const DEFAULT_LIMITS: SessionLimits = { sessionsMax: 1000, replayRateMax: undefined, idleMs: 24 * 3_600_000 };
 
 const NS_PER_MS = 1_000_000n;
 const SWEEP_NS_MAX = 60_000n * NS_PER_MS;
 const SWEEP_NS_MIN = 1_000n * NS_PER_MS;
+/** In this time the first frames are written also while other sessions are served. */
+const LEAD_NS = 5n * NS_PER_MS;
 const HEARTBEAT_NS = 15_000n * NS_PER_MS;
 
 export interface SessionsOptions {
@@ -49,8 +52,10 @@ export interface SessionsOptions {
   steadyNow?: SteadyNow;
   timers?: Timers;
   limits?: Partial<SessionLimits>;
+  /** Time from a command to the start of a session's clock. */
+  leadNs?: bigint;
   /** Called for every event that the clock plays; steps do not count. */
-  onPlayed?: ((latenessNs: bigint) => void) | undefined;
+  onPlayed?: ((latenessNs: number) => void) | undefined;
   /** The state file that keeps sessions, with those it contains; without it sessions end with the daemon. */
   state?: KeptState | undefined;
   log?: Pick<Logger, 'info' | 'error'> | undefined;
@@ -84,10 +89,10 @@ export interface Sessions {
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { planner, now, steadyNow = process.hrtime.bigint, onPlayed, state, log } = options;
-  const { sessionsMax, replayRateMax, idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
+  const { planner, now, steadyNow = process.hrtime.bigint, leadNs = LEAD_NS, onPlayed, state, log } = options;
+  const { sessionsMax, replayRateMax = measuredRate(), idleMs } = { ...DEFAULT_LIMITS, ...options.limits };
   const [idleNs, sweepNs] = idleSpans(idleMs);
-  const scheduler = createScheduler(steadyNow, timerWaiter(steadyNow, options.timers ?? createNodeTimers()));
+  const [scheduler, player] = clockwork(steadyNow, options.timers);
   const keptTotal = { bytes: 0 };
   const wallTime = () => new Date(Number(now() / NS_PER_MS)).toISOString();
 
@@ -100,7 +105,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   let closing: Promise<void> | undefined;
 
   const surroundingsOf = (sessionId: string) => ({
-    ...{ now: steadyNow, wallTime, scheduler, keptTotal, onPlayed },
+    ...{ now: steadyNow, wallTime, scheduler, player, keptTotal, leadNs, onPlayed },
     onChange: () => keeper?.changed(sessionId),
     admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
   });
@@ -234,10 +239,17 @@ export function createSessions(options: SessionsOptions): Sessions {
     close() {
       closing ??= Promise.resolve(keeper?.close());
       for (const { session } of held.values()) session?.close('shutdown');
+      player.close();
       scheduler.close();
       return closing;
     },
   };
+}
+
+/** Simulated timers have a player of their time. */
+function clockwork(now: SteadyNow, timers: Timers | undefined): [Scheduler, Player] {
+  const scheduler = createScheduler(now, timerWaiter(now, timers ?? createNodeTimers()));
+  return [scheduler, timers ? createScheduledPlayer(now, scheduler) : createThreadPlayer()];
 }
 
 /** The idle time after which an unused session ends, and the interval of the check. */

@@ -6,11 +6,17 @@
  *                                     dropped them, the viewer gets a `gap` frame with the number it missed
  *
  * so a viewer that does not read costs only its socket's buffer, and delays no other.
+ *
+ * Frames of events are prepared ahead of their time, and the player's thread writes them itself to the sockets of the
+ * viewers that have all others: the direct ones. One whose socket is full, or encrypted, gets its frames from here.
  */
 import { Problem } from '../../problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../sse.ts';
+import type { Track } from '../clock/player.ts';
 import type { State } from '../transitions.ts';
-import { createFrameLog, type FrameLog, type KeptTotal, type WrittenText } from './frames.ts';
+import { createDirectViewers, type Viewer } from './direct_viewers.ts';
+import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
+import type { DueEvents } from './replayed_event.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -25,16 +31,6 @@ export const VIEWERS_MAX = 256;
 /** Bytes that are written to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
-interface Viewer {
-  sink: Sink;
-  /** The id of the last frame that was written to it. */
-  lastId: number;
-  /** The number of events up to that frame; null when the log has dropped it. */
-  events: number | null;
-  /** Its socket is full. */
-  blocked: boolean;
-}
-
 export interface StreamOptions {
   /** The session as JSON. */
   describe: () => string;
@@ -43,16 +39,28 @@ export interface StreamOptions {
   keptTotal: KeptTotal;
   /** The first id is `idBase` + 1; lower ids belong to earlier streams of the session. */
   idBase?: number;
+  track: Track;
+  /** Takes everything into the log that was played. */
+  catchUp: () => void;
 }
 
 export interface SessionStream {
   readonly viewerCount: number;
-  /** Id of the newest frame; `idBase` before the first. */
+  /** Id of the newest frame that was taken into the log; `idBase` before the first. */
   readonly lastId: number;
-  /** Appends a frame to the log; `flush` sends it. */
-  publish(kind: 'event' | 'events' | 'state', json: string | WrittenText, events?: number): void;
+  /** Appends a frame to the log; `flush` sends it. No frames may be prepared, and no viewer direct: see `recall`. */
+  publish(kind: 'event' | 'state', json: string, events?: number): void;
+  /** Prepares the frames of events that follow those prepared before: as many as its answer says. */
+  prepare(events: DueEvents): { bytes: Buffer; count: number };
+  /** Takes prepared frames into the log that were played. */
+  played(count: number): void;
+  /** Has the player write what it plays from now on, where it can. */
+  goDirect(): void;
+  /** Takes the viewers back from the player and forgets the frames that were not played. */
+  recall(): void;
   /** Sends an `end` frame and ends the viewers' connections. */
   end(reason: EndReason): void;
+  /** Sends what viewers lack, and gives those that lack nothing back to the player after `goDirect`. */
   flush(): void;
   /** Throws a Problem when there are VIEWERS_MAX viewers. */
   checkRoom(): void;
@@ -65,11 +73,15 @@ export interface SessionStream {
   close(reason: EndReason): void;
 }
 
-export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOptions): SessionStream {
+export function createStream({ describe, over, keptTotal, idBase = 0, track, catchUp }: StreamOptions): SessionStream {
   const log = createFrameLog(keptTotal, idBase);
   const viewers = new Set<Viewer>();
+  const { takeBack, giveAway, lookAt } = createDirectViewers(track, log);
   /** The id of the last `end` frame. */
   let endedAt = 0;
+
+  /** Whether the player writes to the sockets where it can. */
+  let isDirect = false;
 
   function leave(viewer: Viewer): void {
     viewers.delete(viewer);
@@ -81,6 +93,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
   }
 
   function flushTo(viewer: Viewer): void {
+    if (viewer.direct) return;
     while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, describe);
     // This viewer has received everything up to the end. A viewer that joins after the end stays for the next run.
     if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
@@ -88,6 +101,23 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
 
   function flush(): void {
     for (const viewer of viewers) flushTo(viewer);
+    if (isDirect) goDirect();
+  }
+
+  function goDirect(): void {
+    isDirect = true;
+    let isOwn = false;
+    for (const viewer of viewers) {
+      giveAway(viewer);
+      isOwn ||= !viewer.direct && !viewer.blocked;
+    }
+    track.setWakes(isOwn);
+  }
+
+  function recall(): void {
+    isDirect = false;
+    for (const viewer of viewers) takeBack(viewer);
+    log.discard();
   }
 
   function end(reason: EndReason): void {
@@ -104,45 +134,74 @@ export function createStream({ describe, over, keptTotal, idBase = 0 }: StreamOp
       return log.lastId;
     },
     publish: log.append,
+    prepare: log.prepare,
+    played(count) {
+      log.commit(count);
+      lookAt(viewers);
+    },
+    goDirect,
+    recall,
     end,
     flush,
-    knows: (id) => Number.isSafeInteger(id) && id >= 0 && id <= log.lastId,
-    toldAll: (id) => id === log.lastId,
+    // A viewer may have frames that the player has written and the log has not taken note of yet.
+    knows(id) {
+      catchUp();
+      return Number.isSafeInteger(id) && id >= 0 && id <= log.lastId;
+    },
+    toldAll(id) {
+      catchUp();
+      return id === log.lastId;
+    },
     checkRoom() {
       if (viewers.size < VIEWERS_MAX) return;
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
+      // This catches up, so it comes before the place in the log that the state belongs to.
+      const state = describe();
       // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. 0 asks for all kept
       // frames.
       const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
       const lastId = isFromBefore ? null : saidId === 0 ? idBase : saidId;
       const from = lastId ?? log.lastId;
       const events = from >= log.firstId - 1 ? log.eventsThrough(from) : null;
-      const viewer: Viewer = { sink, lastId: from, events, blocked: false };
+      const viewer: Viewer = { sink, lastId: from, events, blocked: false, direct: undefined };
       viewers.add(viewer);
-      sink.on('close', () => viewers.delete(viewer));
+      sink.on('close', () => {
+        viewers.delete(viewer);
+        if (viewer.direct) track.detach(viewer.direct.viewer);
+        viewer.direct = undefined;
+      });
       // A write may fail because the connection has just closed; `close` follows.
       sink.on('error', () => {});
       sink.on('drain', () => {
         viewer.blocked = false;
-        if (viewers.has(viewer)) flushTo(viewer);
+        if (!viewers.has(viewer)) return;
+        // What the viewer lacks is written here, and not by the player while it holds its lock.
+        catchUp();
+        flushTo(viewer);
+        if (isDirect) goDirect();
       });
       const gap = isFromBefore ? formatFrame('gap', JSON.stringify(unknownGap(saidId, log.lastId)), log.lastId) : '';
-      write(
-        viewer,
-        `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', describe(), log.lastId) : ''}`,
-      );
+      write(viewer, `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', state, log.lastId) : ''}`);
       const reason = over();
       if (lastId === null && reason) {
         write(viewer, formatFrame('end', JSON.stringify({ reason })));
         leave(viewer);
       } else if (viewer.lastId < log.lastId) flushTo(viewer);
+      if (isDirect) goDirect();
     },
     heartbeat() {
-      for (const viewer of viewers) if (!viewer.blocked) write(viewer, HEARTBEAT);
+      for (const viewer of viewers) takeBack(viewer);
+      catchUp();
+      for (const viewer of viewers) {
+        if (viewer.lastId < log.lastId) flushTo(viewer);
+        if (!viewer.blocked && viewers.has(viewer)) write(viewer, HEARTBEAT);
+      }
+      if (isDirect) goDirect();
     },
     close(reason) {
+      recall();
       if (viewers.size > 0) end(reason);
       for (const viewer of viewers) {
         // The socket is full: waiting for the viewer to read could take forever.

@@ -46,11 +46,12 @@ export function jsonRows(ending: string, nextBuffer?: NextBuffer): TextRows {
 }
 
 /** Returns all rows, one after the other, and the offset of the end of each. */
-export function rowsAsJson(scanned: ScannedBlock): { bytes: Buffer; ends: Uint32Array } {
+export function rowsAsJson(scanned: ScannedBlock, memory?: Buffer): { bytes: Buffer; ends: Uint32Array } {
   const { rowCount } = scanned.block;
   const write = format(scanned, Buffer.from(END_OF_EVENT));
   const ends = new Uint32Array(rowCount);
-  let bytes = Buffer.allocUnsafe((rowCount + 1) * ROW_BYTES);
+  const likelyBytes = (rowCount + 1) * ROW_BYTES;
+  let bytes = memory && memory.length >= likelyBytes ? memory : Buffer.allocUnsafe(likelyBytes);
   for (let length = 0; ; ) {
     const { isDone, offset } = write(bytes, length, ends);
     if (isDone) return { bytes: bytes.subarray(0, offset), ends };

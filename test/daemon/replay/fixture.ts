@@ -1,16 +1,19 @@
 /** Makes sessions on real recordings, with simulated time. */
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
+import { createScheduledPlayer } from '../../../daemon/replay/clock/player.ts';
 import { createScheduler } from '../../../daemon/replay/clock/scheduler.ts';
 import { timerWaiter } from '../../../daemon/replay/clock/waiting.ts';
 import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import { openSession } from '../../../daemon/replay/session/open_session.ts';
+import type { Session } from '../../../daemon/replay/session/session.ts';
 import type { SessionSettings } from '../../../daemon/replay/session/session_view.ts';
 import type { Sink } from '../../../daemon/sse.ts';
 import { keyOf } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import { recorded, START } from '../recorded.ts';
+import { type Frame, framesOf } from './frames.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 export const MS = 1_000_000n;
@@ -53,23 +56,28 @@ afterEach(() => {
 export interface SessionSetting extends Partial<SessionSettings> {
   /** Wraps the recording's store for the session. */
   through?: (store: Recordings) => Recordings;
+  /** Time from a command to the start of the clock. */
+  leadNs?: bigint;
   /** Awaited before the plan takes a change of latency. */
   beforeChange?: () => Promise<void>;
 }
 
 /** `planned` is in recorded order; the first event starts at 0. */
 export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
-  const { through = (store) => store, beforeChange, ...settings } = setting;
+  const { through = (store) => store, beforeChange, leadNs, ...settings } = setting;
   const store = through(openRecordingStore(recordedOnce(planned)));
   const planner = createPlanner(store);
   opened.push(store, planner);
   const clock = createSimulatedClock();
+  const scheduler = createScheduler(clock.now, timerWaiter(clock.now, clock.timers));
   const options = {
     sessionId: 'session-1',
     settings: { ...DEFAULTS, ...settings },
+    leadNs,
     now: clock.now,
     wallTime: () => new Date(Number(clock.now() / MS)).toISOString(),
-    scheduler: createScheduler(clock.now, timerWaiter(clock.now, clock.timers)),
+    scheduler,
+    player: createScheduledPlayer(clock.now, scheduler),
     keptTotal: { bytes: 0 },
   };
   const session = await openSession(options, beforeChange ? slowToChange(planner, beforeChange) : planner);
@@ -149,5 +157,17 @@ export function newSink(full = false) {
       pending?.();
       pending = undefined;
     },
+  };
+}
+
+/** Joins a viewer to a session. */
+export function watch(session: Session) {
+  const viewer = newSink();
+  session.stream.join(viewer.sink, null);
+  return {
+    frames: (): Frame[] => framesOf(viewer.text),
+    indexes: (): number[] =>
+      framesOf(viewer.text).flatMap(({ event, data }) => (event === 'event' ? data.replay.index : [])),
+    states: (): string[] => framesOf(viewer.text).flatMap(({ event, data }) => (event === 'state' ? data.state : [])),
   };
 }

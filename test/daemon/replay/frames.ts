@@ -1,6 +1,6 @@
 /** Reads a stream as a client does. */
 import { createParser } from 'eventsource-parser';
-import { parseJson, stringify } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/exact_json.ts';
 
 export interface Frame {
   event: string;
@@ -11,19 +11,10 @@ export interface Frame {
   data: any;
 }
 
-export function rawFramesOf(text: string): Frame[] {
+export function framesOf(text: string): Frame[] {
   const frames: Frame[] = [];
   createParser({
     onEvent: ({ event = 'message', id, data }) => frames.push({ event, id, text: data, data: parseJson(data) }),
   }).feed(text);
   return frames;
-}
-
-/** Splits events that came in one frame into single ones. */
-export function framesOf(text: string): Frame[] {
-  return rawFramesOf(text).flatMap((frame) =>
-    frame.event === 'events'
-      ? frame.data.map((data: unknown) => ({ ...frame, event: 'event', data, text: stringify(data) }))
-      : [frame],
-  );
 }

@@ -7,12 +7,12 @@ test('without measurements all values are zero', () => {
 });
 
 test('percentiles are within a hundredth of those of the sorted values, and maximum and count are exact', () => {
-  const values = fc.array(fc.bigInt({ min: 0n, max: 10n ** 10n }), { minLength: 1, maxLength: 200 });
+  const values = fc.array(fc.integer({ min: 0, max: 10 ** 9 }), { minLength: 1, maxLength: 200 });
   fc.assert(
     fc.property(values, (all) => {
       const lateness = createLateness();
       for (const value of all) lateness.record(value);
-      const sorted = all.map(Number).sort((a, b) => a - b);
+      const sorted = all.toSorted((a, b) => a - b);
       const at = (percent: number) => sorted[Math.ceil((percent / 100) * sorted.length) - 1]!;
       const { p50_ns, p99_ns, max_ns, late_events } = lateness.summary();
       expect(Math.abs(p50_ns - at(50))).toBeLessThanOrEqual(at(50) / 100 + 1);

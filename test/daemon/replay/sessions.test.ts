@@ -141,7 +141,7 @@ test('a transaction that has not been measured is measured before it is refused'
 }, 20_000);
 
 test('an idle session is ended, and one that is playing or watched is not', async () => {
-  expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, replayRateMax: 200_000, idleMs: 24 * 3_600_000 });
+  expect(DEFAULT_LIMITS).toEqual({ sessionsMax: 1000, replayRateMax: undefined, idleMs: 24 * 3_600_000 });
   const store = opening(openRecordingStore(recorded(rowsOf(2, 80n * MINUTE_NS))));
   const { sessions, clock } = newSessions(store, { idleMs: 24 * 60_000 });
   const [idle, playing, watched] = [await create(sessions), await create(sessions), await create(sessions)];

@@ -22,10 +22,6 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
   const timeouts = new Map<number, { atNs: bigint; callback: () => void }>();
   const turns = new Map<number, () => void>();
 
-  function pass(durationNs: number): void {
-    nowNs += BigInt(Math.ceil(durationNs));
-  }
-
   function runTurns(): void {
     const callbacks = [...turns];
     for (const [key, callback] of callbacks) if (turns.delete(key)) callback();
@@ -54,7 +50,7 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
     now: () => nowNs,
     timers: {
       setTimeout(callback, delayMs) {
-        timeouts.set(++lastKey, { atNs: nowNs + BigInt(delayMs) * 1_000_000n, callback });
+        timeouts.set(++lastKey, { atNs: nowNs + BigInt(Math.ceil(delayMs * 1e6)), callback });
         return lastKey;
       },
       clearTimeout: (key) => void timeouts.delete(key as number),
@@ -63,8 +59,6 @@ export function createSimulatedClock(startNs = 1_000_000_007n): SimulatedClock {
         return lastKey;
       },
       clearImmediate: (key) => void turns.delete(key as number),
-      sleep: pass,
-      hold: pass,
     },
     advance(ns) {
       const endNs = nowNs + ns;

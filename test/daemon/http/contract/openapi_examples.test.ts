@@ -6,7 +6,7 @@ import type { Endpoint } from '../../../../daemon/http/contract/endpoint.ts';
 import { ENDPOINTS, EXAMPLES, openApiDocument } from '../../../../daemon/http/contract/openapi.ts';
 import { RECORDING } from '../../../../daemon/http/contract/recorded_examples.ts';
 import { exampleRecording } from '../../example_recording.ts';
-import { rawFramesOf } from '../../replay/frames.ts';
+import { framesOf as streamed } from '../../replay/frames.ts';
 import { type Answer, type Served, serve } from '../../served.ts';
 import { tailOf } from '../../tail/tailed.ts';
 import { driftOf } from './drift.ts';
@@ -80,7 +80,7 @@ function faultsOfAnswer({ path, method, success }: Endpoint, value: unknown): st
   return faults(value, ...place);
 }
 
-const framesOf = (text: string) => rawFramesOf(text).map(({ event, text }) => ({ event, data: JSON.parse(text) }));
+const framesOf = (text: string) => streamed(text).map(({ event, text }) => ({ event, data: JSON.parse(text) }));
 
 const linesOf = (text: string) => text.split('\n').filter((line) => line !== '');
 

@@ -126,7 +126,7 @@ test('a restored session continues at its position: every event comes once, in i
     id = idOf(session);
     const { frames } = watch(session);
     await session.play();
-    await clock.pass(13n * MS + (MS * BigInt(lives)) / 7n);
+    await clock.pass(18n * MS + (MS * BigInt(lives)) / 7n);
     if (lives === 3) await session.step(5).catch(() => session.pause());
     await end();
     indexes.push(...frames().flatMap(({ event, data }) => (event === 'event' ? [data.replay.index] : [])));

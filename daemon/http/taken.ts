@@ -20,6 +20,13 @@ interface Handle {
   _parent?: Handle;
 }
 
+/** Bytes that another thread has written to a socket, which Node does not know of. */
+const directBytes = new WeakMap<Socket, number>();
+
+export function addDirectBytes(socket: Socket, bytes: number): void {
+  directBytes.set(socket, (directBytes.get(socket) ?? 0) + bytes);
+}
+
 /**
  * Grows when the client takes bytes, also from the megabytes that the kernel buffers for it: a client that reads slowly
  * takes nothing from the process for minutes.
@@ -27,5 +34,13 @@ interface Handle {
 export function takenBytes(socket: Socket): number {
   const own = (socket as Socket & { _handle?: Handle | null })._handle;
   const handle = own?._parent ?? own;
-  return handle ? handle.bytesWritten - handle.writeQueueSize - native.unsentBytes(handle.fd) : 0;
+  if (!handle) return 0;
+  const written = handle.bytesWritten + (directBytes.get(socket) ?? 0);
+  return written - handle.writeQueueSize - native.unsentBytes(handle.fd);
+}
+
+/** The descriptor of a socket that is not encrypted; undefined under TLS, or when it is closed. */
+export function plainDescriptor(socket: Socket): number | undefined {
+  const handle = (socket as Socket & { _handle?: Handle | null })._handle;
+  return handle && !handle._parent && handle.fd >= 0 ? handle.fd : undefined;
 }

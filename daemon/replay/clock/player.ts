@@ -1,0 +1,136 @@
+/**
+ * Plays the frames of sessions at their time, in a thread of the addon that nothing else delays: no request, no garbage
+ * collection. Tests play them themselves, by a simulated clock.
+ */
+import type { SteadyNow } from './clock.ts';
+import { type Left, type NativePlayer, nativeClock } from './native_player.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface Track {
+  /** Number of frames played so far, as far as `played` has reported them. */
+  readonly playedCount: number;
+  /** Plays frames of `bytes`, each no earlier than those before it. */
+  feed(bytes: Uint8Array, frames: BigInt64Array): void;
+  /** Takes back the frames that were not played; `played` reports the others. */
+  takeBack(): void;
+  /** Reports the lateness of each frame that was played since; returns how many. */
+  played(record: (latenessNs: number) => void): number;
+  setWakes(wakes: boolean): void;
+  /**
+   * The socket has the frames that `played` has reported, and gets all others; undefined if the process has no more
+   * descriptors.
+   */
+  attach(fd: number, isChunked: boolean): number | undefined;
+  /** Bytes that the socket of each viewer took; those that were full, and get no more frames, are left out. */
+  sentBytes(): Map<number, number>;
+  /** Undefined when the player or the track was closed before. */
+  detach(viewer: number): Left | undefined;
+  close(): void;
+}
+
+export interface Player {
+  /** `onWake` is called after frames were played that somebody waits for; see `setWakes`. */
+  track(onWake: () => void): Track;
+  close(): void;
+}
+
+const LATENESSES = 1024;
+const WOKEN_MAX = 1024;
+/** The most viewers of a track whose bytes are reported. */
+const SENT_MAX = 1024;
+
+export function createThreadPlayer(): Player {
+  const native = nativeClock.createPlayer(() => made.wake(), true);
+  const made = playerOf(native, () => {});
+  return made.player;
+}
+
+/** A player whose time is that of `now`: it plays when the scheduler rings. */
+export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Player {
+  const native = nativeClock.createPlayer(() => {}, false);
+  const alarm = scheduler.alarm(() => {
+    const nextNs = nativeClock.run(native, now());
+    made.wake();
+    if (nextNs !== undefined) alarm.set(nextNs);
+  });
+  const made = playerOf(native, () => alarm.set(now()));
+  return made.player;
+}
+
+/** `wake` reports to the tracks that have woken JavaScript, which may be after the player was closed. */
+function playerOf(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
+  const tracks = new Map<number, () => void>();
+  const woken = new Uint32Array(WOKEN_MAX);
+  const latenesses = new Float64Array(LATENESSES);
+  const [names, sent] = [new Uint32Array(SENT_MAX), new Float64Array(SENT_MAX)];
+  let isClosed = false;
+
+  function wake(): void {
+    for (let count = WOKEN_MAX; count === WOKEN_MAX && !isClosed; ) {
+      count = nativeClock.takeWoken(native, woken);
+      for (let i = 0; i < count; i++) tracks.get(woken[i]!)?.();
+    }
+  }
+
+  function track(onWake: () => void): Track {
+    const id = nativeClock.addTrack(native);
+    tracks.set(id, onWake);
+    let playedCount = 0;
+    let isGone = false;
+    let isWaking = false;
+    const isOver = () => isGone || isClosed;
+
+    return {
+      get playedCount() {
+        return playedCount;
+      },
+      feed(bytes, frames) {
+        if (isOver()) return;
+        nativeClock.feed(native, id, bytes, frames);
+        onFed();
+      },
+      takeBack() {
+        if (!isOver()) nativeClock.takeBack(native, id);
+      },
+      played(record) {
+        let total = 0;
+        if (isOver()) return 0;
+        for (let count = LATENESSES; count === LATENESSES; ) {
+          count = nativeClock.takeLateness(native, id, latenesses);
+          for (let i = 0; i < count; i++) record(latenesses[i]!);
+          total += count;
+        }
+        playedCount += total;
+        return total;
+      },
+      setWakes(wakes) {
+        if (wakes !== isWaking && !isOver()) nativeClock.setWakes(native, id, wakes);
+        isWaking = wakes;
+      },
+      attach: (fd, isChunked) => (isOver() ? undefined : nativeClock.attach(native, id, fd, isChunked)),
+      sentBytes() {
+        const count = isOver() ? 0 : nativeClock.sentBytes(native, id, names, sent);
+        const bytes = new Map<number, number>();
+        for (let i = 0; i < count; i++) bytes.set(names[i]!, sent[i]!);
+        return bytes;
+      },
+      detach: (viewer) => (isOver() ? undefined : nativeClock.detach(native, id, viewer)),
+      close() {
+        tracks.delete(id);
+        if (!isOver()) nativeClock.removeTrack(native, id);
+        isGone = true;
+      },
+    };
+  }
+
+  const player: Player = {
+    track,
+    close() {
+      if (isClosed) return;
+      isClosed = true;
+      tracks.clear();
+      nativeClock.closePlayer(native);
+    },
+  };
+  return { player, wake };
+}
