@@ -10,16 +10,27 @@ export function isOpen(res: Response): boolean {
   return !res.destroyed && !res.closed;
 }
 
+type Pieces = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+export function sendNdjson(
+  res: Response,
+  pieces: Pieces,
+  trailers?: () => Promise<Record<string, string>>,
+): Promise<void> {
+  return sendLines(res, 'application/x-ndjson', pieces, trailers);
+}
+
 /**
  * Requests a piece when the last but one has reached the kernel, so that it may reuse that one's memory, and none after
  * the client has disconnected. Pieces should be short: between them the event loop serves other requests.
  */
-export async function sendNdjson(
+export async function sendLines(
   res: Response,
-  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  mediaType: string,
+  pieces: Pieces,
   trailers: () => Promise<Record<string, string>> = async () => ({}),
 ): Promise<void> {
-  res.status(200).type('application/x-ndjson');
+  res.status(200).type(mediaType);
   res.flushHeaders();
   let sending = Promise.resolve();
   for await (const piece of pieces) {

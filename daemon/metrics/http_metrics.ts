@@ -10,6 +10,7 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const STREAMS: Readonly<Record<string, string>> = {
   'text/event-stream': 'server_sent_events',
   'application/x-ndjson': 'ndjson',
+  'application/vnd.kreplay.columns': 'columns',
 };
 
 export function httpMetrics(registry: Registry) {

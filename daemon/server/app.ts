@@ -8,11 +8,12 @@ import { createStreamRoom } from '../http/access/stream_room.ts';
 import { readBody } from '../http/body.ts';
 import { notFoundHandler, problemHandler, refuseEmptyName } from '../http/problem_handler.ts';
 import { mountedAt, requestId, requestLog } from '../http/request_log.ts';
+import { accessRoutes } from '../http/routes/access.ts';
 import { eventRoutes } from '../http/routes/events.ts';
 import { healthRoutes } from '../http/routes/health.ts';
-import { landingPage } from '../http/routes/landing.ts';
 import { metricsRoutes } from '../http/routes/metrics.ts';
 import { nameRoutes } from '../http/routes/names.ts';
+import { pageRoutes } from '../http/routes/page.ts';
 import { pinRoutes } from '../http/routes/pins.ts';
 import { replayRoutes } from '../http/routes/replay.ts';
 import { statsRoutes } from '../http/routes/stats.ts';
@@ -57,7 +58,7 @@ export function buildApp(options: AppOptions): express.Express {
 
   app.use(requestId, requestLog({ log, slowMs, onEnd: metrics.requestEnded }), metrics.watchStreams);
   app.use(securityHeaders(), access(allowed), readBody, refuseEmptyName);
-  app.use(landingPage());
+  app.use(pageRoutes());
   app.use(documentRoutes());
   app.use(healthRoutes({ store, sessions, now, data }));
   app.use(metricsRoutes(metrics, { store, sessions, now, data }));
@@ -70,6 +71,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));
+  mount('/api', accessRoutes(allowed));
   app.use(notFoundHandler);
   app.use(problemHandler(log));
   return app;

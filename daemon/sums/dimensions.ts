@@ -1,9 +1,8 @@
 /** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
-import { apiName } from '../../bpf/schema/define.ts';
-import { EVENTS, type EventDefinition, eventById } from '../../bpf/schema/index.ts';
-import type { Field } from '../../bpf/schema/kinds.ts';
+import { EVENTS, eventById } from '../../bpf/schema/index.ts';
 import { errorName } from '../store/blocks/errno.ts';
+import { fieldsOf, textOf } from '../store/blocks/named_fields.ts';
 import { type Dictionary, recordingOf, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
 export type DimensionValue = string | number | null;
@@ -37,37 +36,29 @@ function common(column: string, meaningOf: (code: number, dictionary: Dictionary
 
 const NOT_THERE = -1;
 
-/** The field of an event type that the API calls `name`. */
-function fieldOf(event: EventDefinition, name: string): Field | undefined {
-  return Object.entries(event.fields).find(([key, field]) => apiName(key, field) === name)?.[1];
-}
-
 /** A dimension on a field that only some types of event have; null for the others. */
 function own(name: string): Dimension {
-  const owners = EVENTS.filter((event) => fieldOf(event, name));
+  const owners = EVENTS.flatMap((event) =>
+    fieldsOf(event, (other) => other === name).map((field) => ({ id: event.id, ...field })),
+  );
+  const kindOf = new Map(owners.map(({ id, kind }) => [id, kind]));
   return {
-    columns: owners.map((event) => `${event.name}.${name}`),
+    columns: owners.map(({ column }) => column),
     open({ block, dictionary }) {
       const types = values(block, 'event_type');
       const places = typeRows(block);
-      const byType = new Map(owners.map((event) => [event.id, values(block, `${event.name}.${name}`)]));
+      const byType = new Map(owners.map(({ id, column }) => [id, values(block, column)]));
       return {
         // The code includes the type, because another type may use the same number for another value.
         codeAt: (row) => {
           const codes = byType.get(types[row]!);
           return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
         },
-        meaningOf: (code) => (code === NOT_THERE ? null : ownValue(eventById(code % 256)!, name, code, dictionary)),
+        meaningOf: (code) =>
+          code === NOT_THERE ? null : textOf(kindOf.get(code % 256)!, Math.floor(code / 256), dictionary),
       };
     },
   };
-}
-
-function ownValue(event: EventDefinition, name: string, code: number, dictionary: Dictionary): DimensionValue {
-  const { kind } = fieldOf(event, name)!;
-  const stored = Math.floor(code / 256);
-  if (kind.source === 'file') return dictionary.file(stored)?.path ?? null;
-  return kind.source === 'text' ? dictionary.name(stored) : (kind.labels?.get(stored) ?? null);
 }
 
 const DIMENSIONS = {

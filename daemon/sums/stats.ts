@@ -1,8 +1,9 @@
 /** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
-import { type NativeGroups, nativeSums } from '../../bpf/schema/native_sums.ts';
+import { nativeSums } from '../../bpf/schema/native_sums.ts';
 import { Problem } from '../problem.ts';
 import { bigColumn } from '../store/blocks/column.ts';
-import type { Dictionary, ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { rowNumbers } from '../store/blocks/row_numbers.ts';
+import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
 import { addCell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 
@@ -111,39 +112,20 @@ interface GroupNumbers {
 function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   const dimensions = groupBy.map(dimension);
   const groups: (readonly DimensionValue[])[] = [];
-  const numbers = new Map<string, number>();
-  /** Codes have a meaning in one dictionary only. */
-  const known = new Map<Dictionary, NativeGroups>();
+  const rows = rowNumbers<readonly DimensionValue[]>(dimensions.length, (group) => {
+    // Each group is at least one row of the answer.
+    if (groups.push(group) > STATS_ROWS_MAX) throw tooMany();
+  });
   let numberOfRow = new Uint32Array(0);
-
-  function numberOf(group: readonly DimensionValue[]): number {
-    const key = JSON.stringify(group);
-    let number = numbers.get(key);
-    if (number === undefined) {
-      number = groups.push(group) - 1;
-      // Each group is at least one row of the answer.
-      if (number >= STATS_ROWS_MAX) throw tooMany();
-      numbers.set(key, number);
-    }
-    return number;
-  }
 
   function numbersOf(scanned: ScannedBlock): Uint32Array {
     const { rowCount } = scanned.block;
-    if (numberOfRow.length < rowCount) numberOfRow = new Uint32Array(rowCount);
     const readers = dimensions.map((one) => one.open(scanned));
     const codes = readers.map((one) => one.codes ?? codesOf(one.codeAt, rowCount));
-    let native = known.get(scanned.dictionary);
-    if (!native) {
-      native = nativeSums.createGroups(dimensions.length);
-      known.set(scanned.dictionary, native);
-    }
-    for (let row = 0; ; ) {
-      row = nativeSums.findGroups(native, codes, row, rowCount, numberOfRow);
-      if (row === rowCount) return numberOfRow;
-      const group = readers.map(({ codeAt, meaningOf }) => meaningOf(codeAt(row)));
-      nativeSums.addGroup(native, codes, row, numberOf(group));
-    }
+    const meaningOf = (row: number) => readers.map((one) => one.meaningOf(one.codeAt(row)));
+    if (numberOfRow.length < rowCount) numberOfRow = new Uint32Array(rowCount);
+    rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, meaningOf, numberOfRow);
+    return numberOfRow;
   }
 
   return { numbersOf, groupOf: (number) => groups[number]! };

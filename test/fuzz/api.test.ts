@@ -4,6 +4,7 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc, { type Arbitrary } from 'fast-check';
+import { columnAnswer } from '../daemon/column_answer.ts';
 import { recorded, START } from '../daemon/recorded.ts';
 import { type Answer, type Sent, type Served, serve } from '../daemon/served.ts';
 import { allowed, hostileJson, hostileText, type JsonSchema } from './arbitrary.ts';
@@ -11,6 +12,8 @@ import { allowed, hostileJson, hostileText, type JsonSchema } from './arbitrary.
 const RUNS = Number(process.env.KREPLAY_FUZZ_RUNS ?? 3000);
 /** The limit grows with the number of runs. */
 const TIMEOUT_MS = RUNS * 100 + 60_000;
+
+const COLUMNS = 'application/vnd.kreplay.columns';
 
 interface Parameter {
   in: 'query' | 'path' | 'header';
@@ -186,6 +189,7 @@ function checker(document: object): typeof answerProblems {
       const valid = ajv.getSchema(encodeURI(at))!;
       if (!valid(answer.json)) found.push(ajv.errorsText(valid.errors));
     }
+    if (type === COLUMNS && columnAnswer(answer.text).coverage === undefined) found.push('the last line is missing');
     const isQuery = operation.parameters?.some(({ name, in: where }) => name === culprit && where === 'query');
     const hasHeader = operation.parameters?.some(({ name, in: where }) => where === 'header' && name in sent.headers!);
     const isAlone = target.split(/[?&]/).length === 2 && !hasHeader;

@@ -20,6 +20,7 @@ const SLOW_STREAMS = [
   { path: '/api/events?min_duration_ms=0.0001', accept: 'text/event-stream' },
   { path: '/api/events?from=-1m', accept: 'application/x-ndjson' },
   { path: '/api/events?from=-1m&min_duration_ms=0.0001', accept: 'application/x-ndjson' },
+  { path: '/api/events?from=-1m', accept: 'application/vnd.kreplay.columns' },
 ];
 
 /** Errors of connections to a daemon that is killed or not there, and of those that we abort. */

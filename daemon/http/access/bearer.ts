@@ -20,6 +20,8 @@ interface Options {
 /** Answers in progress, by the token that authorized them: a stream does not outlive its token. */
 export interface OpenAnswers {
   add(res: Response, token: Token): void;
+  /** Returns the token that authorized an answer in progress. */
+  tokenOf(res: Response): Token | undefined;
   /** Cuts answers whose token is not valid any longer. */
   cut(): void;
 }
@@ -72,6 +74,7 @@ function createOpenAnswers(tokens: Tokens): OpenAnswers {
       open.set(res, token);
       res.once('close', () => open.delete(res));
     },
+    tokenOf: (res) => open.get(res),
     cut() {
       for (const [res, token] of open) if (!tokens.isGood(token)) cut(res);
     },

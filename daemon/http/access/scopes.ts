@@ -11,6 +11,9 @@ const REPLAY = '/api/replay/';
 /** Uses POST for its body, but changes nothing. */
 const WHAT_IF = '/api/replay/whatif';
 
+/** What a client may do; it contains nothing that was recorded. */
+const ACCESS = '/api/access';
+
 /** Paths that describe the API, and contain nothing that was recorded. */
 function isDescription(path: string): boolean {
   return path === '/' || path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/');
@@ -19,11 +22,11 @@ function isDescription(path: string): boolean {
 /**
  * Returns scopes of which any one permits the request. Changing something (a session, a pin) needs `replay:control`. A
  * client that may play a session or read events may also watch a session. Every token may read the API's own
- * description.
+ * description, and what the token itself permits.
  */
 export function scopesFor({ method, path }: Pick<Request, 'method' | 'path'>): readonly Scope[] {
   if (path === WHAT_IF) return ['events:read', 'replay:control'];
   if (method !== 'GET' && method !== 'HEAD') return ['replay:control'];
-  if (isDescription(path)) return SCOPES;
+  if (isDescription(path) || path === ACCESS) return SCOPES;
   return path.startsWith(REPLAY) ? ['events:read', 'replay:control'] : ['events:read'];
 }

@@ -6,6 +6,8 @@ import { ERRORS, type ErrorCode } from '../../problem.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { STATS_ROWS_MAX } from '../../sums/stats.ts';
+import { SCOPES } from '../access/token.ts';
+import { dateTime } from './values.ts';
 
 export const eventsSchema = z.object({
   events: z.array(apiEventSchema),
@@ -95,6 +97,17 @@ export const readyResponse = z
     description:
       'Every recording that is served can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
   });
+
+export const accessResponse = z
+  .strictObject({
+    token_needed: z.boolean().meta({ description: 'whether this daemon refuses requests without a token' }),
+    name: z.string().nullable().meta({ description: 'of the token; null when none is needed' }),
+    scopes: z
+      .array(z.enum(SCOPES))
+      .meta({ description: 'what the client may do: all of them when no token is needed' }),
+    expires_at: dateTime('when the token expires').nullable().meta({ description: 'null when it does not' }),
+  })
+  .meta({ description: 'What the asking client may do.' });
 
 const place = { message: z.string() };
 

@@ -1,6 +1,6 @@
 /** Describes the endpoints of the daemon itself for the API's document. */
 import { z } from 'zod';
-import { healthResponse, readyResponse } from './answers.ts';
+import { accessResponse, healthResponse, readyResponse } from './answers.ts';
 import type { Endpoint } from './endpoint.ts';
 
 export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
@@ -12,12 +12,34 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     summary: 'Where to go on from',
     description:
       'Lists the paths of the API by name, for a client that knows only the address of the daemon. It reads no recording, ' +
-      'and takes no parameters: a request with one is refused with `invalid_parameter`.',
+      'and takes no parameters: a request with one is refused with `invalid_parameter`. A browser, which prefers ' +
+      '`text/html`, gets the web page.',
     curl: '"$api/"',
     success: {
       status: 200,
       description: 'Paths by name.',
-      content: { 'application/json': z.object({ name: z.string(), links: z.record(z.string(), z.string()) }) },
+      content: {
+        'application/json': z.object({ name: z.string(), links: z.record(z.string(), z.string()) }),
+      },
+    },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/access',
+    operationId: 'getAccess',
+    tag: 'daemon',
+    summary: 'What the asking client may do',
+    description:
+      'Says whether this daemon requires tokens, and what the token of the request permits and until when, so that a ' +
+      'page can offer what will succeed. Any valid token may ask, whatever its scopes; without one the answer is ' +
+      '`unauthorized` where tokens are required. `events:read` permits to read what was recorded, `replay:control` ' +
+      'to play sessions and to pin.',
+    curl: '"$api/api/access"',
+    success: {
+      status: 200,
+      description: 'Scopes and expiry.',
+      content: { 'application/json': accessResponse },
     },
     errors: ['invalid_parameter'],
   },

@@ -6,6 +6,7 @@ const METRICS = `# HELP kreplay_open_streams Streamed answers that are under way
 # TYPE kreplay_open_streams gauge
 kreplay_open_streams{kind="server_sent_events"} 0
 kreplay_open_streams{kind="ndjson"} 0
+kreplay_open_streams{kind="columns"} 0
 `;
 
 const PAGE = `<!doctype html>
@@ -30,6 +31,7 @@ export const DAEMON_EXAMPLES: Readonly<Record<string, Example>> = {
           services: '/api/services',
           nodes: '/api/nodes',
           pins: '/api/pins',
+          access: '/api/access',
           replay_sessions: '/api/replay/sessions',
           health: '/healthz',
           ready: '/readyz',
@@ -38,6 +40,16 @@ export const DAEMON_EXAMPLES: Readonly<Record<string, Example>> = {
           guide: '/docs/guide/',
           metrics: '/metrics',
         },
+      },
+    },
+  },
+  getAccess: {
+    answers: {
+      'application/json': {
+        token_needed: false,
+        name: null,
+        scopes: ['events:read', 'replay:control'],
+        expires_at: null,
       },
     },
   },

@@ -1,5 +1,6 @@
 /** Examples of what the endpoints for events, transactions, pins and names take and answer. */
 import { stringify } from '../../exact_json.ts';
+import { columnExample } from './column_example.ts';
 import type { Example } from './endpoint.ts';
 import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SYNC, SYNC_ID, WRITTEN_BACK } from './recorded_examples.ts';
 
@@ -50,6 +51,7 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
       'application/json': { events: [WRITTEN_BACK, LAST_WRITE], next_cursor: null, coverage: WHOLE },
       'application/x-ndjson': [WRITTEN_BACK, LAST_WRITE].map((event) => `${stringify(event)}\n`).join(''),
       'text/event-stream': TAIL,
+      'application/vnd.kreplay.columns': columnExample(WHOLE),
     },
   },
   getEvent: { answers: { 'application/json': FIRST_WRITE } },

@@ -35,9 +35,9 @@ const pinListSchema = z.object({
 });
 
 const COVERAGE_HEADERS = {
-  'Kreplay-Complete': 'of a stream: whether nothing is known to be missing in the window',
-  'Kreplay-Lost': 'of a stream: events that are missing in the window, as far as they could be counted',
-  'Kreplay-Recorded-Until': 'of a stream: recorded_until of its coverage, nanoseconds since the epoch',
+  'Kreplay-Complete': 'of NDJSON: whether nothing is known to be missing in the window',
+  'Kreplay-Lost': 'of NDJSON: events that are missing in the window, as far as they could be counted',
+  'Kreplay-Recorded-Until': 'of NDJSON: recorded_until of its coverage, nanoseconds since the epoch',
 };
 
 export const EVENT_ENDPOINTS: readonly Endpoint[] = [
@@ -49,8 +49,8 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     summary: 'Events, in order',
     description:
       'Finds events by conditions that all hold at once; without a match the list is empty. A page of JSON carries ' +
-      'a cursor for the next page and the coverage of the answer, NDJSON streams the whole answer, and server-sent ' +
-      'events follow the recording live. Pages have every event that was recorded before the first page exactly ' +
+      'a cursor for the next page and the coverage of the answer, NDJSON streams the whole answer, columns do so in a ' +
+      'tenth of the bytes, in order of time only, and server-sent events follow the recording live. Pages have every event that was recorded before the first page exactly ' +
       'once, except those that retention removes; events are ordered by their start, and one that is recorded ' +
       'meanwhile is returned if its place is still ahead. `cursor_mismatch` means that another parameter was ' +
       'changed between pages, `tail_limit` that no further live tail can be opened; after `busy` and ' +
@@ -62,11 +62,13 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     }),
     success: {
       status: 200,
-      description: 'A page of JSON; all of them, an event a line; or events as they are recorded.',
+      description: 'A page of JSON; all of them, an event a line or as columns; or events as they are recorded.',
       content: {
         'application/json': eventsSchema,
         'application/x-ndjson': 'an event a line',
         'text/event-stream': 'a live tail: frames `event`, `lost` and `end`, with `id` and `data` in JSON',
+        'application/vnd.kreplay.columns':
+          'lines of JSON with an array for each field of up to 4096 events, and a last line with `coverage`: see /docs/guide/',
       },
       headers: COVERAGE_HEADERS,
     },

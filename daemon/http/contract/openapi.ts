@@ -50,6 +50,7 @@ const READS_NO_RECORDING: ReadonlySet<string> = new Set([
   '/',
   '/healthz',
   '/metrics',
+  '/api/access',
   '/api/event-types',
   '/openapi.json',
   '/docs',

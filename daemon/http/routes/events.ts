@@ -3,6 +3,7 @@ import { stringify } from '../../exact_json.ts';
 import { nextPiece } from '../../pace.ts';
 import { Problem } from '../../problem.ts';
 import { spansFor } from '../../query/coverage.ts';
+import type { Coverage } from '../../query/coverage_schema.ts';
 import { encodeCursor } from '../../query/cursor.ts';
 import { cursorKeyOf, type EventQuery, parseEventQuery, refused } from '../../query/event_query.ts';
 import { noParameters } from '../../query/parameters.ts';
@@ -10,6 +11,7 @@ import { parseQuery } from '../../query/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../query/tail_query.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import { rowCutter } from '../../store/blocks/block_rows.ts';
+import { columnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
 import { keyOf } from '../../store/blocks/event.ts';
 import { pagePieces } from '../../store/blocks/event_json.ts';
 import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts';
@@ -19,7 +21,7 @@ import type { Tails } from '../../tail/tails.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
 import { openEventStream } from '../event_stream.ts';
-import { isOpen, sendNdjson, sendPieces } from '../ndjson.ts';
+import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';
@@ -29,7 +31,8 @@ const COMPLETE = 'Kreplay-Complete';
 /** The time until which all nodes of the query are recorded; it does not change while events are sent. */
 const RECORDED_UNTIL = 'Kreplay-Recorded-Until';
 const EVENT_STREAM = 'text/event-stream';
-const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM];
+const COLUMNS = 'application/vnd.kreplay.columns';
+const MEDIA_TYPES = ['application/json', 'application/x-ndjson', EVENT_STREAM, COLUMNS];
 /** Number of rows written between checks of a page's size. */
 const PART_ROWS = 256;
 
@@ -52,10 +55,12 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
       if (mediaType === EVENT_STREAM)
         return await sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
+      if (mediaType === COLUMNS) refuseOtherOrders(query);
       const turn = await scanGate.enter(res);
       // The first piece opens the scan.
       await nextPiece();
-      if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
+      if (mediaType === COLUMNS) await sendColumns(req, res, store, query, turn);
+      else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
       else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
       else await sendStream(req, res, store, query, turn);
     })
@@ -179,6 +184,34 @@ async function sendStream(req: Request, res: Response, store: Store, query: Even
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
   const pieces = store.scanJson({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
   await sendNdjson(res, turn.stream(pieces), known);
+}
+
+/** Columns are for a time line: each line counts its times from its first event. */
+function refuseOtherOrders({ order, slowest }: EventQuery): void {
+  const message = 'columns come in order of time only';
+  if (slowest) throw refused('sort', message);
+  if (order === 'desc') throw refused('order', message);
+}
+
+async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  if (req.method === 'HEAD') return void res.type(COLUMNS).end();
+  const limit = query.limited && { limit: query.limit };
+  const blocks = store.scan({ ...scanOf(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });
+  await sendLines(
+    res,
+    COLUMNS,
+    coveredLines(turn.stream(columnLines(blocks)), () => coverageFor(store, spans, query)),
+  );
+}
+
+/** An answer without its last line was cut, also where a proxy has hidden that. */
+async function* coveredLines(
+  lines: AsyncIterable<Uint8Array>,
+  coverage: () => Promise<Coverage>,
+): AsyncGenerator<Uint8Array, void> {
+  yield* lines;
+  yield Buffer.from(`${stringify({ coverage: await coverage() })}\n`);
 }
 
 async function sendTail(

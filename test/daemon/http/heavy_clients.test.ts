@@ -37,6 +37,7 @@ interface Seen {
 test.each([
   ['500 pages of 10,000', '/api/events?limit=10000', 'application/json'],
   ['500 streams of 50,000', '/api/events', 'application/x-ndjson'],
+  ['500 streams of columns', '/api/events', 'application/vnd.kreplay.columns'],
   ['500 sums over all', '/api/stats?group_by=service,comm', 'application/json'],
 ])('%s at once do not delay small answers', async (_name, path, accept) => {
   const { stdout } = await promisify(execFile)('python3', [CLIENTS, port, '500', path, accept], { maxBuffer: 1e8 });

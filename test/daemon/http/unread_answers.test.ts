@@ -36,6 +36,7 @@ interface Seen {
 
 test.each([
   ['1024 streams', 1024, '/api/events', 'application/x-ndjson'],
+  ['1024 streams of columns', 1024, '/api/events', 'application/vnd.kreplay.columns'],
   ['400 pages of 10,000', 400, '/api/events?limit=10000', 'application/json'],
 ])('%s that are never read keep no client out, and release their memory', async (_name, count, path, accept) => {
   const args = [CLIENTS, port, String(count), path, accept, String(daemon.process.pid)];

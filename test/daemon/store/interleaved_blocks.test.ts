@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { stringify } from '../../../daemon/exact_json.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
+import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { eventsOf, keyOf } from '../../../daemon/store/blocks/event.ts';
 import { rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
@@ -13,6 +14,8 @@ import {
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { createStats } from '../../../daemon/sums/stats.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
+import { columnAnswer, plainEvent } from '../column_answer.ts';
+import { later } from '../later.ts';
 
 const RECORDINGS = [
   { recordingId: '00000000000000a1', node: 'one' },
@@ -108,3 +111,40 @@ test.each([[['node']], [['node', 'service']], [['comm', 'node', 'transaction_id'
     );
   },
 );
+
+async function eventsInColumns(blocks: readonly ScannedBlock[]) {
+  const lines: Buffer[] = [];
+  for await (const line of columnLines(later(blocks))) lines.push(Buffer.from(line));
+  return columnAnswer(lines.join('')).events;
+}
+
+const plain = (blocks: readonly ScannedBlock[]) =>
+  blocks.flatMap(eventsOf).map((event) => plainEvent(stringify(event)));
+
+test('columns have the events of the rows in their own recordings', async () => {
+  await fc.assert(
+    fc.asyncProperty(rows, fc.boolean(), async (made, nextAtHand) => {
+      const { together, alone } = blocksOf(made);
+      expect(await eventsInColumns([together])).toEqual(plain(alone));
+      const eachOnItsOwn = alone.map((scanned) => ({ ...scanned, nextAtHand }));
+      expect(await eventsInColumns(eachOnItsOwn)).toEqual(plain(alone));
+    }),
+  );
+});
+
+test('columns of a store that has a dictionary for each block', async () => {
+  const blocks = Array.from({ length: 3000 }, (_, i): ScannedBlock => {
+    const row = { event_type: 'sys_write', timestamp_ns: BigInt(i), duration_ns: 1n, comm: 1, 'sys_write.file': 1 };
+    const named = {
+      ...entries,
+      name: (id: number) => (id === 0 ? '' : `name-${i % 7}`),
+      file: (id: number) => (id === 0 ? undefined : { path: `/file/${i % 5}`, kind: 'pipe' }),
+    };
+    return {
+      block: { ...blockOf([row]), numbers: BigUint64Array.of(BigInt(i)) },
+      dictionary: recordingDictionary({ ...named, ...RECORDINGS[i % 3]! }),
+      nextAtHand: i % 500 !== 0,
+    };
+  });
+  expect(await eventsInColumns(blocks)).toEqual(plain(blocks));
+});

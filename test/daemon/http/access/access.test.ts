@@ -58,6 +58,11 @@ const ROUTES: [method: string, path: string, status: number, opens: Record<'read
   [GET, '/docs/show.js', 200, { reader: true, player: true }],
   ['POST', '/openapi.json', 405, { reader: false, player: true }],
   [GET, '/docsx', 404, { reader: true, player: false }],
+  [GET, '/api/access', 200, { reader: true, player: true }],
+  ['HEAD', '/api/access', 200, { reader: true, player: true }],
+  [GET, '/api/access?x=1', 400, { reader: true, player: true }],
+  ['POST', '/api/access', 405, { reader: false, player: true }],
+  [GET, '/api/access/x', 404, { reader: true, player: false }],
   [GET, '/api/events', 200, { reader: true, player: false }],
   ['HEAD', '/api/events', 200, { reader: true, player: false }],
   [GET, '/api/events/x', 404, { reader: true, player: false }],
@@ -85,6 +90,39 @@ test.each(ROUTES)('%s %s: by token', async (method, path, status, opens) => {
   expect(await outcome(bearer(reader))).toBe(opens.reader ? status : 403);
   expect(await outcome(bearer(player))).toBe(opens.player ? status : 403);
   expect(await outcome(bearer(both))).toBe(status);
+});
+
+test('a client learns what its token permits, and until when', async () => {
+  const { served, clock, path } = await withTokens();
+  const accessOf = async (secret: string) => (await served.get('/api/access', { headers: bearer(secret) })).json;
+  expect(await accessOf(reader)).toEqual({
+    ...{ token_needed: true, name: 'reader', scopes: ['events:read'], expires_at: null },
+  });
+  expect(await accessOf(player)).toMatchObject({ name: 'player', scopes: ['replay:control'], expires_at: null });
+  expect(await accessOf(both)).toEqual({
+    ...{ token_needed: true, name: 'both', scopes: ['events:read', 'replay:control'] },
+    expires_at: '2026-01-01T00:00:00.001Z',
+  });
+  clock.wallMs += 1;
+  expect(await accessOf(both)).toMatchObject({ status: 401, code: 'unauthorized' });
+  // What the file says counts at once.
+  const [first] = TOKENS;
+  writeFileSync(path, JSON.stringify({ version: 1, tokens: [{ ...first, scopes: ['replay:control'] }] }));
+  expect(await accessOf(reader)).toMatchObject({ name: 'reader', scopes: ['replay:control'] });
+});
+
+test('without tokens, every client may do everything', async () => {
+  const app = await served(recorded([{ at: START }]));
+  const { status, json, headers } = await app.get('/api/access');
+  expect([status, headers['cache-control']]).toEqual([200, 'no-store']);
+  expect(json).toEqual({
+    ...{ token_needed: false, name: null, scopes: ['events:read', 'replay:control'], expires_at: null },
+  });
+  // A token that nothing asked for says nothing.
+  expect((await app.get('/api/access', { headers: bearer(reader) })).json).toEqual(json);
+  const refused = await app.get('/api/access', { method: 'POST' });
+  expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD']);
+  expect((await app.get('/api/access?verbose=1')).json).toMatchObject({ code: 'invalid_parameter' });
 });
 
 test('refusals state what is required and nothing else', async () => {

@@ -5,6 +5,7 @@ import { stringify } from '../../../../daemon/exact_json.ts';
 import type { Endpoint } from '../../../../daemon/http/contract/endpoint.ts';
 import { ENDPOINTS, EXAMPLES, openApiDocument } from '../../../../daemon/http/contract/openapi.ts';
 import { RECORDING } from '../../../../daemon/http/contract/recorded_examples.ts';
+import { columnAnswer } from '../../column_answer.ts';
 import { exampleRecording } from '../../example_recording.ts';
 import { framesOf as streamed } from '../../replay/frames.ts';
 import { type Answer, type Served, serve } from '../../served.ts';
@@ -105,6 +106,13 @@ describe('examples are valid by their own schemas', () => {
     expect(faultsOfAnswer(endpoint, { ...page, events })).toBe('');
   });
 
+  test.each(ofType(/columns/))('the lines of %s as %s', (_, type, endpoint) => {
+    const { events, coverage } = columnAnswer(String(exampleOf(endpoint, type)));
+    expect(events.length).toBeGreaterThan(1);
+    const page = exampleOf(endpoint, 'application/json') as object;
+    expect(faultsOfAnswer(endpoint, { ...page, ...JSON.parse(coverage!) })).toBe('');
+  });
+
   test('the frames of a live tail and of a session', () => {
     const [list, stream] = [endpointOf('listEvents'), endpointOf('streamSession')];
     const [tailed, ...more] = framesOf(String(exampleOf(list, 'text/event-stream')));
@@ -153,6 +161,7 @@ interface Sent {
 function requestOf(endpoint: Endpoint, session: string, type?: string): Sent {
   const [, path = ''] = /"\$api([^"]*)"/.exec(endpoint.curl)!;
   const isTail = endpoint.operationId === 'listEvents' && type === 'text/event-stream';
+  const isColumns = type === 'application/vnd.kreplay.columns';
   const target = path
     .replace('$transaction', 'order-1')
     .replace('$event', recordingId + EVENT_ID)
@@ -160,8 +169,8 @@ function requestOf(endpoint: Endpoint, session: string, type?: string): Sent {
   const body = bodyOf(endpoint);
   return {
     method: endpoint.method.toUpperCase(),
-    // The order has no meaning for a tail, and without a start it has only what comes.
-    target: isTail ? target.replace('&order=desc', '&from=-15m') : target,
+    // The order has no meaning for a tail, and without a start it has only what comes; columns have one order.
+    target: target.replace('&order=desc', isTail ? '&from=-15m' : isColumns ? '' : '&order=desc'),
     headers: {
       ...(type !== undefined && { accept: type }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -215,6 +224,10 @@ describe('examples are as a real daemon answers', () => {
     expect(driftOf(example, real, { varying: [] })).toEqual([]);
   });
 
+  test.each(ofType(/columns/))('%s as %s', async (_, type, endpoint) => {
+    expect((await answerOf(endpoint, type)).text).toBe(exampleOf(endpoint, type));
+  });
+
   test.each(ofType(/event-stream/))('%s as %s', async (_, type, endpoint) => {
     const { target, ...sent } = await prepared(endpoint, type);
     const stream = tailOf(await app.open(target, sent));
@@ -232,7 +245,7 @@ describe('examples are as a real daemon answers', () => {
   });
 
   test('every kind of answer is compared', () => {
-    const wanted = [/^application\/json$/, /ndjson/, /event-stream/, /^text\/(plain|html)$/].flatMap(ofType);
+    const wanted = [/^application\/json$/, /ndjson/, /columns/, /event-stream/, /^text\/(plain|html)$/].flatMap(ofType);
     expect(wanted).toHaveLength(ANSWERS.length);
   });
 });

@@ -1,0 +1,29 @@
+/** What the asking client may do, for pages that show or hide what needs a token. */
+import { Router } from 'express';
+import type { z } from 'zod';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import type { AccessOptions } from '../access/access.ts';
+import { SCOPES } from '../access/token.ts';
+import type { accessResponse } from '../contract/answers.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+export function accessRoutes({ bearer }: Pick<AccessOptions, 'bearer'>): Router {
+  const router = Router();
+  router
+    .route('/access')
+    .get((req, res) => {
+      parseQuery(req.query, noParameters);
+      const token = bearer?.answers.tokenOf(res);
+      const expiresMs = token?.expiresMs ?? null;
+      sendJson(res, 200, {
+        token_needed: bearer !== undefined,
+        name: token?.name ?? null,
+        scopes: SCOPES.filter((scope) => !bearer || token?.scopes.has(scope)),
+        expires_at: expiresMs === null ? null : new Date(expiresMs).toISOString(),
+      } satisfies z.infer<typeof accessResponse>);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}

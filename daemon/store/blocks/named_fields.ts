@@ -1,0 +1,26 @@
+/** The fields that only some types of event have, found by their names in the API. */
+import { apiName } from '../../../bpf/schema/define.ts';
+import type { EventDefinition } from '../../../bpf/schema/index.ts';
+import type { Kind } from '../../../bpf/schema/kinds.ts';
+import type { Dictionary } from './scanned_block.ts';
+
+export interface NamedField {
+  name: string;
+  kind: Kind;
+  /** Name of its column, or of its columns up to their suffixes. */
+  column: string;
+}
+
+/** Returns the fields of an event type that `isWanted` accepts, in the order of their definition. */
+export function fieldsOf(event: EventDefinition, isWanted: (name: string, kind: Kind) => boolean): NamedField[] {
+  return Object.entries(event.fields)
+    .map(([key, field]) => ({ name: apiName(key, field), kind: field.kind }))
+    .filter(({ name, kind }) => kind.columns.length > 0 && isWanted(name, kind))
+    .map(({ name, kind }) => ({ name, kind, column: `${event.name}.${name}` }));
+}
+
+/** The text that a stored number stands for: a path, a name or a label; null for an unknown file. */
+export function textOf({ source, labels }: Kind, stored: number, dictionary: Dictionary): string | null {
+  if (source === 'file') return dictionary.file(stored)?.path ?? null;
+  return source === 'text' ? dictionary.name(stored) : (labels?.get(stored) ?? null);
+}

@@ -1,0 +1,67 @@
+/** Numbers rows by what their values mean: rows of equal meaning have the same number, in all recordings. */
+import { type Codes, type NativeGroups, nativeSums } from '../../../bpf/schema/native_sums.ts';
+
+/** Rows [from, to) whose values in `codes` decide what they mean. */
+export interface CodedRows {
+  codes: readonly Codes[];
+  from: number;
+  to: number;
+  /** Equal codes have the same meaning within one scope, such as the dictionary that resolves them. */
+  scope: object;
+}
+
+export interface RowNumbers<Meaning> {
+  /** Sets `numbers[row]`, which counts meanings from 0 on in the order of their first rows. */
+  setNumbers(rows: CodedRows, meaningOf: (row: number) => Meaning, numbers: Uint32Array): void;
+  /** Number of different meanings so far. */
+  readonly count: number;
+  /** Forgets all meanings: the next one has number 0 again. */
+  clear(): void;
+}
+
+/** `onNew` is called for each meaning that gets a number, with its text as JSON. */
+export function rowNumbers<Meaning extends readonly (string | number | null)[]>(
+  codesPerRow: number,
+  onNew: (meaning: Meaning, json: string) => void,
+): RowNumbers<Meaning> {
+  const numberOfMeaning = new Map<string, number>();
+  let known = new WeakMap<object, NativeGroups>();
+
+  function numberOf(meaning: Meaning): number {
+    const json = JSON.stringify(meaning);
+    let number = numberOfMeaning.get(json);
+    if (number === undefined) {
+      number = numberOfMeaning.size;
+      numberOfMeaning.set(json, number);
+      onNew(meaning, json);
+    }
+    return number;
+  }
+
+  function groupsIn(scope: object): NativeGroups {
+    let groups = known.get(scope);
+    if (!groups) {
+      groups = nativeSums.createGroups(codesPerRow);
+      known.set(scope, groups);
+    }
+    return groups;
+  }
+
+  return {
+    setNumbers({ codes, from, to, scope }, meaningOf, numbers) {
+      const groups = groupsIn(scope);
+      for (let row = from; ; ) {
+        row = nativeSums.findGroups(groups, codes, row, to, numbers);
+        if (row === to) return;
+        nativeSums.addGroup(groups, codes, row, numberOf(meaningOf(row)));
+      }
+    },
+    get count() {
+      return numberOfMeaning.size;
+    },
+    clear() {
+      numberOfMeaning.clear();
+      known = new WeakMap();
+    },
+  };
+}
