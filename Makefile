@@ -59,7 +59,9 @@ run: build ## set up, build, record into ./data and serve http://127.0.0.1:7467
 
 build: setup bpf native ## set up and build everything: build/kreplay
 	$(Q)tsc -b
+	$(Q)tsc -p daemon/page
 	$(Q)node agent/package/guide.ts build/guide
+	$(Q)node agent/package/web_page.ts build/page
 	$(Q)install -m 755 agent/launcher.sh build/kreplay
 
 setup: packages node_modules/.package-lock.json ## install what the build needs: Debian packages, npm packages with the pinned Node

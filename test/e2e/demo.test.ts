@@ -55,8 +55,9 @@ test('it shows the slow spot, its commands work while it serves, and Ctrl-C leav
   // Running the order again under its own delays must not be recorded as a second order.
   expect(events().match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
 
-  const url = /Or look at (\S+)/.exec(demo.output())![1]!;
-  expect((await fetch(url)).status).toBe(200);
+  const address = /Or open (\S+)/.exec(demo.output())![1]!;
+  const page = await fetch(address, { headers: { accept: 'text/html' } });
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
   const used = /and removes (\S+)\.\n/.exec(demo.output())![1]!;
   expect(existsSync(used)).toBe(true);
   demo.process.kill('SIGINT');
@@ -84,7 +85,7 @@ test('with --no-serve it ends by itself, and --data keeps the recording without 
 test('a second demo listens on another port, and its commands name it', async () => {
   const [first, second] = [start(['demo']), start(['demo'])];
   await Promise.all([first.says('Ctrl-C ends it'), second.says('Ctrl-C ends it')]);
-  const urls = [first, second].map((demo) => /Or look at (\S+)\/docs/.exec(demo.output())![1]!);
+  const urls = [first, second].map((demo) => /Or open (\S+)\/#/.exec(demo.output())![1]!);
   expect(new Set(urls).size).toBe(2);
   for (const command of namedCommands(second.output())) inShell(command);
   for (const demo of [first, second]) demo.process.kill('SIGTERM');

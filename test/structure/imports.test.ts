@@ -35,6 +35,7 @@ const WALLS: Record<string, readonly string[]> = {
     'kreplay.ts',
     '@cyclonedx/cyclonedx-library',
     'commander',
+    'esbuild',
     'marked',
     'marked-gfm-heading-id',
     'string-width',
@@ -51,6 +52,12 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/cli/player': [
     ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output'],
     ...['commander', 'eventsource-parser', 'string-width', 'zod', 'node:'],
+  ],
+  // Runs in browsers: nothing of node:, no server code.
+  'daemon/page': [
+    ...['daemon/page', 'daemon/exact_json.ts', 'daemon/problem.ts', 'daemon/replay/transitions.ts'],
+    ...['daemon/cli/player/layout_changes.ts', 'bpf/schema/losses.ts', 'agent/recording/format/event_id.ts'],
+    ...['preact', 'eventsource-parser'],
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'agent/process', 'better-sqlite3', 'node:'],
   'daemon/export/sql/native_tables.ts': ['bpf/schema', 'better-sqlite3', '#tables', 'node:'],

@@ -19,9 +19,9 @@ function filesIn(room: string): string[] {
 }
 
 export const FILES = ['kreplay.ts', 'jest.config.js', ...ROOMS.flatMap(filesIn)].sort();
-export const SCRIPTS = FILES.filter((file) => /\.[jt]s$/.test(file));
-export const TYPESCRIPT = FILES.filter((file) => file.endsWith('.ts'));
-export const CODE = FILES.filter((file) => /\.(ts|js|c|h|cc|sh)$/.test(file));
+export const SCRIPTS = FILES.filter((file) => /\.([jt]s|tsx)$/.test(file));
+export const TYPESCRIPT = FILES.filter((file) => /\.tsx?$/.test(file));
+export const CODE = FILES.filter((file) => /\.(ts|tsx|js|css|c|h|cc|sh)$/.test(file));
 
 export interface Node {
   type: string;
@@ -37,9 +37,9 @@ export interface Source {
 }
 
 /** Spans are byte offsets from a base of the parser's choice, which the span of the semicolon in front shows. */
-export function parse(text: string): Source {
+export function parse(text: string, tsx = false): Source {
   const bytes = Buffer.from(`;${text}`);
-  const module = parseSync(`;${text}`, { syntax: 'typescript', target: 'es2024' }) as unknown as { body: Node[] };
+  const module = parseSync(`;${text}`, { syntax: 'typescript', tsx, target: 'es2024' }) as unknown as { body: Node[] };
   const base = module.body[0]!.span.start;
   const lineOf = (offset: number) =>
     bytes
@@ -57,7 +57,7 @@ function* nodesIn(value: unknown): Generator<Node> {
   }
 }
 
-export const PARSED = new Map(SCRIPTS.map((file) => [file, parse(read(file))]));
+export const PARSED = new Map(SCRIPTS.map((file) => [file, parse(read(file), file.endsWith('x'))]));
 
 /** `file:line` of the nodes that `wanted` picks. */
 export function places(files: readonly string[], wanted: (node: Node, source: Source) => boolean): string[] {

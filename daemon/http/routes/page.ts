@@ -1,0 +1,75 @@
+/** The web page, and links for programs that ask for the daemon's address itself. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Request, type Response, Router } from 'express';
+import { noParameters } from '../../query/parameters.ts';
+import { parseQuery } from '../../query/query_string.ts';
+import { isPageRequest, PAGE_FILES } from '../access/browsers.ts';
+import { methodNotAllowed, notFoundHandler } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+
+/** Links for a person who asks for the daemon's address with a command. */
+const LINKS = {
+  events: '/api/events',
+  transactions: '/api/transactions',
+  stats: '/api/stats',
+  event_types: '/api/event-types',
+  services: '/api/services',
+  nodes: '/api/nodes',
+  pins: '/api/pins',
+  access: '/api/access',
+  replay_sessions: '/api/replay/sessions',
+  health: '/healthz',
+  ready: '/readyz',
+  openapi: '/openapi.json',
+  docs: '/docs',
+  guide: '/docs/guide/',
+  metrics: '/metrics',
+};
+
+const INDEX = fileURLToPath(import.meta.resolve('#page/index.html'));
+
+/** The page loads only its own files, runs no text as a script, and no other page can frame it. */
+const POLICY = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:"],
+  ...["connect-src 'self'", "worker-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+  ...["require-trusted-types-for 'script'", 'trusted-types kreplay'],
+].join('; ');
+
+/** The names of these files are made from their content. */
+const FOREVER = 'public, max-age=31536000, immutable';
+
+export function pageRoutes(): Router {
+  const router = Router();
+  router
+    .route('/')
+    .get((req, res) => {
+      res.vary('Accept');
+      if (!isPageRequest(req)) {
+        parseQuery(req.query, noParameters);
+        return sendJson(res, 200, { name: 'kreplay', links: LINKS });
+      }
+      res.set('Content-Security-Policy', POLICY).set('X-Frame-Options', 'DENY').set('Cache-Control', 'no-cache');
+      sendFile(req, res, INDEX);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  const folder = dirname(INDEX);
+  const names = new Set(readdirSync(folder).filter((name) => /-[0-9a-f]{16}\.(js|css|svg)$/.test(name)));
+  router
+    .route(`${PAGE_FILES}:name`)
+    .get((req, res, next) => {
+      if (!names.has(req.params.name)) return notFoundHandler(req, res, next);
+      res.set('Cache-Control', FOREVER);
+      sendFile(req, res, join(folder, req.params.name));
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+function sendFile(req: Request, res: Response, path: string): void {
+  res.vary('Accept-Encoding').type(path.slice(path.lastIndexOf('.')));
+  const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip';
+  if (isCompressed) res.set('Content-Encoding', 'gzip');
+  res.send(readFileSync(isCompressed ? `${path}.gz` : path));
+}

@@ -1,0 +1,49 @@
+/**
+ * The token of this tab. It is kept for as long as the tab is open, in no cookie, which every server of this host would
+ * get; a new tab asks the others for it.
+ */
+const KEY = 'kreplay.token';
+const CHANNEL = 'kreplay.token';
+const ANSWER_MS_MAX = 200;
+const FORM = /^[\w.~+/-]{1,512}=*$/;
+
+export interface TokenKeeper {
+  get(): string | null;
+  set(token: string): void;
+  forget(): void;
+  /** Asks other tabs of this daemon; resolves to whether one had a token. */
+  askOthers(): Promise<boolean>;
+}
+
+/** Whether a text has the form of a token, so that it can be sent in a header. */
+export function isTokenForm(text: string): boolean {
+  return FORM.test(text);
+}
+
+export function createTokenKeeper(storage: Storage = sessionStorage): TokenKeeper {
+  const channel = new BroadcastChannel(CHANNEL);
+  let answered: ((token: string) => void) | undefined;
+  channel.addEventListener('message', (event) => {
+    const data = (event as Event & { data: unknown }).data as { asks?: true; token?: string };
+    const token = storage.getItem(KEY);
+    if (data.asks && token !== null) channel.postMessage({ token });
+    if (typeof data.token === 'string') answered?.(data.token);
+  });
+  return {
+    get: () => storage.getItem(KEY),
+    set: (token) => storage.setItem(KEY, token),
+    forget: () => storage.removeItem(KEY),
+    async askOthers() {
+      const answer = new Promise<string | null>((resolve) => {
+        answered = resolve;
+        setTimeout(() => resolve(null), ANSWER_MS_MAX);
+      });
+      channel.postMessage({ asks: true });
+      const token = await answer;
+      answered = undefined;
+      if (token === null || !isTokenForm(token)) return false;
+      storage.setItem(KEY, token);
+      return true;
+    },
+  };
+}

@@ -1,0 +1,182 @@
+/**
+ * Builds columns from the lines of an answer of type `application/vnd.kreplay.columns`. Each line is checked in full
+ * before its events count: an answer of another version ends in an error that says what is wrong, and not in a picture
+ * that is.
+ */
+import { parseJson } from '../../exact_json.ts';
+import { type Dictionaries, newDictionaries, readDictionaries } from './dictionaries.ts';
+import { type EventColumns, EXACT_FIELDS, type ExactField, newExactValues } from './event_columns.ts';
+import { INTEGER, indexIn, integerOf, listOf, type Parsed, recordOf } from './parsed.ts';
+
+export interface ColumnsBuilder {
+  /**
+   * Reads one line. Throws an Error that names the line and what is wrong with it; the builder cannot be used after it.
+   */
+  add(line: string): void;
+  /** A copy of the events so far: it may be called before the last line, for a first picture. */
+  finish(): EventColumns;
+  readonly count: number;
+  /** What the answer covers, as in a JSON page with exact integers; null until the last line: the answer was cut. */
+  readonly coverage: object | null;
+}
+
+const INDEXES = { thread: 'threads', what: 'whats', owner: 'owners' } as const;
+const NULLABLE: readonly ExactField[] = ['bytes', 'queue'];
+
+type Store = Omit<EventColumns, 'baseNs' | 'count' | keyof Dictionaries | 'origins'> & {
+  originRow: Uint32Array;
+  originOwner: Uint32Array;
+  originBytes: Float64Array;
+};
+
+export function createColumnsBuilder(): ColumnsBuilder {
+  const dictionaries = newDictionaries();
+  const store: Store = { ...emptyArrays(), exact: newExactValues() };
+  const originOwners = new Map<string, number>();
+  let [lines, count, originCount] = [0, 0, 0];
+  let baseNs: bigint | undefined;
+  let coverage: object | null = null;
+
+  function addEvents(line: Parsed): void {
+    const lineBaseNs = integerOf(line.base_ns, 'base_ns', true);
+    baseNs ??= lineBaseNs;
+    const length = listOf(line.start, 'start').length;
+    if (lines === 1) recordOf(line.types, 'types');
+    readDictionaries(dictionaries, line);
+    grow(store, ROW_ARRAYS, count + length);
+    for (const field of EXACT_FIELDS) readIntegers(store, field, line, count, length);
+    rebase(store, count, length, lineBaseNs - baseNs);
+    const types = listOf(line.type, 'type', length);
+    for (let i = 0; i < length; i++) store.type[count + i] = indexIn(types[i], 256, 'type');
+    for (const [field, dictionary] of Object.entries(INDEXES)) {
+      const [values, size] = [listOf(line[field], field, length), dictionaries[dictionary].length];
+      const into = store[field as keyof typeof INDEXES];
+      for (let i = 0; i < length; i++) into[count + i] = indexIn(values[i], size, field);
+    }
+    addOrigins(line.origins === undefined ? [] : listOf(line.origins, 'origins'), length);
+    count += length;
+  }
+
+  function addOrigins(origins: readonly unknown[], length: number): void {
+    grow(store, ORIGIN_ARRAYS, originCount + origins.length);
+    let last = 0;
+    for (const [i, origin] of origins.entries()) {
+      const [row, service, transactionId, bytes] = listOf(origin, 'origins', 4);
+      const key = JSON.stringify([service, transactionId]);
+      if (typeof service !== 'string' || (typeof transactionId !== 'string' && transactionId !== null))
+        throw new Error('origins has an owner that is none');
+      if (!originOwners.has(key)) {
+        originOwners.set(key, dictionaries.originOwners.length);
+        dictionaries.originOwners.push({ service, transactionId });
+      }
+      if (indexIn(row, length, 'origins') < last) throw new Error('origins is not in order of row');
+      last = row as number;
+      store.originRow[originCount + i] = count + last;
+      store.originOwner[originCount + i] = originOwners.get(key)!;
+      store.originBytes[originCount + i] = indexIn(bytes, Number.MAX_SAFE_INTEGER, 'origins');
+    }
+    originCount += origins.length;
+  }
+
+  function add(line: string): void {
+    lines++;
+    try {
+      if (coverage) throw new Error('it comes after the last one');
+      const parsed = recordOf(JSON.parse(line), 'it');
+      // The gaps of the coverage have times, which are bare integers that plain JSON.parse rounds.
+      if (Object.hasOwn(parsed, 'coverage')) coverage = recordOf(recordOf(parseJson(line), 'it').coverage, 'coverage');
+      else addEvents(parsed);
+    } catch (error) {
+      throw new Error(`line ${lines} of the events cannot be read: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  function finish(): EventColumns {
+    const { originRow, originOwner, originBytes, exact, ...arrays } = store;
+    const { originOwners: owners, ...named } = structuredClone(dictionaries);
+    const rows = Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, array.slice(0, count)]));
+    const origins = {
+      row: originRow.slice(0, originCount),
+      owner: originOwner.slice(0, originCount),
+      bytes: originBytes.slice(0, originCount),
+      owners,
+    };
+    return {
+      ...(rows as typeof arrays),
+      ...named,
+      exact: structuredClone(exact),
+      count,
+      baseNs: baseNs ?? 0n,
+      origins,
+    };
+  }
+
+  return {
+    add,
+    finish,
+    get count() {
+      return count;
+    },
+    get coverage() {
+      return coverage;
+    },
+  };
+}
+
+const ROW_ARRAYS = [...EXACT_FIELDS, 'type', 'thread', 'what', 'owner'] as const;
+const ORIGIN_ARRAYS = ['originRow', 'originOwner', 'originBytes'] as const;
+
+function emptyArrays(): Omit<Store, 'exact'> {
+  const [floats, indexes] = [() => new Float64Array(0), () => new Uint32Array(0)];
+  return {
+    ...{ start: floats(), duration: floats(), result: floats(), bytes: floats(), queue: floats(), number: floats() },
+    ...{ type: new Uint8Array(0), thread: indexes(), what: indexes(), owner: indexes() },
+    ...{ originRow: indexes(), originOwner: indexes(), originBytes: floats() },
+  };
+}
+
+type ArrayName = (typeof ROW_ARRAYS)[number] | (typeof ORIGIN_ARRAYS)[number];
+
+/** Doubles the arrays until `length` places are there. */
+function grow(store: Store, names: readonly ArrayName[], length: number): void {
+  for (const name of names) {
+    const old = store[name];
+    if (old.length >= length) continue;
+    const grown = new (old.constructor as new (length: number) => typeof old)(Math.max(length, 2 * old.length, 4096));
+    grown.set(old);
+    (store as Record<ArrayName, typeof old>)[name] = grown;
+  }
+}
+
+function readIntegers(store: Store, field: ExactField, line: Parsed, count: number, length: number): void {
+  const [values, into, exact] = [listOf(line[field], field, length), store[field], store.exact[field]];
+  const [isNullable, isSigned] = [NULLABLE.includes(field), field === 'result'];
+  for (let i = 0; i < length; i++) {
+    const value = values[i];
+    if (typeof value === 'number' && Number.isSafeInteger(value) && (value >= 0 || isSigned)) into[count + i] = value;
+    else if (value === null && isNullable) into[count + i] = Number.NaN;
+    else if (typeof value === 'string' && INTEGER.test(value)) {
+      into[count + i] = Number(value);
+      exact.set(count + i, integerOf(value, field, isSigned));
+    } else throw new Error(`${field} has a value that is no integer in its range`);
+  }
+}
+
+/** Turns offsets from the line's base into offsets from the first line's. */
+function rebase({ start, exact }: Store, count: number, length: number, deltaNs: bigint): void {
+  const delta = Number(deltaNs);
+  let last = count > 0 ? start[count - 1]! : 0;
+  for (let row = count; row < count + length; row++) {
+    const known = exact.start.get(row);
+    let offset = start[row]! + delta;
+    if (known !== undefined || !Number.isSafeInteger(offset) || !Number.isSafeInteger(delta)) {
+      const exactOffset = (known ?? BigInt(start[row]!)) + deltaNs;
+      offset = Number(exactOffset);
+      if (Number.isSafeInteger(offset)) exact.start.delete(row);
+      else exact.start.set(row, exactOffset);
+    }
+    start[row] = offset;
+    if (offset < last) throw new Error('the events are not in order of start');
+    last = offset;
+  }
+}

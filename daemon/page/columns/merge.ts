@@ -1,0 +1,129 @@
+/** Puts the events of two answers on one time line: a transaction's, and those that were in its way. */
+import { type EventColumns, EXACT_FIELDS, exactValue, newExactValues, recordingOf, startNs } from './event_columns.ts';
+
+/** Returns the events of both in order of start. An event that both have is taken once. */
+export function mergeColumns(first: EventColumns, second: EventColumns): EventColumns {
+  if (second.count === 0 || first.count === 0) return second.count === 0 ? first : second;
+  const baseNs = first.baseNs < second.baseNs ? first.baseNs : second.baseNs;
+  const { sides, rows } = order(first, second);
+  const count = rows.length;
+  const merged: EventColumns = {
+    ...{ count, baseNs, exact: newExactValues() },
+    ...{ start: new Float64Array(count), duration: new Float64Array(count), result: new Float64Array(count) },
+    ...{ bytes: new Float64Array(count), queue: new Float64Array(count), number: new Float64Array(count) },
+    ...{ type: new Uint8Array(count), thread: new Uint32Array(count) },
+    ...{ what: new Uint32Array(count), owner: new Uint32Array(count) },
+    types: new Map([...second.types, ...first.types]),
+    errors: new Map([...second.errors, ...first.errors]),
+    recordings: [...first.recordings, ...second.recordings],
+    threads: [
+      ...first.threads,
+      ...second.threads.map((thread) => ({ ...thread, recording: thread.recording + first.recordings.length })),
+    ],
+    whats: [...first.whats, ...second.whats],
+    owners: [...first.owners, ...second.owners],
+    origins: mergedOrigins(first, second, sides, rows),
+  };
+  for (const side of [0, 1] as const) {
+    const source = side === 0 ? first : second;
+    const [threads, whats, owners] = side === 0 ? [0, 0, 0] : [first.threads, first.whats, first.owners].map(sizeOf);
+    for (let to = 0; to < count; to++) {
+      if (sides[to] !== side) continue;
+      const row = rows[to]!;
+      for (const field of EXACT_FIELDS) merged[field][to] = source[field][row]!;
+      merged.type[to] = source.type[row]!;
+      merged.thread[to] = source.thread[row]! + threads!;
+      merged.what[to] = source.what[row]! + whats!;
+      merged.owner[to] = source.owner[row]! + owners!;
+      keepExact(merged, to, source, row);
+    }
+  }
+  return merged;
+}
+
+const sizeOf = ({ length }: readonly unknown[]) => length;
+
+function keepExact(merged: EventColumns, to: number, source: EventColumns, row: number): void {
+  const delta = Number(source.baseNs - merged.baseNs);
+  const start = source.start[row]! + delta;
+  merged.start[to] = start;
+  if (!Number.isSafeInteger(start) || !Number.isSafeInteger(delta)) {
+    const exact = startNs(source, row) - merged.baseNs;
+    merged.start[to] = Number(exact);
+    merged.exact.start.set(to, exact);
+  }
+  for (const field of EXACT_FIELDS) {
+    const exact = field === 'start' ? undefined : source.exact[field].get(row);
+    if (exact !== undefined) merged.exact[field].set(to, exact);
+  }
+}
+
+/** The side and row of each merged event. */
+function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; rows: Uint32Array } {
+  const size = first.count + second.count;
+  const [sides, rows] = [new Uint8Array(size), new Uint32Array(size)];
+  const difference = startDifference(first, second);
+  let [one, other, count] = [0, 0, 0];
+  while (one < first.count || other < second.count) {
+    const isFirst = other === second.count || (one < first.count && difference(one, other) <= 0);
+    if (!isFirst && isKnown(first, one, second, other, difference)) {
+      other++;
+      continue;
+    }
+    sides[count] = isFirst ? 0 : 1;
+    rows[count++] = isFirst ? one++ : other++;
+  }
+  return { sides: sides.subarray(0, count), rows: rows.subarray(0, count) };
+}
+
+/** Whether the first side has the event, among those before `end` of the same start. */
+function isKnown(
+  first: EventColumns,
+  end: number,
+  second: EventColumns,
+  row: number,
+  difference: (one: number, other: number) => number,
+): boolean {
+  for (let one = end - 1; one >= 0 && difference(one, row) === 0; one--)
+    if (
+      exactValue(first, 'number', one) === exactValue(second, 'number', row) &&
+      recordingOf(first, one).recordingId === recordingOf(second, row).recordingId
+    )
+      return true;
+  return false;
+}
+
+/** Below 0 if a row of the first starts before one of the second, 0 if at the same time. */
+function startDifference(first: EventColumns, second: EventColumns): (one: number, other: number) => number {
+  const delta = Number(second.baseNs - first.baseNs);
+  const isExact = Number.isSafeInteger(delta);
+  return (one, other) => {
+    const a = first.start[one]!;
+    const b = second.start[other]!;
+    // A sum of rounded numbers may look exact.
+    if (isExact && Number.isSafeInteger(a) && Number.isSafeInteger(b) && Number.isSafeInteger(b + delta))
+      return a - (b + delta);
+    const difference = startNs(first, one) - startNs(second, other);
+    return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+  };
+}
+
+function mergedOrigins(first: EventColumns, second: EventColumns, sides: Uint8Array, rows: Uint32Array) {
+  const size = first.origins.row.length + second.origins.row.length;
+  const [row, owner, bytes] = [new Uint32Array(size), new Uint32Array(size), new Float64Array(size)];
+  const next: [number, number] = [0, 0];
+  let count = 0;
+  for (const [to, side] of sides.entries()) {
+    const from = (side === 0 ? first : second).origins;
+    const [sourceRow, at] = [rows[to]!, side as 0 | 1];
+    // Rows that were left out, as both have them, may have origins in between.
+    while (next[at] < from.row.length && from.row[next[at]]! < sourceRow) next[at]++;
+    for (; from.row[next[at]] === sourceRow; next[at]++) {
+      row[count] = to;
+      owner[count] = from.owner[next[at]]! + (side === 0 ? 0 : first.origins.owners.length);
+      bytes[count++] = from.bytes[next[at]]!;
+    }
+  }
+  const owners = [...first.origins.owners, ...second.origins.owners];
+  return { row: row.slice(0, count), owner: owner.slice(0, count), bytes: bytes.slice(0, count), owners };
+}

@@ -1,0 +1,143 @@
+/**
+ * Events of a track, gathered by pixel column. With up to two events a column each event is looked at; with more, each
+ * column is, and a search finds the events of it, so that a picture costs as much for a thousand as for a million.
+ */
+import type { TimeSpan } from '../lanes/model.ts';
+import { firstFailedIn, longestIn, type Track } from '../lanes/tracks.ts';
+import { columnCount, scaleOf, type View } from './view.ts';
+
+/** A value for each column; a place is an index of the track's arrays. */
+export interface Bins {
+  /** Number of events that have a part in the column. */
+  counts: Uint32Array;
+  /** Place of the longest event; -1 if the column is empty. */
+  longest: Int32Array;
+  /** Place of the first failed event; -1 if none failed. It is shown whatever else is there. */
+  worst: Int32Array;
+}
+
+const EVENTS_PER_COLUMN = 2;
+
+export function newBins(columns: number): Bins {
+  return { counts: new Uint32Array(columns), longest: new Int32Array(columns), worst: new Int32Array(columns) };
+}
+
+/** First column of an event of a track; it may be left of the picture. What begins in view is within, though rounded. */
+export function firstColumn({ starts }: Track, place: number, view: View): number {
+  const columns = columnCount(view);
+  return Math.min(Math.floor((starts[place]! - view.fromNs) * scaleOf(view)), columns - 1);
+}
+
+/** Last column of an event, which may be right of the picture: it has one column at least, however short it is. */
+export function lastColumn(track: Track, place: number, view: View): number {
+  const last = Math.ceil((track.ends[place]! - view.fromNs) * scaleOf(view)) - 1;
+  return Math.max(last, firstColumn(track, place, view));
+}
+
+/** The places of a track that may be in view: from the first to before the second. */
+export function placesInView({ starts, reach }: Track, { fromNs, toNs }: TimeSpan): [number, number] {
+  const from = searched(0, starts.length, (at) => reach[at]! > fromNs || starts[at]! >= fromNs);
+  return [from, searched(from, starts.length, (at) => starts[at]! >= toNs)];
+}
+
+/** Whether an event of the track is in view. */
+export function isInView(track: Track, view: TimeSpan): boolean {
+  const [from, to] = placesInView(track, view);
+  return from < to;
+}
+
+/** The first place for which a condition holds that holds for all later ones, too. */
+function searched(from: number, to: number, holds: (place: number) => boolean): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Fills the bins, which have a place for each column of the view, with what is in view. */
+export function binTrack(track: Track, view: View, bins: Bins): void {
+  const columns = columnCount(view);
+  bins.counts.fill(0);
+  bins.longest.fill(-1);
+  bins.worst.fill(-1);
+  const [from, to] = placesInView(track, view);
+  if (track.overlaps || to - from <= EVENTS_PER_COLUMN * columns) byEvent(track, view, bins, from, to);
+  else byColumn(track, view, bins, from, to);
+}
+
+function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+  const { starts, ends, failedBefore } = track;
+  const [columns, scale, fromNs] = [columnCount(view), scaleOf(view), view.fromNs];
+  for (let place = from; place < to; place++) {
+    const start = starts[place]!;
+    const end = ends[place]!;
+    const first = Math.min(Math.floor((start - fromNs) * scale), columns - 1);
+    const last = Math.min(Math.max(Math.ceil((end - fromNs) * scale) - 1, first), columns - 1);
+    const isFailed = failedBefore[place + 1]! > failedBefore[place]!;
+    for (let column = Math.max(first, 0); column <= last; column++) {
+      counts[column]!++;
+      const other = longest[column]!;
+      if (other < 0 || end - start > ends[other]! - starts[other]!) longest[column] = place;
+      if (isFailed && worst[column]! < 0) worst[column] = place;
+    }
+  }
+}
+
+function byColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
+  const { starts, ends } = track;
+  const [columns, scale, fromNs] = [columnCount(view), scaleOf(view), view.fromNs];
+  for (let column = 0, next = from, size = 0; column < columns; column++) {
+    let first = next;
+    next = column === columns - 1 ? to : gallop(starts, fromNs, scale, column + 1, first, to, size);
+    size = next - first;
+    // Without overlaps, only the event before can reach into the column.
+    if (first > from && Math.ceil((ends[first - 1]! - fromNs) * scale) - 1 >= column) first--;
+    if (first === next) continue;
+    counts[column] = next - first;
+    longest[column] = longestIn(track, first, next);
+    worst[column] = firstFailedIn(track, first, next);
+  }
+}
+
+/**
+ * The first place from `from` on that starts at or after a column. It is searched from `guess` places on, as columns have
+ * about as many events as their neighbours, with steps that double.
+ */
+function gallop(
+  starts: Float64Array,
+  fromNs: number,
+  scale: number,
+  column: number,
+  from: number,
+  end: number,
+  guess: number,
+): number {
+  let low = from;
+  let high = end;
+  let step = 1;
+  let probe = from + guess;
+  if (probe < end && (starts[probe]! - fromNs) * scale >= column) {
+    // The place is before the guess, or is it.
+    high = probe;
+    for (probe -= step; probe >= from && (starts[probe]! - fromNs) * scale >= column; probe -= step) {
+      high = probe;
+      step *= 2;
+    }
+    low = Math.max(probe + 1, from);
+  } else {
+    for (; probe < end && (starts[probe]! - fromNs) * scale < column; probe += step) {
+      low = probe + 1;
+      step *= 2;
+    }
+    high = Math.min(probe, end);
+  }
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((starts[middle]! - fromNs) * scale < column) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

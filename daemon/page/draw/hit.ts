@@ -1,0 +1,38 @@
+/** Which event of a track is under the pointer. */
+import type { Track } from '../lanes/tracks.ts';
+import { firstColumn, lastColumn, placesInView } from './bins.ts';
+import { columnCount, type View } from './view.ts';
+
+/** A failed event of up to this many columns is hardly hit by chance, so that it comes before all others. */
+const NARROW_COLUMNS = 3;
+
+/**
+ * Place in the track of the event at a position in CSS pixels; -1 if none is within the tolerance. The smallest event
+ * under the pointer counts, else the nearest one; a narrow failed one within the tolerance before both.
+ */
+export function hitTrack(track: Track, view: View, xPx: number, tolerancePx = 3): number {
+  const { fromNs, toNs } = view;
+  const columns = columnCount(view);
+  const column = Math.floor(xPx * view.dpr);
+  const tolerance = Math.ceil(tolerancePx * view.dpr);
+  const [left, right] = [Math.max(column - tolerance, 0), Math.min(column + tolerance, columns - 1)];
+  const nsPerColumn = (toNs - fromNs) / columns;
+  // The search is wider by a column on both sides, as times are rounded to columns.
+  const near = {
+    fromNs: Math.max(fromNs + (left - 1) * nsPerColumn, fromNs),
+    toNs: Math.min(fromNs + (right + 2) * nsPerColumn, toNs),
+  };
+  const [from, to] = placesInView(track, near);
+  let best: { place: number; rank: number; distance: number; ns: number } | undefined;
+  for (let place = from; place < to; place++) {
+    const [first, last] = [firstColumn(track, place, view), lastColumn(track, place, view)];
+    const distance = Math.max(first - column, column - last, 0);
+    if (distance > tolerance || first > right || last < left) continue;
+    const isFailed = track.failedBefore[place + 1]! > track.failedBefore[place]!;
+    const rank = isFailed && last - first < NARROW_COLUMNS ? 0 : 1;
+    const ns = track.ends[place]! - track.starts[place]!;
+    if (!best || (rank - best.rank || distance - best.distance || ns - best.ns) < 0)
+      best = { place, rank, distance, ns };
+  }
+  return best?.place ?? -1;
+}

@@ -1,0 +1,67 @@
+/** Texts within the bars of events: only where they fit, and only of events that are seen. */
+import { threadOf } from '../columns/event_columns.ts';
+import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
+import type { Track } from '../lanes/tracks.ts';
+import { bytesText } from '../numbers/amounts.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import type { Bins } from './bins.ts';
+import type { View } from './view.ts';
+
+export interface Label {
+  /** CSS pixels. */
+  xPx: number;
+  widthPx: number;
+  text: string;
+  row: number;
+}
+
+/** More than these would not be read, and would make a frame longer. */
+export const LABELS_MAX = 300;
+const LEAST_WIDTH_PX = 24;
+const PADDING_PX = 4;
+
+/**
+ * Labels of a track: for each bar that is wide enough the first text that fits it. `measure` gives the width of a text
+ * in CSS pixels, `most` the number of labels that may be added.
+ */
+export function placeLabels(
+  { rows }: Track,
+  bins: Bins,
+  view: View,
+  textsOf: (row: number) => readonly string[],
+  measure: (text: string) => number,
+  most = LABELS_MAX,
+): Label[] {
+  const labels: Label[] = [];
+  const { longest } = bins;
+  for (let from = 0, to = 1; from < longest.length && labels.length < most; from = to++) {
+    const place = longest[from]!;
+    while (to < longest.length && longest[to] === place) to++;
+    const roomPx = (to - from) / view.dpr - 2 * PADDING_PX;
+    if (place < 0 || roomPx < LEAST_WIDTH_PX) continue;
+    const row = rows[place]!;
+    const text = textsOf(row).find((one) => measure(one) <= roomPx);
+    if (text !== undefined) labels.push({ xPx: from / view.dpr + PADDING_PX, widthPx: roomPx, text, row });
+  }
+  return labels;
+}
+
+/** The texts of an event in a lane, the longest first. */
+export function labelTexts(
+  { columns }: LanesModel,
+  { kind }: Lane,
+  row: number,
+  shown: (name: string) => string = (text) => text,
+): string[] {
+  const duration = shortDuration(columns.duration[row]!);
+  if (kind === 'thread') {
+    const call = shown(callName(columns, row));
+    return [`${call} ${duration}`, call];
+  }
+  const queueNs = columns.queue[row]!;
+  if (kind === 'own_requests') return queueNs > 0 ? [`queued ${shortDuration(queueNs)}`, duration] : [duration];
+  const { service, comm } = threadOf(columns, row);
+  const name = shown(service || comm);
+  const bytes = columns.bytes[row]!;
+  return bytes > 0 ? [`${name} ${bytesText(bytes)}`, name] : [name];
+}

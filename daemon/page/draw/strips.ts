@@ -1,0 +1,96 @@
+/**
+ * Paints tracks into strips: two rows of pixels for each track, one for its events and one for the marks of failures,
+ * which the page stretches to their height without smoothing.
+ */
+import type { Lane, LanesModel } from '../lanes/model.ts';
+import type { Track } from '../lanes/tracks.ts';
+import { type Bins, binTrack, newBins } from './bins.ts';
+import { KINDS, kindsOfTypes } from './theme.ts';
+import { columnCount, scaleOf, type View } from './view.ts';
+
+export const ROWS_PER_TRACK = 2;
+
+export interface PaintedTrack {
+  lane: Lane;
+  track: Track;
+}
+
+export interface StripPainter {
+  /**
+   * Paints the tracks into `pixels`, which has `ROWS_PER_TRACK` rows of `columnCount(view)` pixels for each; what is
+   * empty is transparent. `onTrack` sees the bins of each track, which the next one overwrites.
+   */
+  paint(
+    tracks: readonly PaintedTrack[],
+    view: View,
+    palette: Uint32Array,
+    pixels: Uint32Array,
+    onTrack?: (at: number, bins: Bins) => void,
+  ): void;
+}
+
+export function createStripPainter(model: LanesModel): StripPainter {
+  const kinds = kindsOfTypes(model.columns);
+  let bins = newBins(0);
+
+  function paint(
+    tracks: readonly PaintedTrack[],
+    view: View,
+    palette: Uint32Array,
+    pixels: Uint32Array,
+    onTrack?: (at: number, bins: Bins) => void,
+  ): void {
+    const columns = columnCount(view);
+    if (bins.counts.length !== columns) bins = newBins(columns);
+    for (let at = 0; at < tracks.length; at++) {
+      const { lane, track } = tracks[at]!;
+      binTrack(track, view, bins);
+      const body = pixels.subarray(ROWS_PER_TRACK * at * columns, (ROWS_PER_TRACK * at + 1) * columns);
+      if (lane.kind === 'other_requests') paintOthers(body, bins, palette);
+      else if (lane.kind === 'own_requests') paintRequests(body, track, view, bins, palette);
+      else paintCalls(body, track, bins, palette);
+      const marks = pixels.subarray((ROWS_PER_TRACK * at + 1) * columns, ROWS_PER_TRACK * (at + 1) * columns);
+      paintMarks(marks, bins, palette[KINDS.error]!, Math.ceil(view.dpr));
+      onTrack?.(at, bins);
+    }
+  }
+
+  function paintCalls(body: Uint32Array, { types }: Track, { longest }: Bins, palette: Uint32Array): void {
+    for (let column = 0; column < body.length; column++) {
+      const place = longest[column]!;
+      body[column] = place < 0 ? 0 : palette[kinds[types[place]!]!]!;
+    }
+  }
+
+  /** A column has the colour of queue or service, whichever has more of it. */
+  function paintRequests(body: Uint32Array, track: Track, view: View, bins: Bins, palette: Uint32Array): void {
+    const { queue } = model.columns;
+    const nsPerColumn = 1 / scaleOf(view);
+    const [queued, served] = [palette[KINDS.queue]!, palette[KINDS.service]!];
+    for (let column = 0; column < body.length; column++) {
+      const place = bins.longest[column]!;
+      if (place < 0) {
+        body[column] = 0;
+        continue;
+      }
+      const start = track.starts[place]!;
+      const from = Math.max(start, view.fromNs + column * nsPerColumn);
+      const to = Math.min(track.ends[place]!, view.fromNs + (column + 1) * nsPerColumn);
+      const queueNs = queue[track.rows[place]!]!;
+      body[column] = start + queueNs > (from + to) / 2 ? queued : served;
+    }
+  }
+
+  return { paint };
+}
+
+function paintOthers(body: Uint32Array, { longest }: Bins, palette: Uint32Array): void {
+  for (let column = 0; column < body.length; column++) body[column] = longest[column]! < 0 ? 0 : palette[KINDS.other]!;
+}
+
+/** A mark is wider than the failure on both sides, so that one of a single pixel is seen. */
+function paintMarks(marks: Uint32Array, { worst }: Bins, colour: number, widerBy: number): void {
+  marks.fill(0);
+  for (let column = 0; column < marks.length; column++)
+    if (worst[column]! >= 0) marks.fill(colour, Math.max(column - widerBy, 0), column + widerBy + 1);
+}

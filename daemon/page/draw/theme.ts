@@ -1,0 +1,77 @@
+/** Colours: they say what time was spent on, never which service. */
+import type { EventColumns } from '../columns/event_columns.ts';
+
+export type ThemeName = 'light' | 'dark';
+
+/** Kinds of time, as indexes of a palette. */
+export const KINDS = {
+  neutral: 0,
+  write: 1,
+  sync: 2,
+  read: 3,
+  queue: 4,
+  service: 5,
+  /** Requests of others. */
+  other: 6,
+  error: 7,
+  /** What a what-if adds. */
+  added: 8,
+  selection: 9,
+  rest: 10,
+} as const;
+export type Kind = keyof typeof KINDS;
+
+/** Hex digits of red, green and blue. */
+export const THEMES: Readonly<Record<ThemeName, Readonly<Record<Kind, string>>>> = {
+  light: {
+    ...{ neutral: '8d98a6', write: '00518f', sync: 'bd8200', read: '3a96d0', queue: 'b34700', service: '008a63' },
+    ...{ other: '8d98a6', error: 'b3261e', added: '8e2f86', selection: 'b65400', rest: '2166ac' },
+  },
+  dark: {
+    ...{ neutral: '66778b', write: '3d8fd1', sync: 'e6a820', read: '56b4e9', queue: 'e0703a', service: '1fb58a' },
+    ...{ other: '66778b', error: 'ff8a7a', added: 'e58ade', selection: 'ffa23e', rest: '6cb0ee' },
+  },
+};
+
+/** A pixel of a `Uint32Array` over image data: red is the first byte on every machine that runs a browser. */
+export function pixelOf(hex: string, alpha = 255): number {
+  const value = Number.parseInt(hex, 16);
+  const [red, green, blue] = [value >>> 16, (value >>> 8) & 255, value & 255];
+  return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** The pixels of a theme, by the numbers of `KINDS`. */
+export function paletteOf(theme: ThemeName): Uint32Array {
+  const palette = new Uint32Array(Object.keys(KINDS).length);
+  for (const [kind, at] of Object.entries(KINDS)) palette[at] = pixelOf(THEMES[theme][kind as Kind]);
+  return palette;
+}
+
+const KIND_OF_TYPE: ReadonlyMap<string, Kind> = new Map([
+  ['sys_write', 'write'],
+  ['sys_sync', 'sync'],
+  ['sys_read', 'read'],
+]);
+
+/** The kind of each event type, by its number; a type that is not known here is neutral. */
+export function kindsOfTypes({ types }: EventColumns): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, id) => KINDS[KIND_OF_TYPE.get(types.get(id) ?? '') ?? 'neutral']);
+}
+
+export const HATCH_SIZE = 8;
+const HATCH_WIDTH = 3;
+
+/**
+ * A tile of `HATCH_SIZE` by `HATCH_SIZE` pixels for a repeated pattern. The two lean to different sides, so that they
+ * can be distinguished without colour.
+ */
+export function hatchTile(theme: ThemeName, meaning: 'added' | 'not_recorded'): Uint32Array<ArrayBuffer> {
+  const colour = pixelOf(THEMES[theme][meaning === 'added' ? 'added' : 'error']);
+  const tile = new Uint32Array(HATCH_SIZE ** 2);
+  for (let y = 0; y < HATCH_SIZE; y++)
+    for (let x = 0; x < HATCH_SIZE; x++) {
+      const along = meaning === 'added' ? x + y : x - y + HATCH_SIZE;
+      if (along % HATCH_SIZE < HATCH_WIDTH) tile[y * HATCH_SIZE + x] = colour;
+    }
+  return tile;
+}

@@ -1,0 +1,54 @@
+/** Marks of the time axis: at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
+import { decimal } from '../numbers/exact_times.ts';
+import { type View, xOf } from './view.ts';
+
+export interface Tick {
+  /** Offset from the axis' origin, nanoseconds. */
+  ns: number;
+  /** CSS pixels. */
+  xPx: number;
+  /** Exact: `85.42 ms`. */
+  label: string;
+}
+
+const LEAST_DISTANCE_PX = 80;
+const PX_PER_CHARACTER = 8;
+const UNITS = [
+  ['s', 9],
+  ['ms', 6],
+  ['µs', 3],
+  ['ns', 0],
+] as const;
+
+/** Ticks in view; `originNs` is the offset that the labels count from. */
+export function ticksOf(view: View, originNs = 0): Tick[] {
+  const [from, to] = [view.fromNs - originNs, view.toNs - originNs];
+  const largest = Math.max(Math.abs(from), Math.abs(to));
+  const [unit, places] = UNITS.find(([, power]) => largest >= 10 ** power) ?? UNITS[3];
+  const nsPerPx = (to - from) / view.widthPx;
+  let step = stepAtLeast(nsPerPx * LEAST_DISTANCE_PX);
+  // Long labels, as those of a short view far from the origin, need more room.
+  const longest = () => labelOf(Math.trunc(largest), step, unit, places).length;
+  while (step < (longest() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
+  const ticks: Tick[] = [];
+  for (let count = Math.ceil(from / step); count * step <= to; count++) {
+    const ns = count * step + 0;
+    ticks.push({ ns, xPx: xOf(view, ns + originNs), label: labelOf(ns, step, unit, places) });
+  }
+  return ticks;
+}
+
+/** The smallest of 1, 2, 5, 10, 20, 50... nanoseconds that is at least `ns`. */
+export function stepAtLeast(ns: number): number {
+  let power = 1;
+  while (power * 10 < ns) power *= 10;
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= ns)!;
+}
+
+/** As many decimals as the step needs, so that labels differ and all of them are exact. */
+function labelOf(ns: number, step: number, unit: string, unitPlaces: number): string {
+  const zeros = Math.min(String(step).length - 1, unitPlaces);
+  const whole = BigInt(ns) / 10n ** BigInt(zeros);
+  const sign = ns < 0 ? '-' : '';
+  return `${sign}${decimal(whole < 0n ? -whole : whole, unitPlaces - zeros)} ${unit}`;
+}

@@ -1,0 +1,70 @@
+/** The part of the time line that is in view, and how it falls on pixels. Pictures have device pixels as columns. */
+import type { TimeSpan } from '../lanes/model.ts';
+
+export interface View extends TimeSpan {
+  /** Width of the picture in CSS pixels. */
+  widthPx: number;
+  /** Device pixels per CSS pixel. */
+  dpr: number;
+}
+
+/** The least time that a view shows, nanoseconds. */
+export const LEAST_NS = 2000;
+
+/** The faint part of a picture, after the playhead, is drawn with this opacity. */
+export const FAINT_ALPHA = 0.4;
+
+/** Number of columns of the picture: device pixels. */
+export function columnCount({ widthPx, dpr }: View): number {
+  return Math.max(1, Math.round(widthPx * dpr));
+}
+
+/** Columns per nanosecond. */
+export function scaleOf(view: View): number {
+  return columnCount(view) / (view.toNs - view.fromNs);
+}
+
+/** Position of a time in CSS pixels; outside the picture if the time is not in view. */
+export function xOf({ fromNs, toNs, widthPx }: View, ns: number): number {
+  return ((ns - fromNs) / (toNs - fromNs)) * widthPx;
+}
+
+/** Time at a position, in whole nanoseconds. */
+export function nsAt({ fromNs, toNs, widthPx }: View, xPx: number): number {
+  return Math.round(fromNs + (xPx / widthPx) * (toNs - fromNs));
+}
+
+/** A view of a span, not shorter than the least, with a margin of a share of the width on both sides. */
+export function fitted(view: View, { fromNs, toNs }: TimeSpan, margin = 0): View {
+  const marginNs = Math.round((toNs - fromNs) * margin);
+  const length = Math.max(toNs - fromNs + 2 * marginNs, LEAST_NS);
+  const from = Math.round((fromNs + toNs - length) / 2);
+  return { ...view, fromNs: from, toNs: from + length };
+}
+
+/** Shows `factor` times as much time: below 1 it zooms in. The time at `xPx` stays where it is, if the bounds allow. */
+export function zoomed(view: View, factor: number, xPx: number, bounds: TimeSpan): View {
+  const length = view.toNs - view.fromNs;
+  const most = Math.max(bounds.toNs - bounds.fromNs, LEAST_NS);
+  const next = Math.min(Math.max(Math.round(length * factor), LEAST_NS), most);
+  const from = Math.round(view.fromNs + (xPx / view.widthPx) * (length - next));
+  return within({ ...view, fromNs: from, toNs: from + next }, bounds);
+}
+
+/** Moves by a share of what is in view: 0.5 is half a picture later. */
+export function panned(view: View, share: number, bounds: TimeSpan): View {
+  const by = Math.round((view.toNs - view.fromNs) * share);
+  return within({ ...view, fromNs: view.fromNs + by, toNs: view.toNs + by }, bounds);
+}
+
+function within(view: View, bounds: TimeSpan): View {
+  const length = view.toNs - view.fromNs;
+  const from = Math.max(Math.min(view.fromNs, bounds.toNs - length), bounds.fromNs);
+  return { ...view, fromNs: from, toNs: from + length };
+}
+
+/** What has been played, in full, and what has not, faint: from and to in CSS pixels. */
+export function playheadClip(view: View, playheadNs: number): Record<'full' | 'faint', readonly [number, number]> {
+  const x = Math.min(Math.max(xOf(view, playheadNs), 0), view.widthPx);
+  return { full: [0, x], faint: [x, view.widthPx] };
+}

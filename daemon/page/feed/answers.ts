@@ -1,0 +1,90 @@
+/** The answers of the API that the page reads, as far as it reads them. */
+import type { State } from '../../replay/transitions.ts';
+import type { ExactInteger } from './daemon.ts';
+
+export interface Gap {
+  from: ExactInteger;
+  to: ExactInteger;
+  lost: number;
+  cause: string;
+}
+
+export interface Coverage {
+  complete: boolean;
+  lost: number;
+  gaps: Gap[];
+  recorded_until: ExactInteger | null;
+}
+
+export interface WrittenBack {
+  count: number;
+  bytes: ExactInteger;
+  last_end_ns: ExactInteger | null;
+}
+
+export interface Transaction {
+  transaction_id: string;
+  first_timestamp_ns: ExactInteger;
+  last_end_ns: ExactInteger;
+  duration_ns: ExactInteger;
+  written_back: WrittenBack | null;
+  event_count: number;
+  error_count: number;
+  slowest_event_id: string;
+  services: string[];
+  nodes: string[];
+  pinned: boolean;
+}
+
+export interface TransactionList {
+  transactions: Transaction[];
+  next_cursor: string | null;
+  coverage: Coverage;
+}
+
+export interface Session {
+  session_id: string;
+  transaction_id: string;
+  speed_factor: number;
+  extra_latency_ns: ExactInteger;
+  timeout_ns: ExactInteger | null;
+  max_gap_ns: ExactInteger | null;
+  loop: boolean;
+  state: State;
+  position_ns: ExactInteger;
+  replay_duration_ns: ExactInteger | null;
+  replay_end_ns: ExactInteger | null;
+  event_index: number;
+  event_count: number;
+  times_out: boolean | null;
+  rounds: number;
+  starts_at_ns: ExactInteger | null;
+  lateness: { p50_ns: number; p99_ns: number; max_ns: ExactInteger; late_events: number };
+  starvations: number;
+  failure: string | null;
+  last_event_id: number;
+}
+
+export interface PlayedEvent {
+  event_id: string;
+  replay: { index: number; offset_ns: number; lateness_ns: number; duration_ns: number; after_timeout: boolean };
+}
+
+export interface Readiness {
+  recordings: {
+    recording_id: string;
+    node: string;
+    source: 'live' | 'imported' | 'named';
+    damaged: boolean;
+    agent: { state: string; alive_at: string | null };
+  }[];
+  unreadable: { file: string; reason: string }[];
+  sessions: { kept: boolean; failure: string | null };
+}
+
+export interface Access {
+  token_needed: boolean;
+  name: string | null;
+  scopes: string[];
+  expires_at: string | null;
+}

@@ -1,0 +1,81 @@
+/** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
+import { parseJson } from '../../exact_json.ts';
+import type { TokenKeeper } from '../access/token.ts';
+import { FailedRequest, failureOf, unreachable } from './failure.ts';
+
+/** An integer of the API: a bigint where a double cannot hold it exactly. */
+export type ExactInteger = number | bigint;
+
+export interface Asked {
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Written as JSON, bigints as integers. */
+  body?: object;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** Lets the request outlive the page. */
+  keepalive?: boolean;
+}
+
+export interface Daemon {
+  /** Throws a FailedRequest unless the daemon answers with success. */
+  ask(path: string, asked?: Asked): Promise<Response>;
+  /** The answer's body: undefined if it has none. */
+  askJson<Body>(path: string, asked?: Asked): Promise<Body>;
+  /** The headers that authorize this tab. */
+  authorization(): Record<string, string>;
+}
+
+/** `onUnauthorized` is called when a token is needed that the tab does not have. */
+export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): Daemon {
+  const authorization = (): Record<string, string> => {
+    const token = tokens.get();
+    return token === null ? {} : { Authorization: `Bearer ${token}` };
+  };
+
+  async function ask(path: string, { method = 'GET', body, headers, signal, keepalive }: Asked = {}) {
+    const request: RequestInit = {
+      method,
+      headers: { Accept: 'application/json', ...authorization(), ...headers },
+      // The token is all that authorizes, and an answer is of this moment.
+      ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
+      ...(signal && { signal }),
+      ...(keepalive && { keepalive }),
+    };
+    if (body) {
+      request.body = exactText(body);
+      request.headers = { ...(request.headers as Record<string, string>), 'Content-Type': 'application/json' };
+    }
+    let response: Response;
+    try {
+      response = await fetch(path, request);
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new FailedRequest(unreachable(error));
+    }
+    if (response.ok) return response;
+    const failure = await failureOf(response);
+    if (failure.code === 'unauthorized') {
+      tokens.forget();
+      onUnauthorized();
+    }
+    throw new FailedRequest(failure);
+  }
+
+  return {
+    authorization,
+    ask,
+    async askJson<Body>(path: string, asked?: Asked): Promise<Body> {
+      const text = await (await ask(path, asked)).text();
+      return (text === '' ? undefined : parseJson(text)) as Body;
+    },
+  };
+}
+
+/** Writes JSON with bigints as integers; JSON.rawJSON is missing in some browsers. */
+export function exactText(value: unknown): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (Array.isArray(value)) return `[${value.map(exactText).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${exactText(field)}`).join(',')}}`;
+}

@@ -1,0 +1,72 @@
+/** Why the daemon did not answer as asked, in words for a person. */
+
+export interface Failure {
+  /** The code of a problem of the API; `unreachable` if there was no answer, `malformed` if it cannot be read. */
+  code: string;
+  /** The status of the answer; 0 without one. */
+  status: number;
+  detail: string;
+  requestId: string | null;
+  /** After how many seconds it is worth to ask again; null if that would not help. */
+  retryAfter_s: number | null;
+}
+
+export class FailedRequest extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.detail);
+    this.failure = failure;
+  }
+}
+
+/** What to do next, by the code of a problem. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['unauthorized', 'enter a token'],
+  ['forbidden', 'use a token with this scope'],
+  ['forbidden_host', 'open the page as http://127.0.0.1, or ask for tokens to be set up'],
+  ['too_many_attempts', 'wait, then enter a right token'],
+  ['busy', 'ask again, or for less'],
+  ['query_timeout', 'ask for less: a shorter window, or one service'],
+  ['session_limit', 'delete a session that is not used, in Health'],
+  ['replay_capacity', 'pause another session, or play more slowly'],
+  ['transaction_not_found', 'it was never recorded, or has been overwritten since'],
+  ['session_not_found', 'it was deleted or has expired: play makes a new one'],
+  ['event_not_found', 'it has been overwritten since'],
+  ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
+  ['unreachable', 'see whether kreplay daemon is running; the page asks again by itself'],
+]);
+
+export function adviceFor({ code, retryAfter_s }: Failure): string | null {
+  const advice = ADVICE.get(code) ?? null;
+  if (retryAfter_s === null || advice !== null) return advice;
+  return `try again in ${retryAfter_s} s`;
+}
+
+/** The failure that an answer of the API reports. */
+export async function failureOf(response: Response): Promise<Failure> {
+  const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
+  const about = {
+    status: response.status,
+    requestId: response.headers.get('X-Request-Id'),
+    retryAfter_s: Number.isFinite(retryAfter) ? retryAfter : null,
+  };
+  try {
+    const body: unknown = await response.json();
+    if (typeof body === 'object' && body !== null && 'code' in body && 'detail' in body)
+      return { ...about, code: String(body.code), detail: String(body.detail) };
+  } catch {
+    // A proxy's own page, or an answer that was cut: the status is all that is known.
+  }
+  return { ...about, code: 'malformed', detail: `the answer has status ${response.status} and cannot be read` };
+}
+
+export function unreachable(cause: unknown): Failure {
+  const detail = `the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`;
+  return { code: 'unreachable', status: 0, detail, requestId: null, retryAfter_s: 1 };
+}
+
+export function asFailure(error: unknown): Failure {
+  if (error instanceof FailedRequest) return error.failure;
+  return { ...unreachable(error), code: 'malformed', detail: error instanceof Error ? error.message : String(error) };
+}

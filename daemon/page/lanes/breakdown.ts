@@ -1,0 +1,50 @@
+/**
+ * What the time of a transaction was spent on. All that shows it takes its parts from here, so that recorded waits can
+ * replace this rule.
+ */
+import { intersection, lengthNs, type TimeSet, union, unionOf } from './intervals.ts';
+import type { LanesModel, TimeSpan } from './model.ts';
+import { ownCalls, requestTimes, timesOf } from './request_times.ts';
+
+export const PARTS = ['queue', 'service', 'sync', 'write', 'untraced'] as const;
+export type Part = (typeof PARTS)[number];
+
+export interface Breakdown {
+  /** From the first own start to the last own end. */
+  span: TimeSpan;
+  /** Length of the span, nanoseconds. */
+  durationNs: number;
+  /**
+   * Nanoseconds of each part. They add up to `durationNs`, as each moment belongs to the first part that has it: a
+   * request waits in a queue, a device works on one, a sync runs, a write runs, or nothing is recorded of it, such as
+   * time on a CPU.
+   */
+  parts: Record<Part, number>;
+}
+
+/** Null without own events. */
+export function breakdownOf(model: LanesModel): Breakdown | null {
+  const { ownSpan: span } = model;
+  if (!span) return null;
+  const requests = [...requestTimes(model, span).values()];
+  const callTimes = (type: string) => union(timesOf(model, ownCalls(model, type)));
+  const inOrder: readonly (readonly [Part, TimeSet])[] = [
+    ['queue', unionOf(requests.map(({ queued }) => queued))],
+    ['service', unionOf(requests.map(({ whole }) => whole))],
+    ['sync', callTimes('sys_sync')],
+    ['write', callTimes('sys_write')],
+  ];
+  const durationNs = span.toNs - span.fromNs;
+  const parts: Record<Part, number> = { queue: 0, service: 0, sync: 0, write: 0, untraced: 0 };
+  const within = Float64Array.of(span.fromNs, span.toNs);
+  let covered: TimeSet = new Float64Array(0);
+  let coveredNs = 0;
+  for (const [part, times] of inOrder) {
+    covered = unionOf([covered, intersection(times, within)]);
+    const ns = lengthNs(covered);
+    parts[part] = ns - coveredNs;
+    coveredNs = ns;
+  }
+  parts.untraced = durationNs - coveredNs;
+  return { span, durationNs, parts };
+}

@@ -1,0 +1,72 @@
+/** Sets of time as sorted intervals that do not touch. Their sums are exact as long as offsets are below 2^53. */
+
+/** Starts and ends, alternating and ascending. */
+export type TimeSet = Float64Array;
+
+/** Joins intervals, given as alternating starts and ends in any order. Those that are empty or reversed do not count. */
+export function union(intervals: ArrayLike<number>): TimeSet {
+  const order = inOrder(intervals);
+  const joined = new Float64Array(intervals.length);
+  let size = 0;
+  for (const at of order) {
+    const [start, end] = [intervals[at]!, intervals[at + 1]!];
+    if (end <= start) continue;
+    if (size > 0 && start <= joined[size - 1]!) joined[size - 1] = Math.max(joined[size - 1]!, end);
+    else {
+      joined[size++] = start;
+      joined[size++] = end;
+    }
+  }
+  return joined.slice(0, size);
+}
+
+/** Places of the starts, by start. */
+function inOrder(intervals: ArrayLike<number>): Uint32Array {
+  const places = new Uint32Array(intervals.length / 2);
+  let isSorted = true;
+  for (let i = 0; i < places.length; i++) {
+    places[i] = 2 * i;
+    if (i > 0 && intervals[2 * i]! < intervals[2 * i - 2]!) isSorted = false;
+  }
+  return isSorted ? places : places.sort((a, b) => intervals[a]! - intervals[b]!);
+}
+
+export function intersection(one: TimeSet, other: TimeSet): TimeSet {
+  const common: number[] = [];
+  for (let i = 0, j = 0; i < one.length && j < other.length; ) {
+    const [start, end] = [Math.max(one[i]!, other[j]!), Math.min(one[i + 1]!, other[j + 1]!)];
+    if (start < end) common.push(start, end);
+    if (one[i + 1]! < other[j + 1]!) i += 2;
+    else j += 2;
+  }
+  return Float64Array.from(common);
+}
+
+/** Nanoseconds in all intervals together. */
+export function lengthNs(set: TimeSet): number {
+  let sum = 0;
+  for (let i = 0; i < set.length; i += 2) sum += set[i + 1]! - set[i]!;
+  return sum;
+}
+
+/** Whether an interval has time in common with the set. */
+export function overlaps(set: TimeSet, startNs: number, endNs: number): boolean {
+  let [low, high] = [0, set.length / 2];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (set[2 * middle + 1]! <= startNs) low = middle + 1;
+    else high = middle;
+  }
+  return 2 * low < set.length && set[2 * low]! < endNs && startNs < endNs;
+}
+
+/** Joins sets, or lists of intervals. */
+export function unionOf(lists: readonly ArrayLike<number>[]): TimeSet {
+  const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
+  let size = 0;
+  for (const list of lists) {
+    all.set(list, size);
+    size += list.length;
+  }
+  return union(all);
+}

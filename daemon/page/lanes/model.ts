@@ -1,0 +1,213 @@
+/**
+ * The lanes of a picture: a lane for each thread, in groups by node, service and process, then for each device of a
+ * node its own requests and those of others.
+ */
+import { buffersOf, type EventColumns, recordingOf, threadOf, typeName, whatOf } from '../columns/event_columns.ts';
+import { OTHER, OWN, type ShareOptions, sharesOf } from './shares.ts';
+import { spread, type Track } from './tracks.ts';
+
+export interface Lane {
+  /** The same for the same thread or device in every picture. */
+  key: string;
+  kind: 'thread' | 'own_requests' | 'other_requests';
+  node: string;
+  service: string;
+  pid: number;
+  tid: number;
+  comm: string;
+  /** Null for a thread, and for requests of a device that is not known. */
+  device: string | null;
+  eventCount: number;
+  tracks: Track[];
+}
+
+export interface Group {
+  key: string;
+  node: string;
+  /** Null for the devices of the node. */
+  process: { service: string; pid: number } | null;
+  lanes: Lane[];
+}
+
+export interface TimeSpan {
+  fromNs: number;
+  toNs: number;
+}
+
+export interface Device {
+  node: string;
+  /** Null if it is not known. */
+  name: string | null;
+}
+
+export interface LanesModel {
+  columns: EventColumns;
+  /** OWN, WRITTEN_BACK or OTHER for each row. */
+  shares: Uint8Array;
+  /** Start of each row: offset from `columns.baseNs` with the offset of the node's clock added, nanoseconds. */
+  starts: Float64Array;
+  ends: Float64Array;
+  devices: Device[];
+  /** Index in `devices` of each request; -1 for a call of a thread. */
+  deviceOf: Int32Array;
+  groups: Group[];
+  /** The first event of the transactions, of any share: offset 0 of a replay. */
+  firstNs: number;
+  /** From the first own start to the last own end; null without own events. */
+  ownSpan: TimeSpan | null;
+  writtenBack: { count: number; lastEndNs: number } | null;
+}
+
+export interface LanesOptions extends ShareOptions {
+  /** Nanoseconds that are added to the times of a node. */
+  clockOffsetsNs?: ReadonlyMap<string, number>;
+}
+
+export function createLanes(columns: EventColumns, options: LanesOptions): LanesModel {
+  const { count, duration } = columns;
+  const [starts, ends] = [new Float64Array(count), new Float64Array(count)];
+  const shares = sharesOf(columns, options);
+  const shifts = shiftsOf(columns, options.clockOffsetsNs ?? new Map());
+  let [firstNs, fromNs, toNs, lastEndNs] = [Infinity, Infinity, -Infinity, -Infinity];
+  let writtenBackCount = 0;
+  for (let row = 0; row < count; row++) {
+    const start = columns.start[row]! + shifts[columns.thread[row]!]!;
+    const end = start + duration[row]!;
+    starts[row] = start;
+    ends[row] = end;
+    if (shares[row] === OTHER) continue;
+    firstNs = Math.min(firstNs, start);
+    if (shares[row] === OWN) {
+      fromNs = Math.min(fromNs, start);
+      toNs = Math.max(toNs, end);
+    } else {
+      writtenBackCount++;
+      lastEndNs = Math.max(lastEndNs, end);
+    }
+  }
+  const rows = { columns, shares, starts, ends, ...devicesOf(columns) };
+  return {
+    ...rows,
+    groups: groupsOf(rows),
+    firstNs: firstNs === Infinity ? 0 : firstNs,
+    ownSpan: toNs === -Infinity ? null : { fromNs, toNs },
+    writtenBack: writtenBackCount > 0 ? { count: writtenBackCount, lastEndNs } : null,
+  };
+}
+
+/** The daemon's rule: shifts are at least 0, so that only the differences between clocks count. */
+function shiftsOf({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, number>): number[] {
+  const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0);
+  const leastNs = Math.min(...ofNode);
+  return threads.map(({ recording }) => ofNode[recording]! - leastNs);
+}
+
+/** Every type of requests to devices has a name that begins with `block_`. */
+function devicesOf(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceOf'> {
+  const [devices, byKey, known]: [Device[], Map<string, number>, Map<number, number>] = [[], new Map(), new Map()];
+  const isRequest = Array.from({ length: 256 }, (_, type) => columns.types.get(type)?.startsWith('block_') === true);
+  const deviceOf = new Int32Array(columns.count).fill(-1);
+  const newDevice = (row: number): number => {
+    const device = { node: recordingOf(columns, row).node, name: whatOf(columns, row).target };
+    const key = JSON.stringify([device.node, device.name]);
+    const index = byKey.get(key) ?? devices.push(device) - 1;
+    byKey.set(key, index);
+    return index;
+  };
+  for (let row = 0; row < columns.count; row++) {
+    if (!isRequest[columns.type[row]!]) continue;
+    // A number stands for a node and an operation: text keys of a million requests would take longer than the rest.
+    const place = columns.threads[columns.thread[row]!]!.recording * columns.whats.length + columns.what[row]!;
+    const index = known.get(place) ?? newDevice(row);
+    known.set(place, index);
+    deviceOf[row] = index;
+  }
+  return { devices, deviceOf };
+}
+
+type Rows = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends' | 'devices' | 'deviceOf'>;
+type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
+
+/**
+ * Nodes, services, processes and threads come in the order of their first recorded event, which no clock offset and no
+ * later event changes; devices after the threads of their node, by name.
+ */
+function groupsOf(rows: Rows): Group[] {
+  const lanes = lanesByKey(rows);
+  const finished = (some: readonly LaneRows[]) => some.map((lane) => laneOf(lane, rows));
+  return [...Map.groupBy(lanes, ({ node }) => node)].flatMap(([node, ofNode]) => {
+    const threads = ofNode.filter(({ kind }) => kind === 'thread');
+    const devices = ofNode.filter(({ kind }) => kind !== 'thread').sort((a, b) => (a.key < b.key ? -1 : 1));
+    const groups: Group[] = [...Map.groupBy(threads, ({ service }) => service)].flatMap(([service, ofService]) =>
+      [...Map.groupBy(ofService, ({ pid }) => pid)].map(([pid, ofProcess]) => ({
+        key: JSON.stringify([node, service, pid]),
+        node,
+        process: { service, pid },
+        lanes: finished(ofProcess),
+      })),
+    );
+    if (devices.length > 0) groups.push({ key: JSON.stringify([node]), node, process: null, lanes: finished(devices) });
+    return groups;
+  });
+}
+
+function lanesByKey({ columns, shares, devices, deviceOf }: Rows): LaneRows[] {
+  const lanes = new Map<string, LaneRows>();
+  const known: LaneRows[] = [];
+  const laneFor = (row: number): LaneRows => {
+    const { pid, tid, comm, service } = threadOf(columns, row);
+    const device = devices[deviceOf[row]!];
+    const kind = !device ? 'thread' : shares[row] === OTHER ? 'other_requests' : 'own_requests';
+    const { node } = recordingOf(columns, row);
+    const key = JSON.stringify(device ? [node, device.name, kind === 'other_requests'] : [node, service, pid, tid]);
+    const lane = lanes.get(key) ?? { key, kind, node, service, pid, tid, comm, device: device?.name ?? null, rows: [] };
+    lanes.set(key, lane);
+    return lane;
+  };
+  for (let row = 0; row < columns.count; row++) {
+    const [thread, device] = [columns.thread[row]!, deviceOf[row]!];
+    const place = device < 0 ? 2 * devices.length + thread : 2 * device + (shares[row] === OTHER ? 1 : 0);
+    const lane = known[place] ?? laneFor(row);
+    known[place] = lane;
+    lane.rows.push(row);
+    // A thread that starts another program has another name from then on.
+    if (device < 0) lane.comm = columns.threads[thread]!.comm;
+  }
+  return [...lanes.values()];
+}
+
+function laneOf({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): Lane {
+  const ordered = longerFirst(Uint32Array.from(rows), starts, ends);
+  const tracks = spread(ordered, { starts, ends, type: columns.type, result: columns.result });
+  return { ...lane, eventCount: rows.length, tracks };
+}
+
+/** Sorts events of the same start: what encloses others comes before them. */
+function longerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
+  for (let from = 0, to = 1; from < rows.length; from = to++) {
+    while (to < rows.length && starts[rows[to]!] === starts[rows[from]!]) to++;
+    if (to - from > 1) rows.subarray(from, to).sort((a, b) => ends[b]! - ends[a]! || a - b);
+  }
+  return rows;
+}
+
+/** The memory of a model that a worker has made, for `postMessage`: the sender cannot use it afterwards. */
+export function lanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBuffer[] {
+  const tracks = groups.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.tracks));
+  const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));
+  const values = [...Object.values(model), ...tracks.flatMap((track) => Object.values(track)), ...peaks];
+  const arrays = values.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
+  return [...new Set([...buffersOf(columns), ...arrays])];
+}
+
+/** Name of a call or operation, as labels show it: `fsync`, `write`. */
+export function callName(columns: EventColumns, row: number): string {
+  return whatOf(columns, row).operation || typeName(columns, row);
+}
+
+/** Whether two rows are of the same thread of the same node. */
+export function isSameThread(columns: EventColumns, one: number, other: number): boolean {
+  if (columns.thread[one] === columns.thread[other]) return true;
+  const [a, b] = [threadOf(columns, one), threadOf(columns, other)];
+  return a.pid === b.pid && a.tid === b.tid && recordingOf(columns, one).node === recordingOf(columns, other).node;
+}

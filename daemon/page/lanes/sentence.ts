@@ -1,0 +1,110 @@
+/** The sentence that a picture of lanes begins with: how long it took, what for, and who was in the way. */
+import { errorName, threadOf } from '../columns/event_columns.ts';
+import { counted, percentText } from '../numbers/amounts.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { type Breakdown, PARTS, type Part } from './breakdown.ts';
+import { intersection, lengthNs, overlaps, type TimeSet } from './intervals.ts';
+import { callName, type LanesModel, type TimeSpan } from './model.ts';
+import { type Neighbour, neighboursOf } from './neighbours.ts';
+import { ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
+import { OWN } from './shares.ts';
+
+/** The most failed calls that are named. */
+const FAILURES_MAX = 2;
+
+/**
+ * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter; backup
+ * had 8 requests there.` `name` is that of the transaction; `shown` makes recorded names safe to read.
+ */
+export function lanesSentence(
+  model: LanesModel,
+  breakdown: Breakdown | null,
+  name: string,
+  shown: (name: string) => string = (text) => text,
+): string {
+  if (!breakdown) return `Nothing that ${shown(name)} itself did is here.`;
+  const { durationNs, parts } = breakdown;
+  const first = firstOwn(model);
+  const service = threadOf(model.columns, first).service;
+  const took = `${shown(name)} of ${shown(service)} took ${shortDuration(durationNs)}.`;
+  if (durationNs === 0) return [took, ...failures(model, shown)].join(' ');
+  const largest = PARTS.reduce((best, part) => (parts[part] > parts[best] ? part : best));
+  const share = percentText(parts[largest] / durationNs);
+  return [took, `${share} was ${reasonOf(model, breakdown, largest, shown)}.`, ...failures(model, shown)].join(' ');
+}
+
+function firstOwn({ shares, starts }: LanesModel): number {
+  let first = -1;
+  for (let row = 0; row < shares.length; row++)
+    if (shares[row] === OWN && (first === -1 || starts[row]! < starts[first]!)) first = row;
+  return first;
+}
+
+function reasonOf(model: LanesModel, { span }: Breakdown, part: Part, shown: (name: string) => string): string {
+  if (part === 'untraced') return 'spent on a CPU, or on something that is not recorded';
+  if (part === 'write') return `inside ${callsText(model, 'sys_write', undefined, shown)}`;
+  if (part === 'sync')
+    return `inside ${callsText(model, 'sys_sync', undefined, shown)}, with no request of its own under way`;
+  const { device, queued, whole } = busiestDevice(model, part, span);
+  const place = device.name === null ? 'a device that is not known' : shown(device.name);
+  const what = part === 'queue' ? `waiting in ${place}'s queue` : `${place} working on its requests`;
+  const times = part === 'queue' ? queued : whole;
+  const calls = callsText(model, 'sys_sync', times, shown) || callsText(model, 'sys_write', times, shown);
+  const neighbours = neighboursOf(model).filter((one) => one.device === device);
+  return `${what}${calls && `, inside ${calls}`}${neighbourText(neighbours, shown)}`;
+}
+
+function neighbourText([most, ...rest]: readonly Neighbour[], shown: (name: string) => string): string {
+  if (!most) return '';
+  const others = rest.reduce((sum, { count }) => sum + count, 0);
+  const more = others > 0 ? `, and others ${grouped(others)}` : '';
+  return `; ${shown(most.name)} had ${counted(most.count, 'request')} there${more}`;
+}
+
+/** The device with the most time of a part, of those with requests. */
+function busiestDevice(model: LanesModel, part: 'queue' | 'service', span: TimeSpan): RequestTimes {
+  const timeNs = ({ queued, whole }: RequestTimes) =>
+    part === 'queue' ? lengthNs(queued) : lengthNs(whole) - lengthNs(intersection(whole, queued));
+  const devices = [...requestTimes(model, span).values()];
+  return devices.reduce((most, one) => (timeNs(one) > timeNs(most) ? one : most));
+}
+
+/** `9 fsyncs of walwriter`: the most frequent of the own calls, of all or of those that overlap the times. */
+function callsText(
+  model: LanesModel,
+  type: string,
+  times: TimeSet | undefined,
+  shown: (name: string) => string,
+): string {
+  const { columns, starts, ends } = model;
+  const rows = ownCalls(model, type).filter((row) => !times || overlaps(times, starts[row]!, ends[row]!));
+  const [most] = mostFrequent(rows, (row) => [callName(columns, row), threadOf(columns, row).comm]);
+  if (!most) return '';
+  const { words, count } = most;
+  return `${counted(count, shown(words[0]!))} of ${shown(words[1]!)}`;
+}
+
+function mostFrequent(
+  rows: readonly number[],
+  wordsOf: (row: number) => string[],
+): { words: string[]; count: number }[] {
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(wordsOf(row)));
+  return [...groups.values()]
+    .map((some) => ({ words: wordsOf(some[0]!), count: some.length }))
+    .sort((a, b) => b.count - a.count);
+}
+
+function failures({ columns, shares }: LanesModel, shown: (name: string) => string): string[] {
+  const failed: number[] = [];
+  for (let row = 0; row < columns.count; row++) if (shares[row] === OWN && columns.result[row]! < 0) failed.push(row);
+  const most = mostFrequent(failed, (row) => [
+    callName(columns, row),
+    threadOf(columns, row).comm,
+    errorName(columns, row)!,
+  ]);
+  const texts = most.slice(0, FAILURES_MAX).map(({ words: [call, comm, error], count }) => {
+    return `${counted(count, shown(call!))} of ${shown(comm!)} failed with ${error}.`;
+  });
+  const rest = most.slice(FAILURES_MAX).reduce((sum, { count }) => sum + count, 0);
+  return rest > 0 ? [...texts, `${counted(rest, 'more call')} failed.`] : texts;
+}

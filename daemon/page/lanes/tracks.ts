@@ -1,0 +1,161 @@
+/**
+ * Tracks: the events of one lane, spread so that no two of a track overlap. Each has what a search over many events
+ * needs: how far its events reach, how many failed, and which are the longest.
+ */
+
+export interface Track {
+  /** Rows in the columns, in order of start. */
+  rows: Uint32Array;
+  /** Event type of each event. */
+  types: Uint8Array;
+  /** Start of each event on the time line of the model, nanoseconds. */
+  starts: Float64Array;
+  ends: Float64Array;
+  /** Whether events overlap: only so in the last track of a lane that would need more than `TRACKS_MAX`. */
+  overlaps: boolean;
+  /** The latest end up to and including each event: the same array as `ends` unless events overlap. */
+  reach: Float64Array;
+  /** Number of failed events before each, and at the end of all. */
+  failedBefore: Uint32Array;
+  /** The longest events among each 8, 64, 512... of them. */
+  peaks: Peaks[];
+}
+
+interface Peaks {
+  places: Uint32Array;
+  /** Their durations. */
+  ns: Float64Array;
+}
+
+export const TRACKS_MAX = 8;
+const PEAK_SHIFT = 3;
+
+/** What a track takes of each row. */
+export interface TrackSource {
+  starts: Float64Array;
+  ends: Float64Array;
+  type: Uint8Array;
+  result: Float64Array;
+}
+
+/** Spreads rows, given in order of start and with longer events first, to the first track that is free. */
+export function spread(rows: Uint32Array, source: TrackSource): Track[] {
+  const { starts, ends } = source;
+  const freeFrom: number[] = [];
+  const trackOf = new Uint8Array(rows.length);
+  const sizes: number[] = [];
+  for (let i = 0; i < rows.length; i++) {
+    const start = starts[rows[i]!]!;
+    const end = ends[rows[i]!]!;
+    let at = 0;
+    while (at < freeFrom.length && freeFrom[at]! > start && at < TRACKS_MAX - 1) at++;
+    freeFrom[at] = Math.max(freeFrom[at] ?? end, end);
+    trackOf[i] = at;
+    sizes[at] = (sizes[at] ?? 0) + 1;
+  }
+  return sizes.map((size, at) => {
+    const picked = new Uint32Array(size);
+    for (let i = 0, to = 0; i < rows.length; i++) if (trackOf[i] === at) picked[to++] = rows[i]!;
+    return newTrack(picked, source);
+  });
+}
+
+function newTrack(rows: Uint32Array, source: TrackSource): Track {
+  const size = rows.length;
+  const [starts, ends, types] = [new Float64Array(size), new Float64Array(size), new Uint8Array(size)];
+  const failedBefore = new Uint32Array(size + 1);
+  let overlaps = false;
+  for (let i = 0, reach = Number.NEGATIVE_INFINITY; i < size; i++) {
+    const row = rows[i]!;
+    const start = source.starts[row]!;
+    starts[i] = start;
+    ends[i] = source.ends[row]!;
+    types[i] = source.type[row]!;
+    failedBefore[i + 1] = failedBefore[i]! + (source.result[row]! < 0 ? 1 : 0);
+    if (start < reach) overlaps = true;
+    reach = Math.max(reach, ends[i]!);
+  }
+  const reach = overlaps ? reachOf(ends) : ends;
+  return { rows, types, starts, ends, overlaps, reach, failedBefore, peaks: peaksOf(starts, ends) };
+}
+
+/** The latest of the ends up to each. */
+export function reachOf(ends: Float64Array): Float64Array {
+  let last = Number.NEGATIVE_INFINITY;
+  return ends.map((end) => {
+    last = Math.max(last, end);
+    return last;
+  });
+}
+
+function peaksOf(starts: Float64Array, ends: Float64Array): Peaks[] {
+  const peaks: Peaks[] = [];
+  let below: Peaks = {
+    places: new Uint32Array(starts.length).map((_, i) => i),
+    ns: ends.map((end, i) => end - starts[i]!),
+  };
+  while (below.ns.length > 1) {
+    const size = Math.ceil(below.ns.length / (1 << PEAK_SHIFT));
+    const level = { places: new Uint32Array(size), ns: new Float64Array(size).fill(-1) };
+    for (let i = 0; i < below.ns.length; i++) {
+      const block = i >>> PEAK_SHIFT;
+      if (below.ns[i]! <= level.ns[block]!) continue;
+      level.ns[block] = below.ns[i]!;
+      level.places[block] = below.places[i]!;
+    }
+    peaks.push(level);
+    below = level;
+  }
+  return peaks;
+}
+
+/** Place of the longest event from `from` to before `to`, the first one of several; -1 if there is none. */
+export function longestIn(track: Track, from: number, to: number): number {
+  // The highest level that has several blocks in the range.
+  let level = 0;
+  while (level < track.peaks.length && (to - from) >>> (PEAK_SHIFT * (level + 1)) > 1) level++;
+  return longerIn(track, level, from, to, -1);
+}
+
+/** The same, but `best` unless an event is longer. Most blocks are passed over, as none of theirs is. */
+function longerIn(track: Track, level: number, from: number, to: number, best: number): number {
+  const { starts, ends, peaks } = track;
+  let longest = best;
+  let longestNs = best < 0 ? -1 : ends[best]! - starts[best]!;
+  if (level === 0) {
+    for (let place = from; place < to; place++) {
+      const ns = ends[place]! - starts[place]!;
+      if (ns <= longestNs) continue;
+      longest = place;
+      longestNs = ns;
+    }
+    return longest;
+  }
+  const { places, ns } = peaks[level - 1]!;
+  const shift = PEAK_SHIFT * level;
+  const end = to > from ? ((to - 1) >>> shift) + 1 : 0;
+  for (let block = from >>> shift; block < end; block++) {
+    if (ns[block]! <= longestNs) continue;
+    const place = places[block]!;
+    // The longest of a block at either end of the range may be outside of it.
+    const isWithin = place >= from && place < to;
+    longest = isWithin
+      ? place
+      : longerIn(track, level - 1, Math.max(from, block << shift), Math.min(to, (block + 1) << shift), longest);
+    if (longest >= 0) longestNs = ends[longest]! - starts[longest]!;
+  }
+  return longest;
+}
+
+/** Place of the first failed event from `from` to before `to`; -1 if there is none. */
+export function firstFailedIn({ failedBefore }: Track, from: number, to: number): number {
+  const before = failedBefore[from]!;
+  if (from >= to || failedBefore[to] === before) return -1;
+  let [low, high] = [from, to];
+  while (low + 1 < high) {
+    const middle = (low + high) >>> 1;
+    if (failedBefore[middle]! > before) high = middle;
+    else low = middle;
+  }
+  return low;
+}

@@ -1,0 +1,38 @@
+/** Keeps the link in the browser's address, and follows its Back and Forward. */
+import { formatLink, type Link, type ParsedLink, parseLink } from './link.ts';
+
+/** Browsers refuse an address that changes more often than some hundred times in half a minute. */
+const WRITE_AFTER_MS = 150;
+
+export interface Address {
+  read(): ParsedLink;
+  /** Changes the address: a new view becomes an entry of the history, another change replaces the present one. */
+  write(link: Link, isNewEntry: boolean): void;
+  /** Returns a function that ends it. */
+  onMove(moved: (parsed: ParsedLink) => void): () => void;
+}
+
+export function createAddress(page: Window = window): Address {
+  let timer: number | undefined;
+  const addressOf = (link: Link) => `${page.location.pathname}${formatLink(link)}`;
+  return {
+    read: () => parseLink(page.location.hash),
+    write(link, isNewEntry) {
+      page.clearTimeout(timer);
+      if (isNewEntry) page.history.pushState(null, '', addressOf(link));
+      else timer = page.setTimeout(() => page.history.replaceState(null, '', addressOf(link)), WRITE_AFTER_MS);
+    },
+    onMove(moved) {
+      const listener = () => {
+        page.clearTimeout(timer);
+        moved(parseLink(page.location.hash));
+      };
+      page.addEventListener('popstate', listener);
+      page.addEventListener('hashchange', listener);
+      return () => {
+        page.removeEventListener('popstate', listener);
+        page.removeEventListener('hashchange', listener);
+      };
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** Counts, shares and sizes as text. */
+import { grouped } from './exact_times.ts';
+
+const SIZES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+
+/** `81 %`, `5.4 %`, `0.56 %`, `99.96 %`. Only nothing is 0 %, and only everything is 100 %. */
+export function percentText(share: number): string {
+  if (share === 0 || share === 1 || !Number.isFinite(share)) return `${share * 100} %`;
+  const percent = share * 100;
+  if (percent > 0 && percent < 0.01) return '< 0.01 %';
+  if (percent > 99.99 && percent < 100) return '> 99.99 %';
+  if (percent >= 99 && percent < 100) return `${Math.min(percent, 99.99).toFixed(2)} %`;
+  const places = Math.abs(percent) >= 10 ? 0 : Math.abs(percent) >= 1 ? 1 : 2;
+  return `${percent.toFixed(places)} %`;
+}
+
+/** `512 B`, `1 MiB`, `1.5 KiB`: whole multiples without a fraction. */
+export function bytesText(bytes: bigint | number): string {
+  let value = Number(bytes);
+  if (value < 1024) return `${grouped(bytes)} B`;
+  let at = -1;
+  // A value that rounds to 1024 belongs to the next unit.
+  while (value >= 1023.95 && at < SIZES.length - 1) {
+    value /= 1024;
+    at++;
+  }
+  return `${Number.isInteger(value) ? grouped(value) : value.toFixed(1)} ${SIZES[at]}`;
+}
+
+/** All digits: `1 048 576 B`. */
+export function exactBytes(bytes: bigint): string {
+  return `${grouped(bytes)} B`;
+}
+
+/** `1 request`, `8 requests`. */
+export function counted(count: number, thing: string): string {
+  return `${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
+}

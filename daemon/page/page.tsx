@@ -1,0 +1,148 @@
+/** The web page: asks for access, then shows the view that the address names. */
+import { render } from 'preact';
+import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
+import { createTokenKeeper } from './access/token.ts';
+import type { Access, Coverage } from './feed/answers.ts';
+import { createDaemon } from './feed/daemon.ts';
+import { asFailure, type Failure } from './feed/failure.ts';
+import { createAddress } from './link/address.ts';
+import type { Link, ViewName } from './link/link.ts';
+import { type PageContext, PageState } from './views/context.ts';
+import { FailureNote } from './views/failure_note.tsx';
+import { Health } from './views/health.tsx';
+import { HelpDialog } from './views/help.tsx';
+import { onKey } from './views/keys.ts';
+import { LanesView } from './views/lanes_view.tsx';
+import { Overview } from './views/overview.tsx';
+import { applyTheme, nextTheme } from './views/theme.ts';
+import { TokenForm } from './views/token_form.tsx';
+import { TopBar } from './views/top_bar.tsx';
+
+const tokens = createTokenKeeper();
+const address = createAddress();
+
+const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
+  ['Digit1', 'overview'],
+  ['Digit2', 'health'],
+]);
+
+type Entry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
+
+function App() {
+  const [parsed, setParsed] = useState(address.read);
+  const [entry, setEntry] = useState<Entry | null>(null);
+  const [coverage, setCoverage] = useState<Coverage | null>(null);
+  const [isHelpOpen, setIsHelpOpen] = useState(false);
+  const [spoken, announce] = useState('');
+  const daemon = useMemo(
+    () => createDaemon(tokens, () => setEntry((now) => now && { failure: null, isTokenNeeded: true, ...refusal(now) })),
+    [],
+  );
+
+  const enter = useCallback(async () => {
+    try {
+      setEntry({ access: await daemon.askJson<Access>('/api/access') });
+    } catch (error) {
+      const failure = asFailure(error);
+      setEntry({ failure, isTokenNeeded: failure.status === 401 || failure.status === 429 });
+    }
+  }, [daemon]);
+
+  useEffect(() => {
+    const begin = async () => {
+      if (tokens.get() === null) await tokens.askOthers();
+      const hadToken = tokens.get() !== null;
+      await enter();
+      // Without a token there is nothing wrong yet.
+      if (!hadToken) setEntry((now) => (now && isTokenMissing(now) ? { ...now, failure: null } : now));
+    };
+    void begin();
+    return address.onMove(setParsed);
+  }, [enter]);
+
+  const go = useCallback((change: Partial<Link>, isNewEntry?: boolean) => {
+    setParsed(({ link }) => {
+      const changed = { ...link, ...change };
+      const isOther = changed.view !== link.view || changed.transaction !== link.transaction;
+      address.write(changed, isNewEntry ?? isOther);
+      return { link: changed, problems: [] };
+    });
+  }, []);
+
+  useEffect(
+    () =>
+      onKey((code) => {
+        const view = VIEW_OF_KEY.get(code);
+        if (view) go({ view });
+        else if (code === 'KeyT') applyTheme(nextTheme());
+        else if (code === 'Slash+Shift') setIsHelpOpen(true);
+        else return false;
+        return true;
+      }),
+    [go],
+  );
+
+  if (!entry) return <main class="panel narrow quiet">Asking the daemon…</main>;
+  if (!('access' in entry)) {
+    if (!entry.isTokenNeeded)
+      return (
+        <main class="panel narrow">
+          <h1>The daemon cannot be used</h1>
+          <FailureNote failure={entry.failure!} onRetry={enter} />
+        </main>
+      );
+    const onToken = (token: string) => {
+      tokens.set(token);
+      void enter();
+    };
+    return <TokenForm failure={entry.failure} onToken={onToken} />;
+  }
+  const context: PageContext = { daemon, link: parsed.link, go, access: entry.access, announce, setCoverage };
+  return (
+    <PageState.Provider value={context}>
+      <TopBar coverage={coverage} onHelp={() => setIsHelpOpen(true)} />
+      {parsed.problems.length > 0 && (
+        <p role="alert" class="failure">
+          Parts of the link were not understood, and the rest was applied. {parsed.problems.join('; ')}.
+        </p>
+      )}
+      <View name={parsed.link.view} transaction={parsed.link.transaction} />
+      {isHelpOpen && <HelpDialog onClose={() => setIsHelpOpen(false)} />}
+      <p class="spoken" aria-live="polite">
+        {spoken}
+      </p>
+    </PageState.Provider>
+  );
+}
+
+/** A fault of the page itself is said, too: a blank page would look like an answer. */
+function View({ name, transaction }: { name: ViewName; transaction: string | null }) {
+  const [error, reset] = useErrorBoundary();
+  if (error)
+    return (
+      <main class="panel narrow">
+        <h1>The page has a fault</h1>
+        <p class="failure" role="alert">
+          {String(error)}
+        </p>
+        <button type="button" onClick={reset}>
+          Show it again
+        </button>
+      </main>
+    );
+  if (name === 'lanes' && transaction !== null) return <LanesView key={transaction} transactionId={transaction} />;
+  return name === 'health' ? <Health /> : <Overview />;
+}
+
+const isTokenMissing = (entry: Entry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
+  'isTokenNeeded' in entry && entry.isTokenNeeded;
+
+/** A token that worked and does not any longer has expired or was revoked. */
+function refusal(entry: Entry): { failure?: Failure } {
+  if (!('access' in entry)) return {};
+  const detail = 'the token has expired or was revoked';
+  return { failure: { code: 'unauthorized', status: 401, detail, requestId: null, retryAfter_s: null } };
+}
+
+applyTheme();
+render(<App />, document.getElementById('page')!);

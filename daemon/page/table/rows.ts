@@ -1,0 +1,88 @@
+/** The table beside a picture: the same events with all digits, made row by row as they come into sight. */
+import {
+  type EventColumns,
+  type ExactField,
+  errorName,
+  eventId,
+  exactValue,
+  originsOf,
+  ownerOf,
+  recordingOf,
+  startNs,
+  threadOf,
+  typeName,
+  whatOf,
+} from '../columns/event_columns.ts';
+import { exactBytes } from '../numbers/amounts.ts';
+import { exactDuration, exactOffset, grouped } from '../numbers/exact_times.ts';
+import { clockText } from '../numbers/wall_clock.ts';
+
+/** Browsers limit the height of an element, so that a table of millions of rows has pages. */
+export const PAGE_ROWS = 10_000;
+
+/** Headings in the order of the cells. */
+export const HEADINGS = [
+  ...['Start', 'Time (UTC)', 'Duration', 'Event', 'Call', 'File or device', 'Result', 'Bytes', 'Queue', 'Node'],
+  ...['Service', 'Command', 'pid', 'tid', 'Transaction', 'Owner known by', 'Origins', 'Event id'],
+] as const;
+
+export interface EventTable {
+  rowCount: number;
+  pageCount: number;
+  /** The event of a line of the table. */
+  rowOf(line: number): number;
+  /** The line of an event; -1 if it is not in the table. */
+  lineOf(row: number): number;
+  /** Lines of a page: from, and to before. */
+  linesOf(page: number): [from: number, to: number];
+  /** Texts of a line, one for each heading; empty where the event has no such value. */
+  cells(line: number): string[];
+}
+
+/** `rows` selects and orders the events; without it the table has all. `originNs` is where starts count from. */
+export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Uint32Array): EventTable {
+  const rowCount = rows ? rows.length : columns.count;
+  const rowOf = (line: number) => (rows ? rows[line]! : line);
+  return {
+    rowCount,
+    pageCount: Math.ceil(rowCount / PAGE_ROWS),
+    rowOf,
+    lineOf: (row) => (rows ? rows.indexOf(row) : row < rowCount ? row : -1),
+    linesOf: (page) => [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, rowCount)],
+    cells: (line) => cellsOf(columns, rowOf(line), originNs),
+  };
+}
+
+function cellsOf(columns: EventColumns, row: number, originNs: bigint): string[] {
+  const { pid, tid, comm, service } = threadOf(columns, row);
+  const { transactionId, source, quality } = ownerOf(columns, row);
+  const { target } = whatOf(columns, row);
+  const text = (field: ExactField, shown: (value: bigint) => string) => {
+    const value = exactValue(columns, field, row);
+    return value === null ? '' : shown(value);
+  };
+  return [
+    text('start', (offset) => exactOffset(offset - originNs)),
+    clockText(startNs(columns, row)),
+    text('duration', exactDuration),
+    typeName(columns, row),
+    whatOf(columns, row).operation,
+    target ?? '',
+    errorName(columns, row) ?? text('result', grouped),
+    text('bytes', exactBytes),
+    text('queue', exactDuration),
+    recordingOf(columns, row).node,
+    ...[service, comm, String(pid), String(tid)],
+    transactionId ?? '',
+    source === 'none' ? '' : `${source}, ${quality}`,
+    originsText(columns, row),
+    eventId(columns, row),
+  ];
+}
+
+/** `shop order-1 4096 B; backup 1 024 B`. */
+function originsText(columns: EventColumns, row: number): string {
+  return originsOf(columns, row)
+    .map(({ service, transactionId, bytes }) => [service, transactionId ?? [], `${grouped(bytes)} B`].flat().join(' '))
+    .join('; ');
+}

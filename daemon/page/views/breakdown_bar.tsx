@@ -1,0 +1,43 @@
+/** What the time was spent on, as a bar and as numbers that add up. */
+import { type Breakdown, PARTS, type Part } from '../lanes/breakdown.ts';
+import { percentText } from '../numbers/amounts.ts';
+import { exactDuration, shortDuration } from '../numbers/exact_times.ts';
+
+const NAMES: Readonly<Record<Part, string>> = {
+  queue: 'waiting in the queue of a device',
+  service: 'a device working on its requests',
+  sync: 'rest of its syncs',
+  write: 'rest of its writes',
+  untraced: 'on a CPU, or not recorded',
+};
+
+export function BreakdownBar({ breakdown: { parts, durationNs } }: { breakdown: Breakdown }) {
+  const shown = PARTS.filter((part) => parts[part] > 0);
+  const share = (part: Part) => (durationNs === 0 ? 0 : parts[part] / durationNs);
+  return (
+    <section class="panel">
+      <h2>Where the time went</h2>
+      <div class="parts" aria-hidden="true">
+        {shown.map((part) => (
+          <div key={part} class={`part ${part}`} style={{ flexGrow: parts[part] }} />
+        ))}
+      </div>
+      <dl class="legend">
+        {shown.map((part) => (
+          <div key={part} class="pair">
+            <dt>
+              <span class={`key ${part}`} aria-hidden="true" /> {NAMES[part]}
+            </dt>
+            <dd title={exactDuration(BigInt(parts[part]))}>
+              {percentText(share(part))}, {shortDuration(parts[part])}
+            </dd>
+          </div>
+        ))}
+        <div class="pair">
+          <dt>altogether</dt>
+          <dd class="digits">{exactDuration(BigInt(durationNs))}</dd>
+        </div>
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,24 @@
+/** What every view needs: the daemon, the link, and how to change it. */
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Access, Coverage } from '../feed/answers.ts';
+import type { Daemon } from '../feed/daemon.ts';
+import type { Link } from '../link/link.ts';
+
+export interface PageContext {
+  daemon: Daemon;
+  link: Link;
+  /** Changes the link; a new view, or what `isNewEntry` says, becomes an entry of the browser's history. */
+  go: (change: Partial<Link>, isNewEntry?: boolean) => void;
+  access: Access;
+  /** Says a sentence to a screen reader. */
+  announce: (sentence: string) => void;
+  /** Gives the coverage of what is shown to the top bar. */
+  setCoverage: (coverage: Coverage | null) => void;
+}
+
+export const PageState = createContext<PageContext | null>(null);
+
+export function usePage(): PageContext {
+  return useContext(PageState)!;
+}

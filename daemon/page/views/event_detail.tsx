@@ -1,0 +1,82 @@
+/** One event with all digits, how its owner is known, and what it is linked to. */
+import { useEffect, useMemo } from 'preact/hooks';
+import { ownerOf, whatOf } from '../columns/event_columns.ts';
+import { createLinks } from '../lanes/links.ts';
+import { callName, type LanesModel } from '../lanes/model.ts';
+import { neighboursOf } from '../lanes/neighbours.ts';
+import { counted } from '../numbers/amounts.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import { createEventTable, HEADINGS } from '../table/rows.ts';
+import { onKey } from './keys.ts';
+import { shownName } from './names.ts';
+
+interface Props {
+  model: LanesModel;
+  row: number;
+  onSelect: (row: number) => void;
+}
+
+const QUALITIES: ReadonlyMap<string, string> = new Map([
+  ['shared', 'Several owners share this work, and this is one of them.'],
+  ['ambiguous', 'It may be the work of another owner: the kernel does not say which.'],
+]);
+
+export function EventDetail({ model, row, onSelect }: Props) {
+  const { columns } = model;
+  const table = useMemo(() => createEventTable(columns, BigInt(model.firstNs)), [columns, model.firstNs]);
+  const links = useMemo(() => createLinks(model), [model]);
+  const linked = links.of(row);
+  const isRequest = model.deviceOf[row]! >= 0;
+  const neighbours = isRequest ? neighboursOf(model, [row]) : [];
+  const quality = QUALITIES.get(ownerOf(columns, row).quality);
+  const cells = table.cells(row);
+
+  useEffect(
+    () =>
+      onKey((code) => {
+        const next = code === 'BracketRight' ? linked[0] : code === 'BracketLeft' ? linked.at(-1) : undefined;
+        if (next) onSelect(next.row);
+        return next !== undefined;
+      }),
+    [linked, onSelect],
+  );
+  return (
+    <aside class="panel detail" aria-label="The selected event">
+      <h2>
+        {shownName(callName(columns, row))} {shortDuration(columns.duration[row]!)}
+      </h2>
+      {quality && <p class="loss">▲ {quality}</p>}
+      <dl>
+        {HEADINGS.map((heading, at) =>
+          cells[at] === '' ? null : (
+            <div key={heading} class="pair">
+              <dt>{heading}</dt>
+              <dd class="digits">{shownName(cells[at]!)}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+      {linked.length > 0 && <h3>{isRequest ? 'Calls that waited for it' : 'Requests that it waited for'}</h3>}
+      {linked.slice(0, LINKS_MAX).map(({ row: other, kind }) => (
+        <p key={other}>
+          <button type="button" class="link" onClick={() => onSelect(other)}>
+            {shownName(callName(columns, other))} {shownName(whatOf(columns, other).target ?? '')}{' '}
+            {shortDuration(columns.duration[other]!)}
+          </button>
+          <span class="quiet"> {kind === 'exact' ? 'queued by this thread' : 'inferred: its data, during a sync'}</span>
+        </p>
+      ))}
+      {linked.length > LINKS_MAX && <p class="quiet">and {counted(linked.length - LINKS_MAX, 'more link')}</p>}
+      {neighbours.map(({ name, count }) => (
+        <p key={name}>
+          <strong>{counted(count, 'request')}</strong> of {shownName(name)} were there at the same time.
+        </p>
+      ))}
+      <button type="button" onClick={() => onSelect(-1)} title="Esc">
+        Close
+      </button>
+    </aside>
+  );
+}
+
+const LINKS_MAX = 20;

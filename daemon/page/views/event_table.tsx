@@ -1,0 +1,94 @@
+/** The events of a picture as a table with every row: only those in sight are in the document. */
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { LanesModel } from '../lanes/model.ts';
+import { grouped } from '../numbers/exact_times.ts';
+import { createEventTable, HEADINGS, PAGE_ROWS } from '../table/rows.ts';
+import { shownName } from './names.ts';
+
+interface Props {
+  model: LanesModel;
+  selected: number;
+  onSelect: (row: number) => void;
+}
+
+const ROW_PX = 26;
+/** Rows above and below those in sight. */
+const MARGIN = 10;
+
+export function EventTable({ model, selected, onSelect }: Props) {
+  const table = useMemo(() => createEventTable(model.columns, BigInt(model.firstNs)), [model]);
+  const scroller = useRef<HTMLElement>(null);
+  const [page, setPage] = useState(0);
+  const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
+  const [from, to] = table.linesOf(page);
+  const line = selected < 0 ? -1 : table.lineOf(selected);
+
+  useEffect(() => {
+    if (line >= 0) setPage(Math.floor(line / PAGE_ROWS));
+  }, [line]);
+  useLayoutEffect(() => {
+    if (line < from || line >= to || !scroller.current) return;
+    const top = (line - from) * ROW_PX;
+    const { scrollTop, clientHeight } = scroller.current;
+    if (top < scrollTop || top > scrollTop + clientHeight - 3 * ROW_PX) scroller.current.scrollTop = top - 3 * ROW_PX;
+  }, [line, from, to]);
+  const look = () => {
+    const { scrollTop, clientHeight } = scroller.current!;
+    const first = Math.max(Math.floor(scrollTop / ROW_PX) - MARGIN, 0);
+    setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
+  };
+  useLayoutEffect(look, [page]);
+
+  const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
+  const lines = Array.from({ length: Math.max(last - first, 0) }, (_, at) => first + at);
+  return (
+    <>
+      {table.pageCount > 1 && (
+        <p class="controls">
+          <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
+            Before
+          </button>
+          <span>
+            rows {grouped(from + 1)} to {grouped(to)} of {grouped(table.rowCount)}
+          </span>
+          <button type="button" disabled={page === table.pageCount - 1} onClick={() => setPage(page + 1)}>
+            After
+          </button>
+        </p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      <section ref={scroller} class="rows" onScroll={look} tabIndex={0} aria-label="Events">
+        <table aria-rowcount={table.rowCount + 1}>
+          <thead>
+            <tr aria-rowindex={1}>
+              {HEADINGS.map((heading) => (
+                <th scope="col" key={heading}>
+                  {heading}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            <tr style={{ height: `${(first - from) * ROW_PX}px` }} />
+            {lines.map((at) => (
+              <tr
+                key={at}
+                aria-rowindex={at + 2}
+                aria-selected={at === line}
+                class={at === line ? 'selected' : undefined}
+                onClick={() => onSelect(table.rowOf(at))}
+              >
+                {table.cells(at).map((cell, column) => (
+                  <td key={HEADINGS[column]} class="digits">
+                    {cell === '' ? '' : shownName(cell)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+            <tr style={{ height: `${(to - last) * ROW_PX}px` }} />
+          </tbody>
+        </table>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,29 @@
+/** A failure in words, with what to do next. */
+import { adviceFor, type Failure } from '../feed/failure.ts';
+
+interface Props {
+  failure: Failure;
+  onRetry?: (() => void) | undefined;
+}
+
+export function FailureNote({ failure, onRetry }: Props) {
+  const advice = adviceFor(failure);
+  return (
+    <div role="alert" class="failure">
+      <p>
+        <strong>{failure.detail}</strong>
+        {advice && <span> — {advice}</span>}
+      </p>
+      {failure.requestId && (
+        <p class="quiet">
+          request <code>{failure.requestId}</code>, as the daemon's log has it
+        </p>
+      )}
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Ask again
+        </button>
+      )}
+    </div>
+  );
+}

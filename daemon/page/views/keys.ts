@@ -1,0 +1,33 @@
+/** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
+
+/** `Space`, or with Shift held `KeyL+Shift`. Returns whether the key was used. */
+export type KeyHandler = (code: string, target: Element) => boolean;
+
+const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]';
+/** Elements that use the space bar and Enter themselves. */
+const PRESSED = 'button, a, summary, input[type=checkbox]';
+const PRESSING: ReadonlySet<string> = new Set(['Space', 'Enter', 'NumpadEnter']);
+const SWITCH = 'kreplay.keys';
+
+/** Whether keys of the page are on: some assistive programs need all keys for themselves (WCAG 2.1.4). */
+export function areKeysOn(): boolean {
+  return localStorage.getItem(SWITCH) !== 'off';
+}
+
+export function switchKeys(isOn: boolean): void {
+  if (isOn) localStorage.removeItem(SWITCH);
+  else localStorage.setItem(SWITCH, 'off');
+}
+
+/** Returns a function that ends it. */
+export function onKey(handler: KeyHandler): () => void {
+  const listener = (event: KeyboardEvent) => {
+    const target = event.target instanceof Element ? event.target : document.body;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !areKeysOn()) return;
+    if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
+    if (PRESSING.has(event.code) && target.closest(PRESSED)) return;
+    if (handler(event.shiftKey ? `${event.code}+Shift` : event.code, target)) event.preventDefault();
+  };
+  window.addEventListener('keydown', listener);
+  return () => window.removeEventListener('keydown', listener);
+}

@@ -1,0 +1,13 @@
+/** Names come from the programs that were recorded: nothing in them may change how the page reads. */
+
+const NAME_MAX = 120;
+/** Control characters, and those that change the direction of text or cannot be seen. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** A name as it is shown: hidden characters as `\u{…}`, and a long one without its middle. */
+export function shownName(name: string): string {
+  const visible = name.replace(HIDDEN, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+  if (visible.length <= NAME_MAX) return visible === '' ? '(no name)' : visible;
+  const half = NAME_MAX / 2 - 1;
+  return `${visible.slice(0, half)}…${visible.slice(-half)}`;
+}

@@ -1,0 +1,24 @@
+/** Light or dark: as the system has it, unless the user has chosen. */
+const KEY = 'kreplay.theme';
+
+export type Theme = 'light' | 'dark';
+
+function chosen(): Theme | null {
+  const text = localStorage.getItem(KEY);
+  return text === 'light' || text === 'dark' ? text : null;
+}
+
+export function currentTheme(): Theme {
+  return chosen() ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+}
+
+export function nextTheme(): Theme {
+  return currentTheme() === 'dark' ? 'light' : 'dark';
+}
+
+/** Shows a theme; one that is given is remembered. Pictures listen to `themechange` to be drawn again. */
+export function applyTheme(theme?: Theme): void {
+  if (theme) localStorage.setItem(KEY, theme);
+  document.documentElement.dataset.theme = currentTheme();
+  window.dispatchEvent(new Event('themechange'));
+}

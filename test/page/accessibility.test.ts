@@ -1,0 +1,113 @@
+/** The page under axe, by keyboard alone, on a narrow screen, and with preferences of the system. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { exampleRecording } from '../daemon/example_recording.ts';
+import { served } from '../daemon/served.ts';
+import { newPage } from './browser.ts';
+
+const BROWSER_MS = 120_000;
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Violation {
+  id: string;
+  nodes: { html: string }[];
+}
+
+async function violations(page: Page): Promise<string[]> {
+  // The policy of the page allows no text as a script, except to a debugger.
+  await page.evaluate(AXE);
+  const found = (await page.evaluate('axe.run().then(({ violations }) => violations)')) as Violation[];
+  return found.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}
+
+test.each(['light', 'dark'] as const)(
+  'axe finds nothing in any view, %s',
+  async (colorScheme) => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ colorScheme });
+    await page.goto(url);
+    await page.waitForSelector('table');
+    expect(await violations(page)).toEqual([]);
+    await page.click('text=Open');
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('ArrowRight');
+    await page.waitForSelector('.detail');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('.figures');
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('v');
+    await page.waitForSelector('tr.selected');
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('2');
+    await page.waitForSelector('text=Recordings');
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Shift+Slash');
+    await page.waitForSelector('dialog[open]');
+    expect(await violations(page)).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
+test(
+  'a transaction is found, opened, looked at and played by keyboard alone',
+  async () => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ reducedMotion: 'reduce' });
+    await page.goto(url);
+    await page.waitForSelector('h1 button');
+    for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('ArrowRight');
+    await page.waitForSelector('.detail');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('text=/paused, event 1 of /');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.detail', { state: 'detached' });
+  },
+  BROWSER_MS,
+);
+
+const focused = (page: Page) => page.evaluate('document.activeElement?.textContent?.trim()');
+
+test.each([
+  ['a phone', { viewport: { width: 320, height: 640 } }],
+  ['200 % zoom', { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }],
+  ['forced colours', { forcedColors: 'active' as const }],
+])(
+  'nothing is cut off at the side on %s',
+  async (_, options) => {
+    const { url } = await served(exampleRecording());
+    const { page, errors } = await newPage(options);
+    for (const view of ['', '#v=1&view=lanes&transaction=order-1', '#v=1&view=health']) {
+      await page.goto(`${url}/${view}`);
+      await page.waitForSelector('h1');
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    }
+    expect(errors).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
+test(
+  'keys are off while they are switched off, and while the user types',
+  async () => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage();
+    await page.goto(url);
+    await page.waitForSelector('table');
+    await page.keyboard.press('Shift+Slash');
+    await page.uncheck('dialog input[type=checkbox]');
+    await page.click('dialog button');
+    await page.keyboard.press('2');
+    await page.waitForTimeout(100);
+    expect(page.url()).not.toContain('health');
+    await page.click('header button:has-text("?")');
+    await page.check('dialog input[type=checkbox]');
+    await page.click('dialog button');
+    await page.keyboard.press('2');
+    await page.waitForURL(/health/);
+  },
+  BROWSER_MS,
+);

@@ -1,0 +1,42 @@
+/** Debian's Chromium, which a test drives as a user would. */
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+/** Opened once for a suite: it takes a second. */
+let browser: Promise<Browser> | undefined;
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+afterAll(async () => {
+  await (await browser)?.close();
+  browser = undefined;
+});
+
+export interface WatchedPage {
+  page: Page;
+  /** Errors of the console and of scripts: a violation of the content security policy is one. */
+  errors: string[];
+  /** Addresses that were requested. */
+  requested: string[];
+}
+
+/** A page of a browser profile of its own, closed when the test ends. */
+export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
+  // Chromium's sandbox does not work as root.
+  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  const context = await (await browser).newContext(options);
+  closers.push(() => context.close());
+  return watch(await context.newPage());
+}
+
+export function watch(page: Page): WatchedPage {
+  const [errors, requested]: [string[], string[]] = [[], []];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') errors.push(message.text());
+  });
+  page.on('pageerror', (error) => void errors.push(String(error)));
+  page.on('request', (request) => void requested.push(request.url()));
+  return { page, errors, requested };
+}

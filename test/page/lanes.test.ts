@@ -1,0 +1,327 @@
+/** The model of the lanes, against slow and simple oracles. */
+import fc from 'fast-check';
+import type { EventColumns } from '../../daemon/page/columns/event_columns.ts';
+import { breakdownOf, PARTS } from '../../daemon/page/lanes/breakdown.ts';
+import { createLinks } from '../../daemon/page/lanes/links.ts';
+import { createLanes, type LanesOptions, lanesBuffers } from '../../daemon/page/lanes/model.ts';
+import { neighboursOf } from '../../daemon/page/lanes/neighbours.ts';
+import { lanesSentence } from '../../daemon/page/lanes/sentence.ts';
+import { spread, TRACKS_MAX } from '../../daemon/page/lanes/tracks.ts';
+import { columnsOf, type MadeEvent, made } from './made_columns.ts';
+
+const OF_ORDER: LanesOptions = { transactions: new Set(['order-1']) };
+
+/** Small times, so that a set of single nanoseconds can stand for a union. */
+const event: fc.Arbitrary<MadeEvent> = fc
+  .record({
+    start: fc.nat(60),
+    duration: fc.nat(25),
+    type: fc.constantFrom('sys_write' as const, 'block_io' as const, 'sys_sync' as const),
+    node: fc.constantFrom('n1', 'n2'),
+    tid: fc.constantFrom(8, 9),
+    transaction: fc.constantFrom('order-1', 'backup-1', null),
+    source: fc.constantFrom('marker', 'origin'),
+    service: fc.constantFrom('shop', 'backup'),
+    result: fc.constantFrom(0, -28),
+    queue: fc.option(fc.nat(30)),
+    bytes: fc.option(fc.nat(9)),
+    origins: fc.array(fc.tuple(fc.constant('shop'), fc.constantFrom('order-1', 'other', null), fc.nat(9)), {
+      maxLength: 1,
+    }),
+  })
+  .map((one) => ({
+    ...made(one),
+    recordingId: one.node,
+    target: one.type === 'block_io' ? ['nvme0n1', 'nvme1n1'][one.tid - 8]! : '/srv/wal',
+    ...(one.type === 'block_io' ? {} : { queue: null, origins: [] }),
+  }));
+const manyEvents = fc.array(event, { minLength: 1, maxLength: 20, size: 'max' });
+
+/** The made events in the order of the columns' rows, which their numbers find. */
+function inRows(events: readonly MadeEvent[], columns: EventColumns): MadeEvent[] {
+  return Array.from(columns.number, (number) => events.find((one) => one.number === number)!);
+}
+
+const isOwn = (one: MadeEvent) => one.transaction === 'order-1' && one.source !== 'origin';
+const hasData = (one: MadeEvent) =>
+  !isOwn(one) && (one.transaction === 'order-1' || one.origins.some(([, transaction]) => transaction === 'order-1'));
+
+function nanoseconds(some: readonly (readonly [from: number, to: number])[]): Set<number> {
+  return new Set(some.flatMap(([from, to]) => Array.from({ length: Math.max(to - from, 0) }, (_, i) => from + i)));
+}
+
+const common = (one: ReadonlySet<number>, other: ReadonlySet<number>) => [...one].filter((ns) => other.has(ns));
+
+const times = ({ start, duration }: MadeEvent) => [Number(start), Number(start) + Number(duration)] as const;
+const queued = (one: MadeEvent) =>
+  [Number(one.start), Math.min(Number(one.start) + Number(one.queue ?? 0), times(one)[1])] as const;
+
+/** Each nanosecond by itself, by the words of the rule. */
+function slowParts(events: readonly MadeEvent[], base: number): { from: number; parts: number[] } | null {
+  const own = events.filter(isOwn);
+  if (own.length === 0) return null;
+  const from = Math.min(...own.map((one) => times(one)[0]));
+  const to = Math.max(...own.map((one) => times(one)[1]));
+  const counts = [0, 0, 0, 0, 0];
+  const calls = (type: string) => nanoseconds(own.filter((one) => one.type === type).map(times));
+  const requests = events.filter(({ type }) => type === 'block_io');
+  const syncs = (node: string) =>
+    nanoseconds(own.filter((one) => one.type === 'sys_sync' && one.node === node).map(times));
+  const inRequest = (ns: number, part: (one: MadeEvent) => readonly [number, number]) =>
+    requests.some((one) => {
+      const [start, end] = part(one);
+      return ns >= start && ns < end && (isOwn(one) || (hasData(one) && syncs(one.node).has(ns)));
+    });
+  const [sync, write] = [calls('sys_sync'), calls('sys_write')];
+  for (let ns = from; ns < to; ns++) {
+    const holds = [inRequest(ns, queued), inRequest(ns, times), sync.has(ns), write.has(ns), true];
+    counts[holds.indexOf(true)]!++;
+  }
+  return { from: from - base, parts: counts };
+}
+
+test('the breakdown is that of each nanosecond by itself, and adds up', () => {
+  fc.assert(
+    fc.property(manyEvents, (events) => {
+      const model = createLanes(columnsOf(events), OF_ORDER);
+      const breakdown = breakdownOf(model);
+      const expected = slowParts(events, Math.min(...events.map(({ start }) => Number(start))));
+      expect(breakdown && PARTS.map((part) => breakdown.parts[part])).toEqual(expected?.parts ?? null);
+      if (!breakdown) return;
+      expect(breakdown.span.fromNs).toBe(expected!.from);
+      expect(PARTS.reduce((sum, part) => sum + breakdown.parts[part], 0)).toBe(breakdown.durationNs);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('the breakdown adds up with offsets of 19 digits, too', () => {
+  const days = 100n * 86_400n * 10n ** 9n;
+  const first = made({ duration: 1 });
+  const columns = columnsOf([first, made({ start: days + 1n, duration: 2, type: 'sys_sync' })]);
+  const { durationNs, parts } = breakdownOf(createLanes(columns, OF_ORDER))!;
+  expect(BigInt(durationNs)).toBe(days + 3n);
+  expect(parts).toEqual({ queue: 0, service: 0, sync: 2, write: 1, untraced: Number(days) });
+});
+
+test('events are own, written back or of others; an undivided recording has only own ones', () => {
+  fc.assert(
+    fc.property(manyEvents, (events) => {
+      const columns = columnsOf(events);
+      const rows = inRows(events, columns);
+      const model = createLanes(columns, OF_ORDER);
+      expect([...model.shares]).toEqual(rows.map((one) => (isOwn(one) ? 0 : hasData(one) ? 1 : 2)));
+      const undivided = createLanes(columns, { ...OF_ORDER, isDivided: false });
+      expect([...undivided.shares]).toEqual(rows.map((one) => (isOwn(one) || hasData(one) ? 0 : 2)));
+      expect(undivided.writtenBack).toBeNull();
+      expect(createLanes(columns, { transactions: null }).shares.every((share) => share === 0)).toBe(true);
+      const late = rows.filter((one) => !isOwn(one) && hasData(one)).map((one) => times(one)[1]);
+      const baseNs = Number(rows[0]!.start);
+      expect(model.writtenBack).toEqual(
+        late.length > 0 ? { count: late.length, lastEndNs: Math.max(...late) - baseNs } : null,
+      );
+    }),
+  );
+});
+
+test('every event is in one lane, and events of a track do not overlap below the most tracks', () => {
+  fc.assert(
+    fc.property(manyEvents, (events) => {
+      const model = createLanes(columnsOf(events), OF_ORDER);
+      const lanes = model.groups.flatMap((group) => group.lanes);
+      const rows = lanes.flatMap(({ tracks }) => tracks.flatMap((track) => [...track.rows]));
+      expect(rows.toSorted((a, b) => a - b)).toEqual(events.map((_, row) => row));
+      expect(new Set(lanes.map(({ key }) => key)).size).toBe(lanes.length);
+      for (const { tracks, eventCount } of lanes) {
+        expect(tracks.reduce((sum, track) => sum + track.rows.length, 0)).toBe(eventCount);
+        for (const [at, { starts, ends, overlaps }] of tracks.entries()) {
+          const doOverlap = [...starts].some((start, i) => [...ends.subarray(0, i)].some((end) => end > start));
+          expect(doOverlap).toBe(overlaps);
+          if (at < TRACKS_MAX - 1) expect(overlaps).toBe(false);
+        }
+      }
+    }),
+  );
+});
+
+test('a model that a worker has made is moved as a whole, without a copy', () => {
+  const events = Array.from({ length: 20 }, (_, i) => made({ start: i, duration: 9, tid: i % 2 }));
+  const model = createLanes(columnsOf(events), OF_ORDER);
+  const copy = structuredClone(model);
+  const moved = structuredClone(model, { transfer: lanesBuffers(model) });
+  expect(moved).toEqual(copy);
+  const { starts, peaks } = model.groups[0]!.lanes[0]!.tracks[0]!;
+  expect([model.starts, model.columns.start, starts, peaks[0]?.ns ?? []].map(({ length }) => length)).toEqual([
+    0, 0, 0, 0,
+  ]);
+});
+
+test('an event goes to the first track that is free', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(40), fc.nat(30)), { maxLength: 40, size: 'max' }), (pairs) => {
+      const sorted = pairs.toSorted(([a, long], [b, other]) => a - b || other - long);
+      const starts = Float64Array.from(sorted, ([start]) => start);
+      const ends = Float64Array.from(sorted, ([start, length]) => start + length);
+      const [type, result] = [new Uint8Array(sorted.length), new Float64Array(sorted.length)];
+      const tracks = spread(
+        Uint32Array.from(sorted, (_, i) => i),
+        { starts, ends, type, result },
+      );
+      const trackOf = new Map(tracks.flatMap(({ rows }, at) => [...rows].map((row) => [row, at] as const)));
+      for (let i = 0; i < sorted.length; i++) {
+        const isTaken = (track: number) =>
+          sorted.some((_, j) => j < i && trackOf.get(j) === track && ends[j]! > starts[i]!);
+        let expected = 0;
+        while (expected < TRACKS_MAX - 1 && isTaken(expected)) expected++;
+        expect(trackOf.get(i)).toBe(expected);
+      }
+    }),
+  );
+});
+
+test('groups come by first event, devices last in their node, and a clock offset changes no order', () => {
+  const at = (start: number, more: Partial<MadeEvent>) => made({ start, recordingId: more.node ?? 'n1', ...more });
+  const events = [
+    at(0, { node: 'n2', service: 'edge', pid: 3 }),
+    at(1, { service: 'shop', pid: 7, tid: 9, comm: 'old' }),
+    at(2, { service: 'db', pid: 2 }),
+    at(3, { service: 'shop', pid: 5 }),
+    at(4, { service: 'shop', pid: 7, tid: 8 }),
+    at(5, { type: 'block_io', target: 'sdb' }),
+    at(6, { type: 'block_io', target: 'sda', transaction: null, service: 'backup' }),
+    at(7, { type: 'block_io', target: 'sda' }),
+    at(8, { service: 'shop', pid: 7, tid: 9, comm: 'renamed' }),
+  ];
+  const columns = columnsOf(events);
+  const names = (options: LanesOptions) =>
+    createLanes(columns, options).groups.flatMap(({ node, process, lanes }) =>
+      lanes.map(({ kind, device, tid, comm }) =>
+        process
+          ? `${node} ${process.service} ${process.pid} ${tid} ${comm}`
+          : `${node} ${device} ${kind.split('_')[0]}`,
+      ),
+    );
+  const expected = [
+    ...['n2 edge 3 8 worker', 'n1 shop 7 9 renamed', 'n1 shop 7 8 worker', 'n1 shop 5 8 worker', 'n1 db 2 8 worker'],
+    ...['n1 sda own', 'n1 sda other', 'n1 sdb own'],
+  ];
+  expect(names(OF_ORDER)).toEqual(expected);
+  const offsets = new Map([['n1', -500]]);
+  expect(names({ ...OF_ORDER, clockOffsetsNs: offsets })).toEqual(expected);
+  const { starts, ownSpan, firstNs } = createLanes(columns, { ...OF_ORDER, clockOffsetsNs: offsets });
+  expect([...starts]).toEqual([500, 1, 2, 3, 4, 5, 6, 7, 8]);
+  expect([ownSpan, firstNs]).toEqual([{ fromNs: 1, toNs: 510 }, 1]);
+});
+
+test('links are exact within a call of the same thread, inferred during a sync, and the same from both ends', () => {
+  fc.assert(
+    fc.property(manyEvents, (events) => {
+      const columns = columnsOf(events);
+      const rows = inRows(events, columns);
+      const links = createLinks(createLanes(columns, OF_ORDER));
+      const kind = (call: MadeEvent, request: MadeEvent) => {
+        if (call.type === 'block_io' || request.type !== 'block_io' || call.node !== request.node) return [];
+        const [[from, to], [start, end]] = [times(call), times(request)];
+        if (call.tid === request.tid && start >= from && start <= to) return ['exact'];
+        const both = common(nanoseconds([[from, to]]), nanoseconds([[start, end]]));
+        return isOwn(call) && call.type === 'sys_sync' && hasData(request) && both.length > 0 ? ['inferred'] : [];
+      };
+      for (const [row, one] of rows.entries())
+        expect(links.of(row)).toEqual(
+          rows.flatMap((other, at) =>
+            [...kind(one, other), ...kind(other, one)].map((found) => ({ row: at, kind: found })),
+          ),
+        );
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('neighbours are counted by device and service while requests of the transaction are under way', () => {
+  fc.assert(
+    fc.property(manyEvents, (events) => {
+      const columns = columnsOf(events);
+      const rows = inRows(events, columns);
+      const model = createLanes(columns, OF_ORDER);
+      const mine = rows.flatMap((one, row) => (one.type === 'block_io' && (isOwn(one) || hasData(one)) ? [row] : []));
+      const counts = new Map<string, number>();
+      for (const other of rows) {
+        if (other.type !== 'block_io' || isOwn(other) || hasData(other)) continue;
+        const near = mine
+          .map((row) => rows[row]!)
+          .filter((one) => one.node === other.node && one.target === other.target);
+        if (common(nanoseconds(near.map(times)), nanoseconds([times(other)])).length === 0) continue;
+        const key = `${other.node} ${other.target} ${other.service}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+      const found = neighboursOf(model, mine);
+      expect(new Map(found.map(({ device, name, count }) => [`${device.node} ${device.name} ${name}`, count]))).toEqual(
+        counts,
+      );
+      expect(found.map(({ count }) => count)).toEqual([...counts.values()].sort((a, b) => b - a));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+describe('the sentence', () => {
+  const ms = 1_000_000;
+  const sentence = (events: readonly Partial<MadeEvent>[], shown?: (name: string) => string) => {
+    const model = createLanes(columnsOf(events), { transactions: new Set(['order-77']) });
+    return lanesSentence(model, breakdownOf(model), 'order-77', shown);
+  };
+  const own = (start: number, duration: number, more: Partial<MadeEvent> = {}) => ({
+    ...{ start: start * ms, duration: duration * ms, transaction: 'order-77', comm: 'walwriter', ...more },
+  });
+  const request = (start: number, duration: number, queue: number, more: Partial<MadeEvent> = {}) =>
+    own(start, duration, { type: 'block_io', queue: queue * ms, target: 'nvme1n1', ...more });
+  const backup = { transaction: null, source: 'none', service: 'backup' };
+
+  test('names the device, the calls that waited, and whose requests were in the way', () => {
+    const syncs = [0, 40, 80].map((start) => own(start, 33, { type: 'sys_sync' }));
+    const own3 = [1, 41, 81].map((start) => request(start, 31, 30));
+    const others = Array.from({ length: 8 }, (_, i) => request(i * 10, 20, 5, { ...backup, tid: 90 }));
+    expect(sentence([...syncs, ...own3, ...others])).toBe(
+      "order-77 of shop took 113.0 ms. 80 % was waiting in nvme1n1's queue, inside 3 fsyncs of walwriter; " +
+        'backup had 8 requests there.',
+    );
+  });
+
+  test.each<[string, Partial<MadeEvent>[], string]>([
+    [
+      'a device at work',
+      [own(0, 10, { type: 'sys_sync' }), request(0, 9, 1)],
+      '80 % was nvme1n1 working on its requests, inside 1 fsync of walwriter.',
+    ],
+    [
+      'a sync without requests',
+      [own(0, 10, { type: 'sys_sync' })],
+      '100 % was inside 1 fsync of walwriter, with no request of its own under way.',
+    ],
+    ['writes', [own(0, 6), own(7, 3)], '90 % was inside 2 writes of walwriter.'],
+    ['nothing recorded', [own(0, 1), own(9, 1)], '80 % was spent on a CPU, or on something that is not recorded.'],
+    [
+      'requests of others beside those of the most',
+      [
+        ...[request(0, 10, 10), request(0, 5, 0, { ...backup, service: 'vacuum' })],
+        ...[request(1, 5, 0, backup), request(2, 5, 0, backup)],
+      ],
+      "100 % was waiting in nvme1n1's queue; backup had 2 requests there, and others 1.",
+    ],
+    [
+      'failures',
+      [own(0, 10), own(1, 1, { result: -28, tid: 9 })],
+      '100 % was inside 2 writes of walwriter. 1 write of walwriter failed with ENOSPC.',
+    ],
+  ])('says what it was for %s', (_, events, expected) => {
+    expect(sentence(events)).toBe(`order-77 of shop took 10.0 ms. ${expected}`);
+  });
+
+  test('says that nothing is there, and passes every name through what makes it safe', () => {
+    expect(sentence([made(backup)])).toBe('Nothing that order-77 itself did is here.');
+    const hostile = [own(0, 1, { comm: '\u202eevil', service: '\u202eevil' }), own(0, 1, { result: -28 })];
+    const text = sentence(hostile, (name) => name.replaceAll('\u202e', '?'));
+    expect(text).toContain('?evil');
+    expect(text).not.toContain('\u202e');
+  });
+});

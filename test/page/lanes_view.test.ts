@@ -1,0 +1,165 @@
+/** What the view of a transaction says, compared with what the API gives: digits, table, links, losses. */
+import { inflateSync } from 'node:zlib';
+import { exampleRecording } from '../daemon/example_recording.ts';
+import { type Row, recorded, START } from '../daemon/recorded.ts';
+import { served } from '../daemon/served.ts';
+import { newPage } from './browser.ts';
+
+const BROWSER_MS = 120_000;
+const addressOf = (url: string, more = '') => `${url}/#v=1&view=lanes&transaction=order-1${more}`;
+const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
+
+/** The picture as rows of red, green, blue and alpha. */
+interface Pixels {
+  width: number;
+  height: number;
+  at(x: number, y: number): [number, number, number];
+}
+
+browserTest('the digits of every event in the table are those of the API', async () => {
+  const rows: Row[] = [
+    { at: START - 9_007_199_254_740_993n, duration: 1n, requested: 1n, result: 1n, transaction: 'order-1' },
+    { at: START - 999_999_999n, duration: 987_654_321n, requested: 2n ** 63n - 1n, transaction: 'order-1' },
+    { at: START - 7n, duration: 5n, result: -28n, requested: 3n, transaction: 'order-1' },
+  ];
+  const { url, lines } = await served(recorded(rows));
+  const { page } = await newPage();
+  await page.goto(addressOf(url, '&table=1'));
+  await page.waitForSelector('.rows tbody tr:nth-child(4)');
+  const shown = await page.$$eval('.rows tbody tr[aria-rowindex]', (lines) =>
+    lines.map((line) => [...line.children].map(({ textContent }) => textContent ?? '')),
+  );
+  const headings = await page.$$eval('.rows th', (cells) => cells.map(({ textContent }) => textContent ?? ''));
+  const cell = (line: number, heading: string) => shown[line]![headings.indexOf(heading)]!.replaceAll(' ', '');
+  const events = (await lines('/api/events?transaction_id=order-1')).map((line) => {
+    const digits = (name: string) => new RegExp(`"${name}":(-?\\d+)`).exec(line)![1]!;
+    return {
+      duration: digits('duration_ns'),
+      bytes: digits('bytes_requested'),
+      id: /"event_id":"([^"]+)"/.exec(line)![1]!,
+    };
+  });
+  expect(shown).toHaveLength(events.length);
+  for (const [line, { duration, bytes, id }] of events.entries()) {
+    expect([cell(line, 'Duration'), cell(line, 'Bytes'), cell(line, 'Event id')]).toEqual([
+      `${duration}ns`,
+      `${bytes}B`,
+      id,
+    ]);
+  }
+  expect(cell(2, 'Result')).toBe('ENOSPC');
+});
+
+browserTest('a call leads to the request that it waited for, and back', async () => {
+  const { url, get } = await served(exampleRecording());
+  const { events } = (await get('/api/events?transaction_id=order-1&event_type=sys_sync')).json;
+  const { page } = await newPage();
+  await page.goto(addressOf(url, `&event=${events[0].event_id}`));
+  await page.waitForSelector('h2:has-text("fdatasync")');
+  expect(await page.textContent('h1')).toMatch(/^order-1 of shop took /);
+  expect(await page.textContent('.picture')).toContain('1 request wrote its data back, up to');
+  await page.keyboard.press(']');
+  await page.waitForSelector('text=Calls that waited for it');
+  await page.keyboard.press('[');
+  await page.waitForSelector('text=Requests that it waited for');
+  expect(await page.textContent('.detail')).toContain(events[0].event_id);
+});
+
+browserTest('one failed event of 50 ns among many is seen at every zoom', async () => {
+  const rows: Row[] = Array.from({ length: 20_000 }, (_, i) => ({
+    ...{ at: START - 20_000_000_000n + BigInt(i) * 1_000_000n, duration: 900_000n, requested: 1n, result: 1n },
+    transaction: 'order-1',
+    ...(i === 7777 && { duration: 50n, result: -5n }),
+  }));
+  const { url } = await served(recorded(rows));
+  const { page } = await newPage({ colorScheme: 'light' });
+  await page.goto(addressOf(url));
+  await page.waitForSelector('.moving');
+  for (let zoom = 0; zoom < 4; zoom++) {
+    await page.waitForTimeout(100);
+    expect(await countOfColour(await page.locator('canvas').first().screenshot(), [0xb3, 0x26, 0x1e])).toBeGreaterThan(
+      0,
+    );
+    await page.keyboard.press('w');
+    await page.keyboard.press('a');
+  }
+});
+
+browserTest('events that are missing are said beside the picture', async () => {
+  const { url } = await served(
+    recorded([{ at: START - 5_000_000_000n, duration: 2_000_000_000n, transaction: 'order-1' }], (writer) =>
+      writer.recordLoss({
+        ...{ cause: 'ring_full', eventType: 'sys_write', count: 12 },
+        ...{ fromNs: START - 4_500_000_000n, toNs: START - 4_400_000_000n },
+      }),
+    ),
+  );
+  const { page } = await newPage();
+  await page.goto(addressOf(url));
+  await page.waitForSelector('text=At least 12 events are missing in this time');
+  await page.click('.pill');
+  await page.waitForSelector('text=the agent did not drain the ring buffer in time');
+});
+
+browserTest('a transaction that is overwritten while it is looked at stays, and is said to be gone', async () => {
+  const { url } = await served(exampleRecording());
+  const { page } = await newPage();
+  await page.goto(addressOf(url));
+  await page.waitForSelector('.moving');
+  await page.route('**/api/transactions/**', (route) =>
+    route.fulfill({
+      status: 404,
+      contentType: 'application/problem+json',
+      body: '{"code":"transaction_not_found","detail":"no events of transaction order-1 are recorded"}',
+    }),
+  );
+  await page.evaluate('location.hash = "#v=1"');
+  await page.waitForSelector('table');
+  await page.click('text=Open');
+  await page.waitForSelector('text=it was never recorded, or has been overwritten since');
+});
+
+/** Number of pixels with this colour in a picture of Chromium: 8 bits per channel, with or without alpha. */
+async function countOfColour(png: Buffer, [red, green, blue]: readonly number[]): Promise<number> {
+  const pixels = decodePng(png);
+  let count = 0;
+  for (let y = 0; y < pixels.height; y++)
+    for (let x = 0; x < pixels.width; x++) {
+      const [r, g, b] = pixels.at(x, y);
+      if (Math.abs(r - red!) + Math.abs(g - green!) + Math.abs(b - blue!) < 12) count++;
+    }
+  return count;
+}
+
+function decodePng(png: Buffer): Pixels {
+  const [width, height, channels] = [png.readUInt32BE(16), png.readUInt32BE(20), png[25] === 6 ? 4 : 3];
+  const parts: Buffer[] = [];
+  for (let at = 8; at < png.length; at += 12 + png.readUInt32BE(at))
+    if (png.toString('latin1', at + 4, at + 8) === 'IDAT')
+      parts.push(png.subarray(at + 8, at + 8 + png.readUInt32BE(at)));
+  const raw = inflateSync(Buffer.concat(parts));
+  const stride = width * channels;
+  const out = Buffer.alloc(stride * height);
+  for (let y = 0; y < height; y++) {
+    const filter = raw[y * (stride + 1)]!;
+    for (let x = 0; x < stride; x++) {
+      const left = x >= channels ? out[y * stride + x - channels]! : 0;
+      const up = y > 0 ? out[(y - 1) * stride + x]! : 0;
+      const corner = y > 0 && x >= channels ? out[(y - 1) * stride + x - channels]! : 0;
+      const predicted = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]!;
+      out[y * stride + x] = raw[y * (stride + 1) + 1 + x]! + predicted;
+    }
+  }
+  const at = (x: number, y: number): [number, number, number] => {
+    const place = y * stride + x * channels;
+    return [out[place]!, out[place + 1]!, out[place + 2]!];
+  };
+  return { width, height, at };
+}
+
+/** The predictor of RFC 2083, section 6.6. */
+function paeth(left: number, up: number, corner: number): number {
+  const estimate = left + up - corner;
+  const [a, b, c] = [Math.abs(estimate - left), Math.abs(estimate - up), Math.abs(estimate - corner)];
+  return a <= b && a <= c ? left : b <= c ? up : corner;
+}

@@ -1,0 +1,151 @@
+/** Numbers as text: all digits where exactness is promised, and what a person types is read back. */
+import fc from 'fast-check';
+import { bytesText, counted, exactBytes, percentText } from '../../daemon/page/numbers/amounts.ts';
+import {
+  exactDuration,
+  exactOffset,
+  grouped,
+  parseDuration,
+  shortDuration,
+  typedDuration,
+} from '../../daemon/page/numbers/exact_times.ts';
+import { clockText, parseClock, timeOfDay } from '../../daemon/page/numbers/wall_clock.ts';
+
+const int64 = fc.oneof(
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  fc.bigInt({ min: -5_000_000_000n, max: 5_000_000_000n }),
+  fc.constantFrom(0n, 2n ** 53n + 1n, 2n ** 63n - 1n, -(2n ** 63n), -1n),
+);
+
+test.each([
+  [0n, '0 ns'],
+  [999n, '999 ns'],
+  [1_000n, '1.00 µs'],
+  [999_994n, '1.00 ms'],
+  [999_940n, '999.9 µs'],
+  [1_020_000n, '1.02 ms'],
+  [9_994_999n, '9.99 ms'],
+  [9_995_000n, '10.0 ms'],
+  [31_302_187n, '31.3 ms'],
+  [394_700_000n, '394.7 ms'],
+  [28_400_000_000n, '28.4 s'],
+  [59_949_999_999n, '59.9 s'],
+  [59_950_000_000n, '1 min 0 s'],
+  [125_000_000_000n, '2 min 5 s'],
+  [3_599_600_000_000n, '1 h 0 min'],
+  [86_400_000_000_000n, '1 d 0 h'],
+  [2n ** 63n - 1n, '106 752 d 0 h'],
+  [-31_302_187n, '-31.3 ms'],
+])('%d ns are shown in short as %s', (ns, text) => {
+  expect(shortDuration(ns)).toBe(text);
+  expect(shortDuration(Number(ns))).toBe(text);
+});
+
+test('all digits are shown, in groups', () => {
+  expect(exactDuration(31_302_187n)).toBe('31 302 187 ns');
+  expect([exactOffset(85_495_835n), exactOffset(0n), exactOffset(-1_000n)]).toEqual([
+    '+85 495 835 ns',
+    '+0 ns',
+    '-1 000 ns',
+  ]);
+  expect(exactDuration(2n ** 53n + 1n)).toBe('9 007 199 254 740 993 ns');
+  expect(exactBytes(2n ** 63n - 1n)).toBe('9 223 372 036 854 775 807 B');
+  fc.assert(fc.property(int64, (value) => expect(BigInt(grouped(value).replaceAll(' ', ''))).toBe(value)));
+});
+
+test('an exact or typed text is read back as the same number', () => {
+  fc.assert(
+    fc.property(int64, (ns) => {
+      expect(parseDuration(exactDuration(ns))).toBe(ns);
+      expect(parseDuration(exactOffset(ns))).toBe(ns);
+      expect(parseDuration(typedDuration(ns))).toBe(ns);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('a short text is off by half of its last digit at most', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 62n }), fc.integer({ min: 0, max: 62 }), (value, shift) => {
+      const ns = value >> BigInt(shift);
+      const text = shortDuration(ns);
+      const off = parseDuration(text)! - ns;
+      const size = off < 0n ? -off : off;
+      expect(size * 20n).toBeLessThanOrEqual(ns);
+      expect(text.length).toBeLessThanOrEqual(14);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test.each<[string, bigint | null]>([
+  ['5ms', 5_000_000n],
+  ['250 ms', 250_000_000n],
+  ['+5 ms', 5_000_000n],
+  ['1.5s', 1_500_000_000n],
+  ['0.000000001 s', 1n],
+  ['31 302 187 ns', 31_302_187n],
+  ['3us', 3_000n],
+  ['3 µs', 3_000n],
+  ['3 μs', 3_000n],
+  ['2 min 5 s', 125_000_000_000n],
+  ['-2 h', -7_200_000_000_000n],
+  ['0', 0n],
+  ['5', null],
+  ['', null],
+  ['ms', null],
+  ['1,5 s', null],
+  ['1 5 ms', null],
+  ['1.5.5 s', null],
+  ['0.5 ns', null],
+  ['5 msx', null],
+  ['5 weeks', null],
+  ['--5 ms', null],
+  [`${'9'.repeat(100)} s`, null],
+])('what a person types as "%s" is %s ns', (text, ns) => {
+  expect(parseDuration(text)).toBe(ns);
+});
+
+test('typed texts are as short as they can be', () => {
+  expect([5_000_000n, 1_500_000_000n, 31_302_187n, 999n, 0n, -2_000n].map(typedDuration)).toEqual([
+    ...['5 ms', '1.5 s', '31.302187 ms', '999 ns', '0 ns', '-2 µs'],
+  ]);
+});
+
+test('the clock shows all nine digits, before the epoch, too', () => {
+  expect(clockText(1_795_225_051_204_519_240n)).toBe('2026-11-21 01:37:31.204519240');
+  expect(timeOfDay(1_795_225_051_204_519_240n)).toBe('01:37:31.204519240');
+  expect(clockText(-1n)).toBe('1969-12-31 23:59:59.999999999');
+  expect(clockText(2n ** 63n - 1n)).toBe('2262-04-11 23:47:16.854775807');
+  expect(clockText(10n ** 25n)).toBe('10000000000000000000000000 ns since the epoch');
+  fc.assert(fc.property(int64, (ns) => expect(parseClock(clockText(ns))).toBe(ns)));
+});
+
+test.each<[string, bigint | null]>([
+  ['1970-01-01T00:00:01Z', 1_000_000_000n],
+  ['1970-01-01 00:01', 60_000_000_000n],
+  ['1970-01-01 00:00:00.5 UTC', 500_000_000n],
+  ['2026-02-30 00:00', null],
+  ['2026-01-01 24:00', null],
+  ['yesterday', null],
+])('the time "%s" is %s', (text, ns) => {
+  expect(parseClock(text)).toBe(ns);
+});
+
+test('shares are never rounded to nothing or to everything', () => {
+  const shares = [0, 0.00001, 0.0056, 0.054, 0.81, 0.9951, 0.9996, 0.999999, 1];
+  expect(shares.map(percentText)).toEqual([
+    ...['0 %', '< 0.01 %', '0.56 %', '5.4 %', '81 %', '99.51 %', '99.96 %', '> 99.99 %', '100 %'],
+  ]);
+  fc.assert(
+    fc.property(fc.double({ min: 1e-9, max: 1 - 1e-9, noNaN: true }), (share) => {
+      expect(percentText(share)).not.toMatch(/^(0|0\.00|100|100\.00) %$/);
+    }),
+  );
+});
+
+test('sizes and counts', () => {
+  const sizes = [0, 1023, 1024, 1536, 1048576, 1048575, 5 * 1024 ** 4];
+  expect(sizes.map(bytesText)).toEqual(['0 B', '1 023 B', '1 KiB', '1.5 KiB', '1 MiB', '1.0 MiB', '5 TiB']);
+  expect([counted(1, 'request'), counted(8000, 'request')]).toEqual(['1 request', '8 000 requests']);
+});
