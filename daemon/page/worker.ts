@@ -1,33 +1,69 @@
-/** The page's second thread: reads events as columns, so that no task of the first one takes long. */
+/** The page's second thread: it reads events and lays them out as lanes, so that no task of the first one takes long. */
 import { createColumnsBuilder } from './columns/builder.ts';
-import { buffersOf } from './columns/event_columns.ts';
+import type { EventColumns } from './columns/event_columns.ts';
+import { mergeColumns } from './columns/merge.ts';
 import type { Coverage } from './feed/answers.ts';
 import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
-import type { ColumnsAnswer, ColumnsQuestion } from './feed/load_columns.ts';
+import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
+import { breakdownOf } from './lanes/breakdown.ts';
+import { createLanes, lanesBuffers } from './lanes/model.ts';
+import { lanesSentence } from './lanes/sentence.ts';
+import { shownName } from './views/names.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
-/** The first picture is drawn from this many events, and the last from all. */
+/** The first picture is drawn from this many events. */
 const FIRST_EVENTS = 4096;
 
 /** What a worker has in place of a window: the types of the page's first thread do not have it. */
 declare const self: {
-  postMessage(message: ColumnsAnswer, buffers: ArrayBuffer[]): void;
-  addEventListener(type: 'message', listener: (event: MessageEvent<ColumnsQuestion>) => void): void;
+  postMessage(message: LanesAnswer, buffers: ArrayBuffer[]): void;
+  addEventListener(type: 'message', listener: (event: MessageEvent<LanesQuestion>) => void): void;
 };
 
 self.addEventListener('message', async ({ data }) => {
-  const answer = (message: ColumnsAnswer, buffers: ArrayBuffer[] = []) => self.postMessage(message, buffers);
   try {
-    await load(data, answer);
+    await load(data);
   } catch (error) {
-    answer({ kind: 'failed', failure: asFailure(error) });
+    self.postMessage({ kind: 'failed', failure: asFailure(error) }, []);
   }
 });
 
-async function load(
-  { path, most, headers }: ColumnsQuestion,
-  answer: (message: ColumnsAnswer, buffers?: ArrayBuffer[]) => void,
-): Promise<void> {
+async function load(question: LanesQuestion): Promise<void> {
+  const { ownPath, othersPath, othersMax } = question;
+  const notYet = { coverage: null, isOthersCut: null };
+  const own = await readColumns(question, ownPath, Number.POSITIVE_INFINITY, (columns) =>
+    answer(question, columns, notYet),
+  );
+  // A copy, because what is posted is gone from this thread.
+  answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
+  const others = await readColumns(question, othersPath, othersMax, () => {});
+  const isOthersCut = others.coverage === null;
+  answer(question, mergeColumns(own.columns(), others.columns()), { coverage: own.coverage, isOthersCut });
+}
+
+function answer(
+  { transactionId, isDivided }: LanesQuestion,
+  columns: EventColumns,
+  known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
+): void {
+  const model = createLanes(columns, { transactions: new Set([transactionId]), isDivided });
+  const breakdown = breakdownOf(model);
+  const sentence = lanesSentence(model, breakdown, transactionId, shownName);
+  self.postMessage({ kind: 'lanes', lanes: { model, breakdown, sentence, ...known } }, lanesBuffers(model));
+}
+
+interface ReadColumns {
+  columns(): EventColumns;
+  /** Null if reading ended early. */
+  coverage: Coverage | null;
+}
+
+async function readColumns(
+  { headers }: LanesQuestion,
+  path: string,
+  most: number,
+  onFirst: (columns: EventColumns) => void,
+): Promise<ReadColumns> {
   const response = await fetch(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
     ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
@@ -40,21 +76,25 @@ async function load(
     if (builder.count >= most) break;
     if (hasShown || builder.count < FIRST_EVENTS) continue;
     hasShown = true;
-    answer({ kind: 'first', columns: builder.finish() });
+    onFirst(builder.finish());
   }
-  const { coverage } = builder;
+  const coverage = builder.coverage as Coverage | null;
   if (coverage === null && builder.count < most) throw new Error('the answer was cut: events are missing at its end');
-  const columns = builder.finish();
-  answer({ kind: 'all', columns, coverage: coverage as Coverage | null }, buffersOf(columns));
+  return { columns: builder.finish, coverage };
 }
 
 async function* linesOf(response: Response): AsyncGenerator<string> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const lines = (rest + part.value).split('\n');
-    rest = lines.pop()!;
-    yield* lines;
+  try {
+    let rest = '';
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split('\n');
+      rest = lines.pop()!;
+      yield* lines;
+    }
+    if (rest !== '') yield rest;
+  } finally {
+    // An answer that is not read to its end must not keep a connection.
+    void reader.cancel();
   }
-  if (rest !== '') yield rest;
 }

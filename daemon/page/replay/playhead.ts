@@ -38,14 +38,14 @@ export function createPlayhead(): Playhead {
         isRunning && Math.abs(differenceNs) <= SLEW_NS_MAX * Math.max(speed, Number.EPSILON) ? differenceNs : 0;
     },
     stop(newNs) {
-      [positionNs, isRunning, offsetNs] = [newNs, false, 0];
+      [positionNs, isRunning, offsetNs, limitNs] = [newNs, false, 0, Number.POSITIVE_INFINITY];
     },
     run(speedFactor, newLimitNs) {
       [speed, limitNs, isRunning] = [speedFactor, newLimitNs, true];
     },
     at(nowMs) {
       offsetNs *= SLEW_LEFT;
-      return Math.max(0, clockAt(nowMs) + offsetNs);
+      return Math.min(limitNs, Math.max(0, clockAt(nowMs) + offsetNs));
     },
   };
 }

@@ -6,8 +6,11 @@ import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { createPlayhead, type Playhead } from './playhead.ts';
 import { type Frame, follow } from './stream.ts';
+import { shown, takeSlot, whileShown } from './stream_slot.ts';
 
 const SESSIONS = '/api/replay/sessions';
+/** Time between two questions of a tab that has no stream. */
+const POLL_MS = 1000;
 
 export type SeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };
 export type Change = { speed_factor?: number; extra_latency_ns?: bigint; loop?: boolean };
@@ -64,6 +67,8 @@ export function openReplay(options: ReplayOptions): Replay {
   let last: PlayedEvent | null = null;
   let failure: Failure | null = null;
   let [isConnected, missed] = [false, 0];
+  /** The newest frame that this page has. */
+  let newestId = 0;
   let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
 
   /** Takes a state, unless a newer one is known. */
@@ -92,6 +97,7 @@ export function openReplay(options: ReplayOptions): Replay {
     isConnected = frame.kind !== 'lost';
     if (frame.kind === 'lost') failure = frame.failure;
     else if (failure?.status === 0) failure = null;
+    if ('id' in frame) newestId = frame.id;
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
     if (frame.kind === 'event') takeEvent(frame.played);
     if (frame.kind === 'gap') missed += frame.missed ?? 0;
@@ -121,14 +127,36 @@ export function openReplay(options: ReplayOptions): Replay {
       const read = await daemon.askJson<Session>(path, { signal: closing.signal });
       isNewLayout = newLayoutWatch(read);
       take(read);
+      newestId = read.last_event_id;
       onChange();
-      failure = await follow(daemon, sessionId, read.last_event_id, taken, closing.signal);
+      while (!closing.signal.aborted && !(await followWhileShown()));
     } catch (error) {
       if (closing.signal.aborted) return;
       failure = asFailure(error);
     }
     isConnected = false;
     if (!closing.signal.aborted) onChange();
+  }
+
+  /** A hidden tab follows nothing: what was sent meanwhile comes when it is shown. Resolves to whether it is over. */
+  async function followWhileShown(): Promise<boolean> {
+    await shown(closing.signal);
+    const release = await takeSlot();
+    if (!release) return poll();
+    const signal = whileShown(closing.signal);
+    failure = await follow(daemon, sessionId, newestId, taken, signal).finally(release);
+    return !signal.aborted;
+  }
+
+  /** Other tabs have all streams. */
+  async function poll(): Promise<boolean> {
+    const state = await daemon.askJson<Session>(path, { signal: closing.signal });
+    isConnected = true;
+    newestId = state.last_event_id;
+    take(state);
+    onChange();
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    return false;
   }
 
   void begin();

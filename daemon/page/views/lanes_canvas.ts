@@ -1,4 +1,5 @@
 /** Draws lanes on two canvases: what is recorded, and above it what moves: playhead, selection, labels. */
+import { firstAtLeast } from '../columns/event_columns.ts';
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
@@ -7,6 +8,7 @@ import { paletteOf, THEMES, type ThemeName } from '../draw/theme.ts';
 import { ticksOf } from '../draw/ticks.ts';
 import { columnCount, FAINT_ALPHA, type View, xOf } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
+import type { Track } from '../lanes/tracks.ts';
 import { shownName } from './names.ts';
 
 export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6 } as const;
@@ -49,9 +51,6 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   const painter = createStripPainter(model);
   const strips = document.createElement('canvas');
   let labels: { placed: PlacedTrack; list: Label[] }[] = [];
-  const laneOfRow = new Map<number, string>();
-  for (const { lanes } of model.groups)
-    for (const { key, tracks } of lanes) for (const { rows } of tracks) for (const row of rows) laneOfRow.set(row, key);
 
   function paintStrips({ view, layout, theme }: Scene, context: CanvasRenderingContext2D): void {
     const [columns, count] = [columnCount(view), layout.tracks.length];
@@ -121,7 +120,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     row: number,
     colour: string,
   ): void {
-    const placed = row < 0 ? undefined : layout.tracks.find(({ track }) => track.rows.includes(row));
+    const placed = row < 0 ? undefined : layout.tracks.find(({ track }) => hasRow(model, track, row));
     if (!placed) return;
     const [from, to] = [xOf(view, model.starts[row]!), xOf(view, model.ends[row]!)];
     context.strokeStyle = colour;
@@ -137,12 +136,20 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
 
   return {
     layOut: (view, selected) => {
-      const key = laneOfRow.get(selected);
-      return layOut(model, view, SIZES, new Set(key === undefined ? [] : [key]));
+      const lanes = selected < 0 ? [] : model.groups.flatMap((group) => group.lanes);
+      const kept = lanes.filter(({ tracks }) => tracks.some((track) => hasRow(model, track, selected)));
+      return layOut(model, view, SIZES, new Set(kept.map(({ key }) => key)));
     },
     drawRecorded,
     drawMoving,
   };
+}
+
+/** Whether a track has an event: its rows are in order of start. */
+function hasRow({ starts }: LanesModel, track: Track, row: number): boolean {
+  for (let at = firstAtLeast(track.starts, starts[row]!); track.starts[at] === starts[row]; at++)
+    if (track.rows[at] === row) return true;
+  return false;
 }
 
 /** Sets the canvas to the size of the picture, and clears it. */

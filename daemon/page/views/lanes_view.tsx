@@ -1,10 +1,10 @@
 /** One transaction: what it waited for, in a sentence, in parts, in lanes, in a table, and played again. */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { eventId } from '../columns/event_columns.ts';
-import type { PlayedEvent } from '../feed/answers.ts';
-import { breakdownOf } from '../lanes/breakdown.ts';
+import { createRowFinder } from '../columns/row_finder.ts';
+import type { Coverage, PlayedEvent } from '../feed/answers.ts';
+import type { ReadLanes } from '../feed/load_lanes.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import { lanesSentence } from '../lanes/sentence.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
@@ -13,50 +13,45 @@ import { EventTable } from './event_table.tsx';
 import { FailureNote } from './failure_note.tsx';
 import { onKey } from './keys.ts';
 import { LanesPicture } from './lanes_picture.tsx';
-import { shownName } from './names.ts';
 import { type PlayedPlace, placeOf } from './played_place.ts';
 import { ReplayBar } from './replay_bar.tsx';
-import { EVENTS_MAX, type LoadedLanes, useLanes } from './use_lanes.ts';
+import { EVENTS_MAX, useLanes } from './use_lanes.ts';
 import { useReplay } from './use_replay.ts';
 
 export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
-  const { model, transaction, coverage, failure, isLoading, askAgain } = loaded;
-  useEffect(() => setCoverage(coverage ?? transaction?.coverage ?? null), [coverage, transaction, setCoverage]);
+  const { lanes, transaction, failure, isLoading, askAgain } = loaded;
+  const coverage = lanes?.coverage ?? transaction?.coverage ?? null;
+  useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   return (
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
       {transaction && transaction.event_count > EVENTS_MAX && <TooMany count={transaction.event_count} />}
-      {model && <Lanes transactionId={transactionId} model={model} loaded={loaded} />}
+      {lanes && <Lanes transactionId={transactionId} lanes={lanes} coverage={coverage} />}
     </main>
   );
 }
 
 interface LanesProps {
   transactionId: string;
-  model: LanesModel;
-  loaded: LoadedLanes;
+  lanes: ReadLanes;
+  coverage: Coverage | null;
 }
 
-function Lanes({ transactionId, model, loaded }: LanesProps) {
+function Lanes({ transactionId, lanes, coverage }: LanesProps) {
+  const { model, breakdown, sentence } = lanes;
   const { link, go } = usePage();
-  const rows = useMemo(() => rowsById(model), [model]);
-  const selected = link.event === null ? -1 : (rows.get(link.event) ?? -1);
+  const [rows, playedRows] = useMemo(() => [createRowFinder(model.columns), createRowFinder(model.columns)], [model]);
+  const selected = useMemo(() => (link.event === null ? -1 : rows.find(link.event)), [rows, link.event]);
   const select = useCallback(
     (row: number) => go({ event: row < 0 ? null : eventId(model.columns, row) }, false),
     [go, model],
   );
-  const breakdown = useMemo(() => breakdownOf(model), [model]);
-  const sentence = useMemo(
-    () => lanesSentence(model, breakdown, transactionId, shownName),
-    [model, breakdown, transactionId],
-  );
-
   const played = useRef<PlayedPlace>({ row: -1, offsetNs: 0 });
   const onEvent = ({ event_id, replay: { offset_ns } }: PlayedEvent) => {
-    played.current = { row: rows.get(event_id) ?? -1, offsetNs: offset_ns };
+    played.current = { row: playedRows.find(event_id), offsetNs: offset_ns };
   };
   const { replay, failure, open } = useReplay(transactionId, onEvent);
   const playheadNs = useCallback(
@@ -79,7 +74,7 @@ function Lanes({ transactionId, model, loaded }: LanesProps) {
   return (
     <>
       <h1>{sentence}</h1>
-      <Losses loaded={loaded} />
+      <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
       <div class="lanes">
         <section class="panel picture">
@@ -103,14 +98,7 @@ function Lanes({ transactionId, model, loaded }: LanesProps) {
   );
 }
 
-function rowsById(model: LanesModel): Map<string, number> {
-  const rows = new Map<string, number>();
-  for (let row = 0; row < model.columns.count; row++) rows.set(eventId(model.columns, row), row);
-  return rows;
-}
-
-function Losses({ loaded: { coverage, isOthersCut, transaction } }: { loaded: LoadedLanes }) {
-  const known = coverage ?? transaction?.coverage;
+function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | null; isOthersCut: boolean }) {
   return (
     <>
       {known && !known.complete && (

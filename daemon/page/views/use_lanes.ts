@@ -1,12 +1,9 @@
 /** The events of a transaction and of what was in its way, as a model of lanes. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { EventColumns } from '../columns/event_columns.ts';
-import { mergeColumns } from '../columns/merge.ts';
+import { useEffect, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { loadColumns } from '../feed/load_columns.ts';
-import { createLanes, type LanesModel } from '../lanes/model.ts';
+import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { usePage } from './context.ts';
 
 /** Requests that began earlier than this before the transaction are hardly ever still in its way. */
@@ -20,28 +17,16 @@ type WholeTransaction = Transaction & { coverage: Coverage };
 
 export interface LoadedLanes {
   transaction: WholeTransaction | null;
-  model: LanesModel | null;
-  /** Null while events are still read. */
-  coverage: Coverage | null;
-  /** Whether more requests of others were under way than were read. */
-  isOthersCut: boolean;
+  /** Null until the first events were read. */
+  lanes: ReadLanes | null;
   failure: Failure | null;
   isLoading: boolean;
   askAgain: () => void;
 }
 
-interface Loaded {
-  transaction: WholeTransaction | null;
-  columns: EventColumns | null;
-  coverage: Coverage | null;
-  isOthersCut: boolean;
-  failure: Failure | null;
-  isLoading: boolean;
-}
+type Loaded = Omit<LoadedLanes, 'askAgain'>;
 
-const NOTHING: Loaded = {
-  ...{ transaction: null, columns: null, coverage: null, isOthersCut: false, failure: null, isLoading: true },
-};
+const NOTHING: Loaded = { transaction: null, lanes: null, failure: null, isLoading: true };
 
 export function useLanes(transactionId: string): LoadedLanes {
   const { daemon } = usePage();
@@ -59,13 +44,7 @@ export function useLanes(transactionId: string): LoadedLanes {
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, transactionId, round]);
-  const { columns, transaction } = loaded;
-  const isDivided = transaction?.written_back !== null;
-  const model = useMemo(
-    () => columns && createLanes(columns, { transactions: new Set([transactionId]), isDivided }),
-    [columns, isDivided, transactionId],
-  );
-  return { ...loaded, model, askAgain: () => setRound((last) => last + 1) };
+  return { ...loaded, askAgain: () => setRound((last) => last + 1) };
 }
 
 async function load(
@@ -78,11 +57,11 @@ async function load(
   const transaction = await daemon.askJson<WholeTransaction>(`/api/transactions/${id}`, { signal });
   set({ transaction });
   if (transaction.event_count > EVENTS_MAX) return;
-  const own = await loadColumns(daemon, `/api/events?transaction_id=${id}`, { onFirst: set, signal });
-  set(own);
-  const path = othersPath(transaction);
-  const others = await loadColumns(daemon, path, { most: OTHERS_MAX, signal });
-  set({ columns: mergeColumns(own.columns, others.columns), isOthersCut: others.coverage === null });
+  const question = {
+    ...{ transactionId, isDivided: transaction.written_back !== null, othersMax: OTHERS_MAX },
+    ...{ ownPath: `/api/events?transaction_id=${id}`, othersPath: othersPath(transaction) },
+  };
+  await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }
 
 /** The requests to devices on the transaction's nodes in its time. */

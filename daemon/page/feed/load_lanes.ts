@@ -1,0 +1,71 @@
+/** Reads the events of a transaction as lanes, in the page's second thread. */
+import type { Breakdown } from '../lanes/breakdown.ts';
+import type { LanesModel } from '../lanes/model.ts';
+import type { Coverage } from './answers.ts';
+import type { Daemon } from './daemon.ts';
+import { FailedRequest, type Failure } from './failure.ts';
+
+export interface LanesQuestion {
+  transactionId: string;
+  /** False for a recording that does not divide own events from later write-back. */
+  isDivided: boolean;
+  /** Paths of the transaction's events, and of the requests to the devices of its nodes in its time. */
+  ownPath: string;
+  othersPath: string;
+  /** Number of requests of others after which reading ends. */
+  othersMax: number;
+  headers: Record<string, string>;
+}
+
+export interface ReadLanes {
+  model: LanesModel;
+  breakdown: Breakdown | null;
+  /** What the picture shows, in a sentence. */
+  sentence: string;
+  /** Coverage of the transaction's own events; null while they are read. */
+  coverage: Coverage | null;
+  /** Whether more requests of others were under way than were read; null until they were. */
+  isOthersCut: boolean | null;
+}
+
+export type LanesAnswer = { kind: 'lanes'; lanes: ReadLanes } | { kind: 'failed'; failure: Failure };
+
+/** The bundler puts the address of the second thread's script here. */
+declare const WORKER_ADDRESS: string;
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(text: string): string },
+  ): { createScriptURL(text: string): string };
+}
+
+/** The page's policy allows a script's address only as this one makes it: that of the page's own worker. */
+const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy('kreplay', {
+  createScriptURL: () => WORKER_ADDRESS,
+});
+
+/**
+ * Calls `taken` with the first events of a long answer, with all events of the transaction, and with those beside the
+ * requests of others, when it resolves. The signal ends the thread.
+ */
+export function loadLanes(
+  daemon: Daemon,
+  question: Omit<LanesQuestion, 'headers'>,
+  taken: (lanes: ReadLanes) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const worker = new Worker(policy ? policy.createScriptURL('') : WORKER_ADDRESS, { type: 'module' });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  worker.addEventListener('message', ({ data }: MessageEvent<LanesAnswer>) => {
+    if (data.kind === 'failed') return reject(new FailedRequest(data.failure));
+    taken(data.lanes);
+    if (data.lanes.isOthersCut !== null) resolve();
+  });
+  worker.addEventListener('error', ({ message }) =>
+    reject(new Error(message || 'the second thread cannot be started')),
+  );
+  signal.addEventListener('abort', () => reject(signal.reason));
+  worker.postMessage({ ...question, headers: daemon.authorization() } satisfies LanesQuestion);
+  return promise.finally(() => worker.terminate());
+}

@@ -1,0 +1,55 @@
+/**
+ * The streams of all tabs of a browser: it opens six connections to a host over HTTP/1.1, and a seventh would wait for
+ * ever, without an error.
+ */
+const SLOTS = 4;
+const NAME = 'kreplay-stream';
+
+/** Resolves to a function that gives the slot back, or to null if other tabs have all. */
+export async function takeSlot(locks: LockManager | undefined = navigator.locks): Promise<(() => void) | null> {
+  // Browsers have locks only where the page comes from this host or over HTTPS.
+  if (!locks) return () => {};
+  for (let slot = 0; slot < SLOTS; slot++) {
+    const release = await heldLock(locks, `${NAME}-${slot}`);
+    if (release) return release;
+  }
+  return null;
+}
+
+function heldLock(locks: LockManager, name: string): Promise<(() => void) | null> {
+  return new Promise((resolve, reject) => {
+    locks
+      .request(name, { ifAvailable: true }, (lock) => {
+        if (!lock) return resolve(null);
+        // The lock is held until this promise resolves.
+        return new Promise<void>((release) => resolve(() => release()));
+      })
+      .catch(reject);
+  });
+}
+
+/** Aborts when the tab is hidden, or with the signal that is given. */
+export function whileShown(signal: AbortSignal): AbortSignal {
+  const hidden = new AbortController();
+  const listener = () => {
+    if (document.hidden) hidden.abort();
+  };
+  document.addEventListener('visibilitychange', listener);
+  const either = AbortSignal.any([signal, hidden.signal]);
+  either.addEventListener('abort', () => document.removeEventListener('visibilitychange', listener));
+  return either;
+}
+
+/** Resolves when the tab is shown, or the signal aborts. */
+export function shown(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const listener = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener('visibilitychange', listener);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', listener);
+    signal.addEventListener('abort', listener);
+    listener();
+  });
+}
