@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import type { Coverage, Readiness, Session } from '../feed/answers.ts';
+import { counted } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { clockText } from '../numbers/wall_clock.ts';
 import { deleteSession } from '../replay/replay.ts';
@@ -76,7 +77,10 @@ function sentenceOf({ readiness: { recordings }, coverage: { complete, lost, gap
   const recording = recordings.filter(({ agent }) => agent.state === 'recording').map(({ node }) => node);
   const who = recording.length > 0 ? `${recording.join(', ')} is being recorded` : 'No agent is recording now';
   if (complete) return `${who}; nothing is known to be missing.`;
-  const count = lost > 0 ? `at least ${grouped(lost)} events are missing` : 'events are missing, uncounted';
+  const count =
+    lost > 0
+      ? `at least ${counted(lost, 'event')} ${lost === 1 ? 'is' : 'are'} missing`
+      : 'events are missing, uncounted';
   return `${who}; ${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}.`;
 }
 

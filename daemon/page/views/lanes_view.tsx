@@ -5,6 +5,7 @@ import { createRowFinder } from '../columns/row_finder.ts';
 import type { Coverage, PlayedEvent } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import type { LanesModel } from '../lanes/model.ts';
+import { counted } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
@@ -103,8 +104,8 @@ function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | null; i
     <>
       {known && !known.complete && (
         <p class="loss">
-          ▲ {known.lost > 0 ? `At least ${grouped(known.lost)} events` : 'Events'} are missing in this time, so that it
-          may have waited for more than is shown.
+          ▲ {known.lost > 0 ? `At least ${counted(known.lost, 'event')}` : 'Events'} {known.lost === 1 ? 'is' : 'are'}{' '}
+          missing in this time, so that it may have waited for more than is shown.
         </p>
       )}
       {isOthersCut && <p class="loss">▲ More requests of others were under way than are shown.</p>}

@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ViewName } from '../link/link.ts';
-import { grouped } from '../numbers/exact_times.ts';
+import { counted } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
 import { onKey } from './keys.ts';
 import { applyTheme, nextTheme } from './theme.ts';
@@ -75,7 +75,7 @@ function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Covera
   const { go } = usePage();
   if (complete) return <span class="pill">✓ nothing is known to be missing</span>;
   const gapsText = `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}`;
-  const lostText = lost > 0 ? `${grouped(lost)} events lost` : 'events are missing, nobody could count them';
+  const lostText = lost > 0 ? `${counted(lost, 'event')} lost` : 'events are missing, nobody could count them';
   return (
     <button type="button" class="pill lossy" onClick={() => go({ view: 'health' })}>
       ▲ {lostText} in {gapsText}
