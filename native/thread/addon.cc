@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 /*
- * Sets scheduling parameters of the calling thread. daemon/thread_schedule.ts declares the function; it requires a
+ * Sets scheduling parameters of the calling thread. daemon/thread_schedule.ts declares the function; it requires no
  * privilege, and a parameter that the running kernel does not support stays unchanged.
  */
 

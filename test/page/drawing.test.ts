@@ -5,18 +5,9 @@ import { hitTrack } from '../../daemon/page/draw/hit.ts';
 import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
 import { layOut, trackAt } from '../../daemon/page/draw/layout.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../../daemon/page/draw/strips.ts';
-import { HATCH_SIZE, hatchTile, KINDS, paletteOf, pixelOf, THEMES } from '../../daemon/page/draw/theme.ts';
+import { KINDS, paletteOf, pixelOf, THEMES } from '../../daemon/page/draw/theme.ts';
 import { stepAtLeast, ticksOf } from '../../daemon/page/draw/ticks.ts';
-import {
-  columnCount,
-  fitted,
-  nsAt,
-  panned,
-  playheadClip,
-  type View,
-  xOf,
-  zoomed,
-} from '../../daemon/page/draw/view.ts';
+import { columnCount, fitted, nsAt, panned, type View, xOf, zoomed } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
 import { firstFailedIn, longestIn, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
@@ -315,8 +306,6 @@ test('zoom keeps the time under the pointer, pan and zoom stay within the bounds
   const shown = { ...bounds, widthPx: 1000, dpr: 1 };
   expect(fitted(shown, { fromNs: 5000, toNs: 5100 })).toMatchObject({ fromNs: 4050, toNs: 6050 });
   expect(fitted(shown, { fromNs: 0, toNs: 100_000 }, 0.05)).toMatchObject({ fromNs: -5000, toNs: 105_000 });
-  expect(playheadClip(shown, 5_001_000)).toEqual({ full: [0, 500], faint: [500, 1000] });
-  expect(playheadClip(shown, 0)).toEqual({ full: [0, 0], faint: [0, 1000] });
 });
 
 test('marks can be distinguished from the ground in both themes, but for what is neutral', () => {
@@ -337,14 +326,6 @@ test('marks can be distinguished from the ground in both themes, but for what is
     }
 });
 
-test('pixels are in the order of image data, and hatching repeats without a seam and leans to its own side', () => {
+test('pixels are in the order of image data', () => {
   expect([...new Uint8Array(Uint32Array.of(pixelOf('b34700')).buffer)]).toEqual([0xb3, 0x47, 0, 255]);
-  const leans = { added: -1, not_recorded: 1 } as const;
-  for (const meaning of ['added', 'not_recorded'] as const) {
-    const tile = hatchTile('light', meaning);
-    expect(new Set(tile).size).toBe(2);
-    const at = (x: number, y: number) => tile[((y + 8) % HATCH_SIZE) * HATCH_SIZE + ((x + 8) % HATCH_SIZE)];
-    for (let y = 0; y < HATCH_SIZE; y++)
-      for (let x = 0; x < HATCH_SIZE; x++) expect(at(x, y)).toBe(at(x + leans[meaning], y + 1));
-  }
 });

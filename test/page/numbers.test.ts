@@ -1,15 +1,8 @@
-/** Numbers as text: all digits where exactness is promised, and what a person types is read back. */
+/** Numbers as text: all digits where exactness is promised, and little lost where it is not. */
 import fc from 'fast-check';
 import { bytesText, counted, exactBytes, percentText } from '../../daemon/page/numbers/amounts.ts';
-import {
-  exactDuration,
-  exactOffset,
-  grouped,
-  parseDuration,
-  shortDuration,
-  typedDuration,
-} from '../../daemon/page/numbers/exact_times.ts';
-import { clockText, parseClock, timeOfDay } from '../../daemon/page/numbers/wall_clock.ts';
+import { exactDuration, exactOffset, grouped, shortDuration } from '../../daemon/page/numbers/exact_times.ts';
+import { clockText } from '../../daemon/page/numbers/wall_clock.ts';
 
 const int64 = fc.oneof(
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
@@ -53,83 +46,47 @@ test('all digits are shown, in groups', () => {
   fc.assert(fc.property(int64, (value) => expect(BigInt(grouped(value).replaceAll(' ', ''))).toBe(value)));
 });
 
-test('an exact or typed text is read back as the same number', () => {
+test('an exact text has the digits of its number', () => {
+  const digits = (text: string) => BigInt(text.replaceAll(/[ns +]/g, ''));
   fc.assert(
     fc.property(int64, (ns) => {
-      expect(parseDuration(exactDuration(ns))).toBe(ns);
-      expect(parseDuration(exactOffset(ns))).toBe(ns);
-      expect(parseDuration(typedDuration(ns))).toBe(ns);
+      expect([digits(exactDuration(ns)), digits(exactOffset(ns))]).toEqual([ns, ns]);
     }),
     { numRuns: 1000 },
   );
 });
+
+const UNIT_NS: Record<string, number> = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, d: 8.64e13 };
+
+/** Nanoseconds of a short text, as precise as a double. */
+function read(text: string): number {
+  const parts = text.replaceAll(/(\d) (?=\d)/g, '$1').matchAll(/([\d.]+) ([a-zµ]+)/g);
+  return [...parts].reduce((sum, [, amount, unit]) => sum + Number(amount) * UNIT_NS[unit!]!, 0);
+}
 
 test('a short text is off by half of its last digit at most', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 62n }), fc.integer({ min: 0, max: 62 }), (value, shift) => {
       const ns = value >> BigInt(shift);
       const text = shortDuration(ns);
-      const off = parseDuration(text)! - ns;
-      const size = off < 0n ? -off : off;
-      expect(size * 20n).toBeLessThanOrEqual(ns);
+      expect(Math.abs(read(text) - Number(ns)) * 20).toBeLessThanOrEqual(Number(ns));
       expect(text.length).toBeLessThanOrEqual(14);
     }),
     { numRuns: 1000 },
   );
 });
 
-test.each<[string, bigint | null]>([
-  ['5ms', 5_000_000n],
-  ['250 ms', 250_000_000n],
-  ['+5 ms', 5_000_000n],
-  ['1.5s', 1_500_000_000n],
-  ['0.000000001 s', 1n],
-  ['31 302 187 ns', 31_302_187n],
-  ['3us', 3_000n],
-  ['3 µs', 3_000n],
-  ['3 μs', 3_000n],
-  ['2 min 5 s', 125_000_000_000n],
-  ['-2 h', -7_200_000_000_000n],
-  ['0', 0n],
-  ['5', null],
-  ['', null],
-  ['ms', null],
-  ['1,5 s', null],
-  ['1 5 ms', null],
-  ['1.5.5 s', null],
-  ['0.5 ns', null],
-  ['5 msx', null],
-  ['5 weeks', null],
-  ['--5 ms', null],
-  [`${'9'.repeat(100)} s`, null],
-])('what a person types as "%s" is %s ns', (text, ns) => {
-  expect(parseDuration(text)).toBe(ns);
-});
-
-test('typed texts are as short as they can be', () => {
-  expect([5_000_000n, 1_500_000_000n, 31_302_187n, 999n, 0n, -2_000n].map(typedDuration)).toEqual([
-    ...['5 ms', '1.5 s', '31.302187 ms', '999 ns', '0 ns', '-2 µs'],
-  ]);
-});
-
 test('the clock shows all nine digits, before the epoch, too', () => {
   expect(clockText(1_795_225_051_204_519_240n)).toBe('2026-11-21 01:37:31.204519240');
-  expect(timeOfDay(1_795_225_051_204_519_240n)).toBe('01:37:31.204519240');
   expect(clockText(-1n)).toBe('1969-12-31 23:59:59.999999999');
   expect(clockText(2n ** 63n - 1n)).toBe('2262-04-11 23:47:16.854775807');
   expect(clockText(10n ** 25n)).toBe('10000000000000000000000000 ns since the epoch');
-  fc.assert(fc.property(int64, (ns) => expect(parseClock(clockText(ns))).toBe(ns)));
-});
-
-test.each<[string, bigint | null]>([
-  ['1970-01-01T00:00:01Z', 1_000_000_000n],
-  ['1970-01-01 00:01', 60_000_000_000n],
-  ['1970-01-01 00:00:00.5 UTC', 500_000_000n],
-  ['2026-02-30 00:00', null],
-  ['2026-01-01 24:00', null],
-  ['yesterday', null],
-])('the time "%s" is %s', (text, ns) => {
-  expect(parseClock(text)).toBe(ns);
+  fc.assert(
+    fc.property(int64, (ns) => {
+      const [, seconds, fraction] = /^(.*)\.(\d{9})$/.exec(clockText(ns))!;
+      expect(BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction!)).toBe(ns);
+    }),
+  );
 });
 
 test('shares are never rounded to nothing or to everything', () => {

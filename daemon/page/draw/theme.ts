@@ -57,21 +57,3 @@ const KIND_OF_TYPE: ReadonlyMap<string, Kind> = new Map([
 export function kindsOfTypes({ types }: EventColumns): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, id) => KINDS[KIND_OF_TYPE.get(types.get(id) ?? '') ?? 'neutral']);
 }
-
-export const HATCH_SIZE = 8;
-const HATCH_WIDTH = 3;
-
-/**
- * A tile of `HATCH_SIZE` by `HATCH_SIZE` pixels for a repeated pattern. The two lean to different sides, so that they
- * can be distinguished without colour.
- */
-export function hatchTile(theme: ThemeName, meaning: 'added' | 'not_recorded'): Uint32Array<ArrayBuffer> {
-  const colour = pixelOf(THEMES[theme][meaning === 'added' ? 'added' : 'error']);
-  const tile = new Uint32Array(HATCH_SIZE ** 2);
-  for (let y = 0; y < HATCH_SIZE; y++)
-    for (let x = 0; x < HATCH_SIZE; x++) {
-      const along = meaning === 'added' ? x + y : x - y + HATCH_SIZE;
-      if (along % HATCH_SIZE < HATCH_WIDTH) tile[y * HATCH_SIZE + x] = colour;
-    }
-  return tile;
-}

@@ -62,9 +62,3 @@ function within(view: View, bounds: TimeSpan): View {
   const from = Math.max(Math.min(view.fromNs, bounds.toNs - length), bounds.fromNs);
   return { ...view, fromNs: from, toNs: from + length };
 }
-
-/** What has been played, in full, and what has not, faint: from and to in CSS pixels. */
-export function playheadClip(view: View, playheadNs: number): Record<'full' | 'faint', readonly [number, number]> {
-  const x = Math.min(Math.max(xOf(view, playheadNs), 0), view.widthPx);
-  return { full: [0, x], faint: [x, view.widthPx] };
-}

@@ -57,16 +57,6 @@ function longDuration(seconds: bigint): string {
   return `${grouped(total / unit)} ${name} ${(total % unit) / small} ${smallName}`;
 }
 
-/** The shortest exact text in one unit, as a person would type it: `5 ms`, `1.5 s`, `31.302187 ms`. */
-export function typedDuration(ns: bigint): string {
-  const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
-  if (size === 0n) return '0 ns';
-  const at = UNITS.findLastIndex(([, unitNs]) => size >= unitNs);
-  const [whole, fraction = ''] = decimal(size, at * 3).split('.');
-  const digits = fraction.replace(/0+$/, '');
-  return `${sign}${whole}${digits && '.'}${digits} ${UNITS[at]![0]}`;
-}
-
 /** `size / unit`, rounded to the nearest integer. */
 function rounded(size: bigint, unit: bigint): bigint {
   return (size * 2n + unit) / (unit * 2n);
@@ -77,39 +67,4 @@ export function decimal(value: bigint, places: number): string {
   if (places === 0) return String(value);
   const digits = String(value).padStart(places + 1, '0');
   return `${digits.slice(0, -places)}.${digits.slice(-places)}`;
-}
-
-const DURATION_PART = /^(\d[\d ]*)(?:\.(\d+))?\s*(ns|us|µs|μs|ms|s|min|h|d)(?![a-zµμ])\s*/;
-const TEXT_MAX = 64;
-const UNIT_NS: ReadonlyMap<string, bigint> = new Map([
-  ...UNITS,
-  ...LONG_UNITS.map(([name, seconds]) => [name, seconds * SECOND_NS] as const),
-  ['us', 1_000n],
-  ['μs', 1_000n],
-]);
-
-/**
- * Nanoseconds of a duration as a person types it, or as it is shown: `5ms`, `+250 ms`, `1.5s`, `2 min 5 s`. Null for
- * other text, and for fractions of a nanosecond: what is not understood is asked again, and never rounded.
- */
-export function parseDuration(text: string): bigint | null {
-  if (text.length > TEXT_MAX) return null;
-  const [, sign, amount] = /^([+-]?)\s*(.*)$/s.exec(text.replace(/\s/g, ' ').trim())!;
-  let rest = amount!;
-  if (/^0+$/.test(rest)) return 0n;
-  let ns: bigint | null = null;
-  while (rest !== '') {
-    const part = DURATION_PART.exec(rest);
-    if (!part) return null;
-    const [all, whole = '', fraction = '', unit = ''] = part;
-    const digits = whole.trim();
-    // Spaces may only group digits: "1 5 ms" is a mistake.
-    if (digits.includes(' ') && !/^\d{1,3}( \d{3})+$/.test(digits)) return null;
-    const scale = 10n ** BigInt(fraction.length);
-    const scaled = BigInt(digits.replaceAll(' ', '') + fraction) * UNIT_NS.get(unit)!;
-    if (scaled % scale !== 0n) return null;
-    ns = (ns ?? 0n) + scaled / scale;
-    rest = rest.slice(all.length);
-  }
-  return ns === null ? null : sign === '-' ? -ns : ns;
 }
