@@ -11,6 +11,7 @@ import { mountedAt, requestId, requestLog } from '../http/request_log.ts';
 import { accessRoutes } from '../http/routes/access.ts';
 import { eventRoutes } from '../http/routes/events.ts';
 import { healthRoutes } from '../http/routes/health.ts';
+import { heatmapRoutes } from '../http/routes/heatmap.ts';
 import { metricsRoutes } from '../http/routes/metrics.ts';
 import { nameRoutes } from '../http/routes/names.ts';
 import { pageRoutes } from '../http/routes/page.ts';
@@ -70,6 +71,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/replay/whatif', whatIfRoutes(sessions, scanGate));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
+  mount('/api', heatmapRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));
   mount('/api', accessRoutes(allowed));
   app.use(notFoundHandler);

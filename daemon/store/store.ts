@@ -6,6 +6,7 @@
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
 import type { SlowestOptions, SlowestPage } from '../sums/slowest.ts';
 import type { StatsOptions, StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
@@ -61,17 +62,21 @@ export interface TransactionSummary {
   nodes: string[];
 }
 
+export interface TransactionFilter {
+  /** At least one of these services took part. */
+  services?: readonly string[];
+  nodes?: readonly string[];
+  /** Half-open range [fromNs, toNs) of the first event's start. */
+  fromNs?: bigint;
+  toNs?: bigint;
+  /** Inclusive bounds of the duration. */
+  minDurationNs?: bigint;
+  maxDurationNs?: bigint;
+  hasError?: boolean;
+}
+
 export interface TransactionsRequest {
-  filter: {
-    /** At least one of these services took part. */
-    services?: readonly string[];
-    nodes?: readonly string[];
-    /** Half-open range [fromNs, toNs) of the first event's start. */
-    fromNs?: bigint;
-    toNs?: bigint;
-    minDurationNs?: bigint;
-    hasError?: boolean;
-  };
+  filter: Omit<TransactionFilter, 'maxDurationNs'>;
   /** Order by start or by duration, descending. */
   sort: 'recent' | 'slowest';
   limit: number;
@@ -91,6 +96,22 @@ export interface TransactionPage {
   /** Key to pass as `after` for the next page; null on the last page. */
   next: TransactionKey | null;
 }
+
+/** Transactions as columns, of which the first `length` values count. */
+export interface TransactionRows {
+  length: number;
+  /** Hashes of their ids, which are the same in every recording. */
+  hashes: Float64Array;
+  startsNs: BigUint64Array;
+  durationsNs: BigUint64Array;
+  /** 1 if an event failed. */
+  failed: Uint8Array;
+}
+
+export type HeatmapRequest = { columns: HeatmapColumns } & (
+  | { of: 'transactions'; filter: TransactionFilter }
+  | { of: 'events'; filter: EventFilter }
+);
 
 export interface PinRequest {
   transactionId: string;
@@ -195,6 +216,8 @@ export interface Store {
   stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
   /** The events that took longest; an event that is recorded meanwhile may be missing. */
   slowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
+  /** Counts by start and duration. The filter need not repeat the time of the columns. */
+  heatmap(request: HeatmapRequest): AsyncGenerator<void, Heatmap>;
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if it is not the id of one. */

@@ -9,12 +9,15 @@ import { DAEMON_EXAMPLES } from './daemon_examples.ts';
 import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
 import { EVENT_EXAMPLES } from './event_examples.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
+import { HEATMAP_ENDPOINTS } from './heatmap.ts';
+import { HEATMAP_EXAMPLES } from './heatmap_examples.ts';
 import { NAME_ENDPOINTS } from './names.ts';
 import { REPLAY_ENDPOINTS } from './replay.ts';
 import { REPLAY_EXAMPLES } from './replay_examples.ts';
 
 export const ENDPOINTS: readonly Endpoint[] = [
   ...EVENT_ENDPOINTS,
+  ...HEATMAP_ENDPOINTS,
   ...NAME_ENDPOINTS,
   ...REPLAY_ENDPOINTS,
   ...DAEMON_ENDPOINTS,
@@ -23,6 +26,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
 /** Examples of bodies and answers, by the name of the operation. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   ...EVENT_EXAMPLES,
+  ...HEATMAP_EXAMPLES,
   ...REPLAY_EXAMPLES,
   ...DAEMON_EXAMPLES,
 };

@@ -1,13 +1,27 @@
 /** The store of recordings on this machine. Reading blocks the thread that reads, one step at a time. */
+import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
 import type { Store } from '../store.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
-import type { Recordings } from './recordings.ts';
+import type { Gathered, Recordings } from './recordings.ts';
 import { later, type Scans, scansOf } from './scans.ts';
 
 /** The store takes the recordings over, and the scans: it closes them. */
 export function embeddedStore(recordings: Recordings, scans: Scans = scansOf(recordings)): Store {
   /** Lists of transactions are made one after another, because they share tables that grow meanwhile. */
   let lastList: Promise<void> = Promise.resolve();
+
+  async function* inTurn<Result>(work: () => Generator<void, Result>): AsyncGenerator<void, Result> {
+    const before = lastList;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    lastList = promise;
+    try {
+      await before;
+      return yield* work();
+    } finally {
+      resolve();
+    }
+  }
+
   return {
     recordingStates: async () => recordings.recordingStates(),
     unreadable: async (nodes) => recordings.unreadable(nodes),
@@ -15,22 +29,16 @@ export function embeddedStore(recordings: Recordings, scans: Scans = scansOf(rec
     scanJson: scans.scanJson,
     stats: scans.stats,
     slowest: scans.slowest,
+    heatmap: (request) =>
+      request.of === 'events'
+        ? scans.eventHeatmap(request)
+        : inTurn(() => recordings.gatherTransactions(request.filter, () => transactionHeatmap(request.columns))),
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     positionOf,
     follow: (request, signal) => follow(recordings, request, signal),
     event: async (eventId) => recordings.event(eventId),
     transaction: async (transactionId) => recordings.transaction(transactionId),
-    async *transactions(request) {
-      const before = lastList;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      lastList = promise;
-      try {
-        await before;
-        return yield* recordings.transactions(request);
-      } finally {
-        resolve();
-      }
-    },
+    transactions: (request) => inTurn(() => recordings.transactions(request)),
     pin: async (request) => recordings.pin(request),
     unpin: async (transactionId) => recordings.unpin(transactionId),
     pins: async (transactionId) => recordings.pins(transactionId),
@@ -42,5 +50,13 @@ export function embeddedStore(recordings: Recordings, scans: Scans = scansOf(rec
       await scans.close();
       recordings.close();
     },
+  };
+}
+
+function transactionHeatmap(columns: HeatmapColumns): Gathered<Heatmap> {
+  const counter = heatmapCounter(columns);
+  return {
+    add: ({ failed, ...rows }) => counter.add({ ...rows, hasFailed: (row) => failed[row] === 1 }),
+    finish: counter.finish,
   };
 }

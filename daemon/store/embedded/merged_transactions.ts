@@ -1,17 +1,30 @@
 /** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
 
-import type { TransactionPage, TransactionSummary, TransactionsRequest } from '../store.ts';
+import type {
+  TransactionFilter,
+  TransactionPage,
+  TransactionRows,
+  TransactionSummary,
+  TransactionsRequest,
+} from '../store.ts';
 import { withFailuresOf } from './failures.ts';
 import { joinParts, type Part } from './merged_transaction.ts';
 import type { OpenRecording } from './recording_files.ts';
+import { selectedTransactions } from './selected_transactions.ts';
 import { type Chosen, chooseTransactions } from './transaction_choice.ts';
 import { groupTransactions, type TransactionGroups, tableOf } from './transaction_groups.ts';
 
 /** Number of summaries read in a step. */
 const READ_A_STEP = 64;
 
+/** Runs one call at a time: the tables change while they are brought up to date. */
 export interface TransactionLists {
-  /** Runs one call at a time: the tables change while they are brought up to date. */
+  /** Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. */
+  each(
+    open: readonly OpenRecording[],
+    filter: TransactionFilter,
+    add: (rows: TransactionRows) => void,
+  ): Generator<void, void>;
   list(open: readonly OpenRecording[], request: TransactionsRequest): Generator<void, TransactionPage>;
 }
 
@@ -30,9 +43,20 @@ export function createTransactionLists(): TransactionLists {
     return groups;
   }
 
+  function* bringUpToDate(open: readonly OpenRecording[]): Generator<void, void> {
+    for (const { file, reader } of open) while (!withFailuresOf(file, () => reader.transactionIndex.step())) yield;
+  }
+
   return {
+    *each(open, filter, add) {
+      yield* bringUpToDate(open);
+      for (const rows of selectedTransactions(open, yield* groupsOf(open), filter)) {
+        add(rows);
+        yield;
+      }
+    },
     *list(open, request) {
-      for (const { file, reader } of open) while (!withFailuresOf(file, () => reader.transactionIndex.step())) yield;
+      yield* bringUpToDate(open);
       for (;;) {
         const groups = yield* groupsOf(open);
         // One transaction more than requested shows whether there is a next page.

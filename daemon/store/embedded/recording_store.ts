@@ -51,6 +51,19 @@ export function openRecordingStore(
         }
       }
     });
+  /** Like `read`, for work in steps. */
+  function* readInSteps<Result>(work: (open: Open) => Generator<void, Result>): Generator<void, Result> {
+    for (;;) {
+      const open = withStoreErrors(() => files.acquire());
+      try {
+        return yield* work(open);
+      } catch (error) {
+        if (!isLeftOut(error)) throw storeError(error);
+      } finally {
+        files.release(open);
+      }
+    }
+  }
   /** Keeps the recordings of these nodes open until the scan has ended. */
   function* scanned(
     nodes: readonly string[] | undefined,
@@ -98,18 +111,13 @@ export function openRecordingStore(
     lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
     event: (eventId) => find((open) => eventIn(open, eventId)),
     transaction: (transactionId) => find((open) => transactionIn(open, transactionId)),
-    *transactions(request) {
-      for (;;) {
-        const open = withStoreErrors(() => files.acquire());
-        try {
-          return yield* lists.list(open, request);
-        } catch (error) {
-          if (!isLeftOut(error)) throw storeError(error);
-        } finally {
-          files.release(open);
-        }
-      }
-    },
+    transactions: (request) => readInSteps((open) => lists.list(open, request)),
+    gatherTransactions: (filter, begin) =>
+      readInSteps(function* (open) {
+        const gathered = begin();
+        yield* lists.each(open, filter, gathered.add);
+        return gathered.finish();
+      }),
     pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
     pins: (transactionId) => read((open) => pinsIn(open, transactionId)),

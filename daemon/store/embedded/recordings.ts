@@ -10,7 +10,9 @@ import type {
   PinRequest,
   RecordingState,
   ScanRequest,
+  TransactionFilter,
   TransactionPage,
+  TransactionRows,
   TransactionSummary,
   TransactionsRequest,
   UnreadableFile,
@@ -54,6 +56,11 @@ export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 
   risingMinNs?: () => bigint;
 }
 
+export interface Gathered<Result> {
+  add(rows: TransactionRows): void;
+  finish(): Result;
+}
+
 export interface Recordings {
   recordingStates(): RecordingState[];
   unreadable(nodes?: readonly string[]): UnreadableFile[];
@@ -78,6 +85,11 @@ export interface Recordings {
   transaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
   transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
+  /**
+   * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
+   * turns out to be unreadable. The arrays that `add` gets are reused.
+   */
+  gatherTransactions<Result>(filter: TransactionFilter, begin: () => Gathered<Result>): Generator<void, Result>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
   pins(transactionId?: string): Pin[];

@@ -1,14 +1,18 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
+import { HEATMAP_COLUMNS, type Heatmap, heatmapCounter, timedRows } from '../../sums/heatmap.ts';
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type { NextBuffer } from '../blocks/text_rows.ts';
-import type { ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
+import type { HeatmapRequest, ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
+
+export type EventHeatmapRequest = Extract<HeatmapRequest, { of: 'events' }>;
 
 /** The methods mean the same as those of `Store`. */
 export interface Scans extends Pick<Store, 'stats' | 'slowest' | 'scanJson'> {
+  eventHeatmap(request: EventHeatmapRequest): AsyncGenerator<void, Heatmap>;
   close(): Promise<void>;
 }
 
@@ -18,6 +22,7 @@ export function scansOf(recordings: Recordings): Scans {
     stats: (request) => statsOf(recordings, request),
     slowest: (request) => slowestOf(recordings, request),
     scanJson: (request) => jsonOf(recordings, request),
+    eventHeatmap: (request) => eventHeatmapOf(recordings, request),
     close: async () => {},
   };
 }
@@ -82,6 +87,17 @@ export async function* slowestOf(
   const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
   yield* scannedInto(slowest, recordings.scan({ filter: longFilter, order: 'asc', reusesMemory: true }));
   return slowest.page();
+}
+
+export async function* eventHeatmapOf(
+  recordings: Recordings,
+  { filter, columns }: EventHeatmapRequest,
+): AsyncGenerator<void, Heatmap> {
+  const counter = heatmapCounter(columns);
+  const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
+  const request = { filter: within, columns: HEATMAP_COLUMNS, reusesMemory: true };
+  yield* scannedInto({ add: (scanned) => counter.add(timedRows(scanned)) }, recordings.scanUnordered(request));
+  return counter.finish();
 }
 
 async function* scannedInto(

@@ -17,7 +17,7 @@ export interface Chosen {
 }
 
 /** Data of a transaction that is available without reading its recordings. */
-interface Known {
+export interface Known {
   rows: number[];
   firstNs: bigint;
   endNs: bigint;
@@ -60,7 +60,7 @@ export function* chooseTransactions(
   for (let first = groups.covered.length - 1; first >= 0; first--) {
     if (first % ROWS_A_STEP === 0) yield;
     if (groups.covered[first] === 1) continue;
-    const known = isAlone(groups, first) ? ofOne(groups, first) : ofMany(open, groups, first);
+    const known = isAlone(groups, first) ? ofOne(groups, first) : knownOfMany(open, groups, first);
     if (fromNs !== undefined && known.firstNs < fromNs) continue;
     if (toNs !== undefined && known.firstNs >= toNs) continue;
     // A transaction that has only later write-back took none of its caller's time.
@@ -85,7 +85,8 @@ function ofOne(groups: TransactionGroups, first: number): Known {
   return { rows: [first], firstNs: firstNs[row]!, endNs: endNs[row]!, hasError: hasError[row] === 1 };
 }
 
-function ofMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
+/** Joins the rows of a chain that count. */
+export function knownOfMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
   const byFile = Map.groupBy(chainOf(groups, first), (row) => tableOf(groups, row));
   /** How far copies overlap is unknown, so the copy with the most events counts. */
   const best = new Map<string, { rows: number[]; events: number }>();
@@ -111,7 +112,7 @@ function joined(a: Known, b: Known): Known {
 type Owners = Pick<TransactionsRequest['filter'], 'services' | 'nodes'>;
 
 /** Tests whether one of the nodes and one of the services took part. */
-function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, { services, nodes }: Owners) {
+export function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, { services, nodes }: Owners) {
   const isNode = open.map(({ node }) => !nodes || nodes.includes(node));
   const hasService = open.map(({ reader }) =>
     reader.transactionIndex.serviceSets().map((names) => !services || names.some((name) => services.includes(name))),

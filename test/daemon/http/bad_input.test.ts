@@ -116,7 +116,7 @@ test('the parameter that cannot be decoded is named', async () => {
   expect(json.errors).toEqual([{ parameter: 'comm', message: 'is not percent-encoded UTF-8' }]);
 });
 
-test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/stats/'])(
+test.each(['/api/events/', '/api/transactions/', '/api/replay/sessions/', '/api/stats/', '/api/heatmap/'])(
   '%s, with an empty name, is not the list',
   async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
@@ -135,6 +135,7 @@ test('other endpoints take no parameters', async () => {
     '/api/services',
     '/api/nodes',
     '/api/stats',
+    '/api/heatmap',
     '/api/event-types',
     '/api/transactions/tx',
     '/api/events/x',

@@ -72,6 +72,7 @@ test.each([
   '/api/nodes',
   '/api/stats',
   '/api/transactions',
+  '/api/heatmap',
   '/api/event-types',
 ])('%s accepts only GET and HEAD', async (path) => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {

@@ -43,6 +43,7 @@ test('a recording that appears later is opened automatically', async () => {
     '/api/services',
     '/api/stats',
     '/api/transactions',
+    '/api/heatmap',
     '/api/transactions/x',
     '/api/events/x',
   ])

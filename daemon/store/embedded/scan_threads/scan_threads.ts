@@ -49,6 +49,7 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
   return {
     scanJson: (request) => ask<undefined>({ kind: 'json', request }),
     stats: (request) => steps(ask({ kind: 'stats', request })),
+    eventHeatmap: (request) => steps(ask({ kind: 'heatmap', request })),
     slowest: (request) => steps(ask({ kind: 'slowest', request })),
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);

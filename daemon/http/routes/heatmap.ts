@@ -1,0 +1,67 @@
+/** Maps of what began when and took how long. */
+import { Router } from 'express';
+import type { z } from 'zod';
+import { spansFor } from '../../query/coverage.ts';
+import { columnsOf, parseHeatmapQuery } from '../../query/heatmap_query.ts';
+import { coverageFor } from '../../query/transaction_coverage.ts';
+import type { Store } from '../../store/store.ts';
+import { ROW_EDGES } from '../../sums/duration_rows.ts';
+import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
+import type { ScanGate } from '../access/scan_gate.ts';
+import type { heatmapSchema } from '../contract/heatmap.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+import { finished } from './finished.ts';
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+  scanGate: ScanGate;
+}
+
+type Answer = z.input<typeof heatmapSchema>;
+
+export function heatmapRoutes({ store, now, scanGate }: Options): Router {
+  const router = Router();
+  router
+    .route('/heatmap')
+    .get(async (req, res) => {
+      const nowNs = now();
+      const { columnCount, ...query } = parseHeatmapQuery(req.query as never, nowNs);
+      const turn = await scanGate.enter(res);
+      const spans = await spansFor(store, query.filter.nodes, nowNs);
+      const columns = columnsOf({ columnCount, ...query }, await store.recordingStates(), spans);
+      const { fromNs, toNs } = columns;
+      const filter = { ...query.filter, fromNs, toNs };
+      const map = await finished(res, turn, store.heatmap({ ...query, filter, columns }));
+      if (!map) return;
+      // Coverage is that of the query: without `to` it ends where recording does.
+      const coverage = await coverageFor(store, spans, { filter: query.filter, nowNs });
+      sendJson(res, 200, { of: query.of, ...viewOf(map, columns), coverage } satisfies Answer);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+function viewOf({ cells, total }: Heatmap, { fromNs, toNs, columnNs, count }: HeatmapColumns) {
+  const quads = Array.from({ length: cells.length / 4 }, (_, i) => [...cells.subarray(i * 4, i * 4 + 4)] as Quad);
+  const rows = quads.map(([, row]) => row);
+  const first = rows.reduce((least, row) => Math.min(least, row), rows[0] ?? 0);
+  const end = rows.reduce((most, row) => Math.max(most, row + 1), first);
+  return {
+    from: fromNs,
+    to: toNs,
+    column_ns: columnNs,
+    column_count: count,
+    first_row: first,
+    row_edges_ns: end > first ? ROW_EDGES.slice(first, end + 1) : [],
+    cells: quads,
+    total: {
+      count: total.count,
+      failed: total.failed,
+      duration_ns: { sum: total.durationNs, max: total.count === 0 ? null : total.maxNs },
+    },
+  };
+}
+
+type Quad = Answer['cells'][number];

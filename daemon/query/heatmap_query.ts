@@ -1,0 +1,65 @@
+/** `GET /api/heatmap`: converts the URL's parameters to what is counted, and in which columns of time. */
+import { z } from 'zod';
+import { described } from '../../bpf/schema/api.ts';
+import type { NodeSpan, RecordingState } from '../store/store.ts';
+import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
+import { eventConditions, filterOf } from './event_conditions.ts';
+import { omitUndefined } from './omit_undefined.ts';
+import * as parameter from './parameters.ts';
+import { onlyFor, type Population, populationKind } from './population.ts';
+import { parseQuery, type Query } from './query_string.ts';
+
+export const COLUMNS_DEFAULT = 100;
+
+export const heatmapQuerySchema = z
+  .strictObject({
+    of: populationKind,
+    columns: described(
+      parameter.integer(1, COLUMNS_MAX),
+      `columns of time at most, ${COLUMNS_DEFAULT} unless given: all are whole nanoseconds long, and equally so`,
+    ),
+    ...eventConditions,
+    from: described(parameter.time, 'start of the first column; the first recorded event unless given'),
+    to: described(parameter.time, 'end of the window; the end of what is recorded unless given'),
+    service: described(parameter.services, 'events of these services, or transactions in which one took part; a list'),
+    node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
+    has_error: described(parameter.boolean, 'of transactions: whether any of their events failed'),
+  })
+  .partial();
+
+export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
+
+/** Parameters that only one kind has. */
+const OF_EVENTS = ['transaction_id', 'trace_id', 'event_type', 'pid', 'comm', 'failed'] as const;
+const OF_TRANSACTIONS = ['has_error'] as const;
+
+export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
+  const { of = 'transactions', columns = COLUMNS_DEFAULT, has_error, ...given } = parseQuery(query, heatmapQuerySchema);
+  onlyFor(of, query, { events: OF_EVENTS, transactions: OF_TRANSACTIONS });
+  const filter = filterOf(given, nowNs);
+  const common = { columnCount: columns, nowNs };
+  return of === 'events'
+    ? { ...common, of, filter }
+    : { ...common, of, filter: omitUndefined({ ...filter, hasError: has_error }) };
+}
+
+/** Returns the columns of a query: without bounds, they cover what the recordings hold. */
+export function columnsOf(
+  { columnCount, nowNs, filter }: HeatmapQuery,
+  states: readonly RecordingState[],
+  spans: readonly NodeSpan[],
+): HeatmapColumns {
+  const own = states.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
+  const starts = own.flatMap(({ firstTimestampNs }) => firstTimestampNs ?? []);
+  const ends = [
+    ...own.flatMap(({ lastTimestampNs }) => (lastTimestampNs === null ? [] : lastTimestampNs + 1n)),
+    ...spans.map(({ toNs }) => toNs),
+  ];
+  const toNs = filter.toNs ?? ends.reduce<bigint | undefined>(larger, undefined) ?? nowNs;
+  const fromNs = filter.fromNs ?? starts.reduce<bigint>((a, b) => (b < a ? b : a), toNs);
+  return heatmapColumns(fromNs, toNs > fromNs ? toNs : fromNs, columnCount);
+}
+
+function larger(value: bigint | undefined, other: bigint): bigint {
+  return value === undefined || other > value ? other : value;
+}

@@ -1,0 +1,25 @@
+/** What a map counts and a comparison compares: transactions or events, and which of them. */
+import { z } from 'zod';
+import { described } from '../../bpf/schema/api.ts';
+import { type InputError, Problem } from '../problem.ts';
+import type { EventFilter, TransactionFilter } from '../store/store.ts';
+import type { Query } from './query_string.ts';
+
+export type Population = { of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter };
+
+export const populationKind = described(
+  z.enum(['transactions', 'events'], { error: 'must be transactions or events' }),
+  'what is counted: transactions, by the start of their first event and by what their callers waited for, or events; transactions unless given',
+);
+
+type Kind = Population['of'];
+
+/** Refuses parameters that only the other kind has: ignoring them would widen the answer. */
+export function onlyFor(of: Kind, query: Query, names: Readonly<Record<Kind, readonly string[]>>): void {
+  const other = of === 'events' ? 'transactions' : 'events';
+  const errors: InputError[] = names[other]
+    .filter((name) => name in query)
+    .map((parameter) => ({ parameter, message: `is for of=${other} only` }));
+  const texts = errors.map((error) => ('parameter' in error ? `${error.parameter}: ${error.message}` : error.message));
+  if (errors.length > 0) throw new Problem('invalid_parameter', texts.join('; '), errors);
+}

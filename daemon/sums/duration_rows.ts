@@ -1,0 +1,53 @@
+/**
+ * The rows of a map of durations. Their edges are fixed, 16 in each decade of nanoseconds, so that maps of parts add up
+ * to that of the whole:
+ *
+ *   row    0     1     2     3     4     5     6     7    ...   16    ...  32
+ *   from   0     2     2     2     2     3     3     3          10         100
+ *
+ * An edge is the smallest integer that is not below 10^(row/16), and row 0 begins at 0. Rows between two equal edges
+ * contain nothing.
+ */
+export const ROWS_PER_DECADE = 16;
+
+/** Larger than any duration of 64 bits. */
+const LIMIT = 2n ** 64n;
+
+/** The start of each row, and the end of the last one. */
+export const ROW_EDGES: readonly bigint[] = edges();
+
+/** The last row is one that a duration of 64 bits can be in. */
+export const ROW_COUNT = ROW_EDGES.length - 1;
+
+/** Edges that doubles hold exactly; durations below 2^53 are in rows between them. */
+const SMALL_EDGES = Float64Array.from(ROW_EDGES.filter((edge) => edge < 2n ** 54n).map(Number));
+
+function edges(): bigint[] {
+  const found = [0n];
+  while (found.at(-1)! < LIMIT) found.push(edgeOf(found.length));
+  return found;
+}
+
+function edgeOf(row: number): bigint {
+  const power = BigInt(ROWS_PER_DECADE);
+  const least = 10n ** BigInt(row);
+  let edge = BigInt(Math.round(10 ** (row / ROWS_PER_DECADE)));
+  while (edge ** power >= least) edge--;
+  while (edge ** power < least) edge++;
+  return edge;
+}
+
+/** Returns the row of a duration below 2^53. */
+export function rowOfSmall(durationNs: number): number {
+  if (durationNs < 1) return 0;
+  let row = Math.floor(Math.log10(durationNs) * ROWS_PER_DECADE);
+  // The logarithm is not exact, and edges are rounded up.
+  while (SMALL_EDGES[row]! > durationNs) row--;
+  while (SMALL_EDGES[row + 1]! <= durationNs) row++;
+  return row;
+}
+
+export function rowOf(durationNs: bigint): number {
+  if (durationNs < 2n ** 53n) return rowOfSmall(Number(durationNs));
+  return ROW_EDGES.findLastIndex((edge) => edge <= durationNs);
+}

@@ -1,0 +1,151 @@
+/** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
+import { wordsOf } from '../../agent/recording/words64.ts';
+import { bigColumn } from '../store/blocks/column.ts';
+import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { ROW_COUNT, rowOf, rowOfSmall } from './duration_rows.ts';
+
+export const COLUMNS_MAX = 500;
+
+/** Columns of time: the first begins at `fromNs`, each is `columnNs` long, and the last may end earlier. */
+export interface HeatmapColumns {
+  fromNs: bigint;
+  toNs: bigint;
+  columnNs: bigint;
+  count: number;
+}
+
+/** Returns columns of equal length, a whole number of nanoseconds: at most as many as are asked for. */
+export function heatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): HeatmapColumns {
+  const lengthNs = toNs - fromNs;
+  const most = BigInt(countMax);
+  const columnNs = lengthNs === 0n ? 1n : (lengthNs + most - 1n) / most;
+  return { fromNs, toNs, columnNs, count: Number((lengthNs + columnNs - 1n) / columnNs) };
+}
+
+/** What a map counts: the start and the duration of each, and whether it failed. Arrays may be longer than `length`. */
+export interface TimedRows {
+  length: number;
+  startsNs: BigUint64Array | BigInt64Array;
+  durationsNs: BigUint64Array | BigInt64Array;
+  hasFailed: (row: number) => boolean;
+}
+
+export interface HeatmapTotal {
+  count: number;
+  failed: number;
+  durationNs: bigint;
+  maxNs: bigint;
+}
+
+export interface Heatmap {
+  /** Column, row, count and failed of each cell that has something, one after the other, by column and row. */
+  cells: Float64Array;
+  total: HeatmapTotal;
+}
+
+export interface HeatmapCounter {
+  /** Rows outside the columns are left out. */
+  add(rows: TimedRows): void;
+  finish(): Heatmap;
+}
+
+/** Columns that a scan must read. */
+export const HEATMAP_COLUMNS = ['timestamp_ns', 'duration_ns', 'result'] as const;
+
+export function timedRows({ block }: ScannedBlock): TimedRows {
+  const results = wordsOf(bigColumn(block, 'result'));
+  return {
+    length: block.rowCount,
+    startsNs: bigColumn(block, 'timestamp_ns'),
+    durationsNs: bigColumn(block, 'duration_ns'),
+    // The sign is in the high word.
+    hasFailed: (row) => results[row * 2 + 1]! >= 0x8000_0000,
+  };
+}
+
+const WORD = 2 ** 32;
+
+export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
+  const counts = new Float64Array(columns.count * ROW_COUNT);
+  const failures = new Float64Array(columns.count * ROW_COUNT);
+  const columnOf = columnFinder(columns);
+  const sum = exactSum();
+  let [total, failed] = [0, 0];
+
+  return {
+    add({ length, startsNs, durationsNs, hasFailed }) {
+      const [starts, durations] = [wordsOf(startsNs), wordsOf(durationsNs)];
+      for (let row = 0; row < length; row++) {
+        const column = columnOf(starts, row);
+        if (column < 0) continue;
+        const duration = durations[row * 2 + 1]! * WORD + durations[row * 2]!;
+        const isSmall = duration < Number.MAX_SAFE_INTEGER;
+        const cell = column * ROW_COUNT + (isSmall ? rowOfSmall(duration) : rowOf(durationsNs[row]!));
+        if (isSmall) sum.add(duration);
+        else sum.addLarge(durationsNs[row]!);
+        counts[cell]!++;
+        total++;
+        if (!hasFailed(row)) continue;
+        failures[cell]!++;
+        failed++;
+      }
+    },
+    finish: () => ({ cells: cellsOf(counts, failures), total: { count: total, failed, ...sum.finish() } }),
+  };
+}
+
+/** Returns a function that gives the column of the start in a row, or -1 outside all. */
+function columnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
+  const [fromHigh, fromLow] = [Number(fromNs >> 32n), Number(fromNs & 0xffff_ffffn)];
+  const [length, width] = [Number(toNs - fromNs), Number(columnNs)];
+  if (length > Number.MAX_SAFE_INTEGER) {
+    return (starts, row) => {
+      const start = (BigInt(starts[row * 2 + 1]!) << 32n) | BigInt(starts[row * 2]!);
+      return start < fromNs || start >= toNs ? -1 : Number((start - fromNs) / columnNs);
+    };
+  }
+  return (starts, row) => {
+    // Differences of up to 2^53 are exact, and larger ones are outside anyway.
+    const offset = (starts[row * 2 + 1]! - fromHigh) * WORD + (starts[row * 2]! - fromLow);
+    if (offset < 0 || offset >= length) return -1;
+    const column = Math.floor(offset / width);
+    // The quotient may have been rounded up to the next integer.
+    return column * width > offset ? column - 1 : column;
+  };
+}
+
+/** Sums up integers below 2^53 as doubles, as long as the sum is exact. */
+function exactSum() {
+  let durationNs = 0n;
+  let maxNs = 0n;
+  let [pending, max] = [0, 0];
+
+  function settle(): void {
+    durationNs += BigInt(pending);
+    pending = 0;
+    if (BigInt(max) > maxNs) maxNs = BigInt(max);
+  }
+
+  return {
+    add(duration: number): void {
+      if (pending + duration > Number.MAX_SAFE_INTEGER) settle();
+      pending += duration;
+      if (duration > max) max = duration;
+    },
+    addLarge(duration: bigint): void {
+      durationNs += duration;
+      if (duration > maxNs) maxNs = duration;
+    },
+    finish() {
+      settle();
+      return { durationNs, maxNs };
+    },
+  };
+}
+
+function cellsOf(counts: Float64Array, failures: Float64Array): Float64Array {
+  const found: number[] = [];
+  for (let cell = 0; cell < counts.length; cell++)
+    if (counts[cell]! > 0) found.push(Math.floor(cell / ROW_COUNT), cell % ROW_COUNT, counts[cell]!, failures[cell]!);
+  return Float64Array.from(found);
+}
