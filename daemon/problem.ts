@@ -9,6 +9,7 @@ export const ERRORS = {
   invalid_cursor: { status: 400, title: 'Invalid cursor' },
   cursor_mismatch: { status: 400, title: 'Cursor of another query' },
   too_many_groups: { status: 400, title: 'Too many buckets and groups' },
+  too_many_events: { status: 400, title: 'Too many events' },
   unauthorized: { status: 401, title: 'Token needed' },
   forbidden: { status: 403, title: 'Forbidden' },
   forbidden_host: { status: 403, title: 'Host is not this machine' },

@@ -9,6 +9,7 @@ import { readBody } from '../http/body.ts';
 import { notFoundHandler, problemHandler, refuseEmptyName } from '../http/problem_handler.ts';
 import { mountedAt, requestId, requestLog } from '../http/request_log.ts';
 import { accessRoutes } from '../http/routes/access.ts';
+import { differencesRoutes } from '../http/routes/differences.ts';
 import { eventRoutes } from '../http/routes/events.ts';
 import { healthRoutes } from '../http/routes/health.ts';
 import { heatmapRoutes } from '../http/routes/heatmap.ts';
@@ -71,6 +72,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/replay/whatif', whatIfRoutes(sessions, scanGate));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
+  mount('/api', differencesRoutes({ store, now, scanGate }));
   mount('/api', heatmapRoutes({ store, now, scanGate }));
   mount('/api', nameRoutes(store));
   mount('/api', accessRoutes(allowed));

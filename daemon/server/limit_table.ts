@@ -11,6 +11,7 @@ import {
 import { STREAMS_MAX } from '../http/access/stream_room.ts';
 import { UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
+import { COMPARED_EVENTS_MAX } from '../query/differences_query.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../query/event_query.ts';
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../replay/contract.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
@@ -58,6 +59,11 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     'events in a page',
     `\`limit\`, ${count(LIMIT_MAX)} at most, default ${count(LIMIT_DEFAULT)}, and ${mib(WHOLE_BYTES_MAX)}`,
     'a cursor continues',
+  ],
+  [
+    'events that `/api/differences` reads',
+    count(COMPARED_EVENTS_MAX),
+    'the time of the box alone, then 400 `too_many_events`',
   ],
   ['rows of `/api/stats`', count(STATS_ROWS_MAX), '400 `too_many_groups`'],
   [

@@ -6,6 +6,8 @@
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { Box } from '../sums/box.ts';
+import type { Comparison } from '../sums/differences/comparison.ts';
 import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
 import type { SlowestOptions, SlowestPage } from '../sums/slowest.ts';
 import type { StatsOptions, StatsTable } from '../sums/stats.ts';
@@ -113,6 +115,13 @@ export type HeatmapRequest = { columns: HeatmapColumns } & (
   | { of: 'events'; filter: EventFilter }
 );
 
+/** Compares those in the box with the others that the filter selects. */
+export type ComparisonRequest = {
+  box: Box;
+  /** If more events would have to be read, there is no answer. */
+  eventsMax: number;
+} & ({ of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter });
+
 export interface PinRequest {
   transactionId: string;
   /** How much of the time before the transaction's first event is kept too. */
@@ -218,6 +227,8 @@ export interface Store {
   slowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
   /** Counts by start and duration. The filter need not repeat the time of the columns. */
   heatmap(request: HeatmapRequest): AsyncGenerator<void, Heatmap>;
+  /** Returns undefined if there are too many events. */
+  compare(request: ComparisonRequest): AsyncGenerator<void, Comparison | undefined>;
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if it is not the id of one. */

@@ -2,7 +2,9 @@
 import { wordsOf } from '../../agent/recording/words64.ts';
 import { bigColumn } from '../store/blocks/column.ts';
 import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
+import type { TimedRows } from './box.ts';
 import { ROW_COUNT, rowOf, rowOfSmall } from './duration_rows.ts';
+import { exactSum } from './exact_sum.ts';
 
 export const COLUMNS_MAX = 500;
 
@@ -20,14 +22,6 @@ export function heatmapColumns(fromNs: bigint, toNs: bigint, countMax: number): 
   const most = BigInt(countMax);
   const columnNs = lengthNs === 0n ? 1n : (lengthNs + most - 1n) / most;
   return { fromNs, toNs, columnNs, count: Number((lengthNs + columnNs - 1n) / columnNs) };
-}
-
-/** What a map counts: the start and the duration of each, and whether it failed. Arrays may be longer than `length`. */
-export interface TimedRows {
-  length: number;
-  startsNs: BigUint64Array | BigInt64Array;
-  durationsNs: BigUint64Array | BigInt64Array;
-  hasFailed: (row: number) => boolean;
 }
 
 export interface HeatmapTotal {
@@ -71,6 +65,7 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
   const columnOf = columnFinder(columns);
   const sum = exactSum();
   let [total, failed] = [0, 0];
+  let [max, largeMax] = [0, 0n];
 
   return {
     add({ length, startsNs, durationsNs, hasFailed }) {
@@ -81,8 +76,13 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
         const duration = durations[row * 2 + 1]! * WORD + durations[row * 2]!;
         const isSmall = duration < Number.MAX_SAFE_INTEGER;
         const cell = column * ROW_COUNT + (isSmall ? rowOfSmall(duration) : rowOf(durationsNs[row]!));
-        if (isSmall) sum.add(duration);
-        else sum.addLarge(durationsNs[row]!);
+        if (isSmall) {
+          sum.add(duration);
+          if (duration > max) max = duration;
+        } else {
+          sum.addLarge(durationsNs[row]!);
+          if (durationsNs[row]! > largeMax) largeMax = durationsNs[row]!;
+        }
         counts[cell]!++;
         total++;
         if (!hasFailed(row)) continue;
@@ -90,7 +90,10 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
         failed++;
       }
     },
-    finish: () => ({ cells: cellsOf(counts, failures), total: { count: total, failed, ...sum.finish() } }),
+    finish() {
+      const maxNs = largeMax > 0n ? largeMax : BigInt(max);
+      return { cells: cellsOf(counts, failures), total: { count: total, failed, durationNs: sum.total(), maxNs } };
+    },
   };
 }
 
@@ -111,35 +114,6 @@ function columnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint
     const column = Math.floor(offset / width);
     // The quotient may have been rounded up to the next integer.
     return column * width > offset ? column - 1 : column;
-  };
-}
-
-/** Sums up integers below 2^53 as doubles, as long as the sum is exact. */
-function exactSum() {
-  let durationNs = 0n;
-  let maxNs = 0n;
-  let [pending, max] = [0, 0];
-
-  function settle(): void {
-    durationNs += BigInt(pending);
-    pending = 0;
-    if (BigInt(max) > maxNs) maxNs = BigInt(max);
-  }
-
-  return {
-    add(duration: number): void {
-      if (pending + duration > Number.MAX_SAFE_INTEGER) settle();
-      pending += duration;
-      if (duration > max) max = duration;
-    },
-    addLarge(duration: bigint): void {
-      durationNs += duration;
-      if (duration > maxNs) maxNs = duration;
-    },
-    finish() {
-      settle();
-      return { durationNs, maxNs };
-    },
   };
 }
 

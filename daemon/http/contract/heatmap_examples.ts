@@ -27,4 +27,36 @@ export const HEATMAP_EXAMPLES: Readonly<Record<string, Example>> = {
       },
     },
   },
+  getDifferences: {
+    answers: {
+      'application/json': {
+        of: 'transactions',
+        window: { from: 1_763_682_300_000_000_000n, to: null, narrowed: false },
+        selected: {
+          count: 1,
+          duration_ns: 247_091_200,
+          breakdown: {
+            queue_ns: 1_920_000,
+            service_ns: 240_000_000,
+            sync_ns: 384_000,
+            write_ns: 153_600,
+            untraced_ns: 4_633_600,
+          },
+        },
+        others: {
+          count: 1,
+          duration_ns: 25_600,
+          breakdown: { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 25_600, untraced_ns: 0 },
+        },
+        event_count: 6,
+        too_few: true,
+        differences: [],
+        more: 0,
+        tried: 0,
+        equal: [],
+        left_out: [],
+        coverage: COVERAGE,
+      },
+    },
+  },
 };

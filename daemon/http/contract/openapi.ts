@@ -6,6 +6,7 @@ import { ERRORS, type ErrorCode } from '../../problem.ts';
 import { problemSchema } from './answers.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
 import { DAEMON_EXAMPLES } from './daemon_examples.ts';
+import { DIFFERENCES_ENDPOINTS } from './differences.ts';
 import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
 import { EVENT_EXAMPLES } from './event_examples.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
@@ -18,6 +19,7 @@ import { REPLAY_EXAMPLES } from './replay_examples.ts';
 export const ENDPOINTS: readonly Endpoint[] = [
   ...EVENT_ENDPOINTS,
   ...HEATMAP_ENDPOINTS,
+  ...DIFFERENCES_ENDPOINTS,
   ...NAME_ENDPOINTS,
   ...REPLAY_ENDPOINTS,
   ...DAEMON_ENDPOINTS,

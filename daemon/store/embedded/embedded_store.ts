@@ -1,6 +1,7 @@
 /** The store of recordings on this machine. Reading blocks the thread that reads, one step at a time. */
+import { gatherPopulation } from '../../sums/differences/population.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
-import type { Store } from '../store.ts';
+import type { Store, TransactionRows } from '../store.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import type { Gathered, Recordings } from './recordings.ts';
 import { later, type Scans, scansOf } from './scans.ts';
@@ -33,6 +34,19 @@ export function embeddedStore(recordings: Recordings, scans: Scans = scansOf(rec
       request.of === 'events'
         ? scans.eventHeatmap(request)
         : inTurn(() => recordings.gatherTransactions(request.filter, () => transactionHeatmap(request.columns))),
+    async *compare({ box, eventsMax, ...request }) {
+      if (request.of === 'events') return yield* scans.compare({ box, eventsMax, filter: request.filter });
+      const gather = () => {
+        const { add, finish } = gatherPopulation(box);
+        const hasFailed = (failed: Uint8Array) => (row: number) => failed[row] === 1;
+        return {
+          add: ({ failed, ...rows }: TransactionRows) => add({ ...rows, hasFailed: hasFailed(failed) }),
+          finish,
+        };
+      };
+      const population = yield* inTurn(() => recordings.gatherTransactions(request.filter, gather));
+      return yield* scans.compare({ population, eventsMax });
+    },
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     positionOf,
     follow: (request, signal) => follow(recordings, request, signal),

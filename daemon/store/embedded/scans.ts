@@ -1,18 +1,29 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
+import type { Box } from '../../sums/box.ts';
+import { COMPARED_COLUMNS, compareEvents } from '../../sums/differences/compare_events.ts';
+import { compareTransactions, TRANSACTION_COLUMNS } from '../../sums/differences/compare_transactions.ts';
+import type { Comparison } from '../../sums/differences/comparison.ts';
+import type { PopulationRows } from '../../sums/differences/population.ts';
+import { PROFILE_COLUMNS } from '../../sums/differences/profiles.ts';
 import { HEATMAP_COLUMNS, type Heatmap, heatmapCounter, timedRows } from '../../sums/heatmap.ts';
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type { NextBuffer } from '../blocks/text_rows.ts';
-import type { HeatmapRequest, ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
+import type { EventFilter, HeatmapRequest, ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
 import type { Recordings } from './recordings.ts';
+
+/** Compares events, or those of transactions that are known already. */
+export type CompareScan = { eventsMax: number } & ({ filter: EventFilter; box: Box } | { population: PopulationRows });
 
 export type EventHeatmapRequest = Extract<HeatmapRequest, { of: 'events' }>;
 
 /** The methods mean the same as those of `Store`. */
 export interface Scans extends Pick<Store, 'stats' | 'slowest' | 'scanJson'> {
   eventHeatmap(request: EventHeatmapRequest): AsyncGenerator<void, Heatmap>;
+  /** Returns undefined if there are too many events. */
+  compare(request: CompareScan): AsyncGenerator<void, Comparison | undefined>;
   close(): Promise<void>;
 }
 
@@ -23,6 +34,7 @@ export function scansOf(recordings: Recordings): Scans {
     slowest: (request) => slowestOf(recordings, request),
     scanJson: (request) => jsonOf(recordings, request),
     eventHeatmap: (request) => eventHeatmapOf(recordings, request),
+    compare: (request) => compareIn(recordings, request),
     close: async () => {},
   };
 }
@@ -98,6 +110,36 @@ export async function* eventHeatmapOf(
   const request = { filter: within, columns: HEATMAP_COLUMNS, reusesMemory: true };
   yield* scannedInto({ add: (scanned) => counter.add(timedRows(scanned)) }, recordings.scanUnordered(request));
   return counter.finish();
+}
+
+export async function* compareIn(
+  recordings: Recordings,
+  request: CompareScan,
+): AsyncGenerator<void, Comparison | undefined> {
+  const isOfEvents = 'filter' in request;
+  const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population);
+  const filter = isOfEvents ? request.filter : rangeOf(request.population);
+  const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
+  let events = 0;
+  for (const scanned of recordings.scanUnordered({ filter, columns, reusesMemory: true })) {
+    events += scanned.block.rowCount;
+    if (events > request.eventsMax) return undefined;
+    comparer.add(scanned);
+    if (!scanned.nextAtHand) yield;
+  }
+  return comparer.finish();
+}
+
+/** The time in which transactions have events that their callers waited for. */
+function rangeOf({ count, startsNs, durationsNs }: PopulationRows): EventFilter {
+  let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
+  for (let row = 0; row < count; row++) {
+    const start = startsNs[row]!;
+    const end = start + durationsNs[row]! + 1n;
+    if (start < fromNs) fromNs = start;
+    if (end > toNs) toNs = end;
+  }
+  return { fromNs, toNs };
 }
 
 async function* scannedInto(

@@ -1,12 +1,12 @@
 /** Walks through all transactions that a filter selects, in the tables in memory, without reading a recording. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { boxTest } from '../../sums/box.ts';
 import type { TransactionFilter, TransactionRows } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { knownOfMany, ownerTest } from './transaction_choice.ts';
 import { isAlone, type TransactionGroups } from './transaction_groups.ts';
 
 const ROWS_A_STEP = 8192;
-const U64_MAX = 2n ** 64n - 1n;
 
 /** Reuses the arrays of a block for the next one. Blocks may be empty: the consumer should do its other work then. */
 export function* selectedTransactions(
@@ -17,7 +17,9 @@ export function* selectedTransactions(
   const rows = newRows();
   const [first, durations] = [wordsOf(rows.startsNs), wordsOf(rows.durationsNs)];
   const isOwned = filter.services || filter.nodes ? ownerTest(open, groups, filter) : undefined;
-  const isWanted = boundsTest(filter, first, durations);
+  const { hasError: failed, ...bounds } = filter;
+  const hasFailed = (at: number) => rows.failed[at] === 1;
+  const isWanted = boxTest({ ...bounds, ...(failed !== undefined && { failed }) }, { ...rows, hasFailed });
   const { tables, starts, covered } = groups;
   const words = tables.map(({ firstNs, endNs }) => ({ first: wordsOf(firstNs), end: wordsOf(endNs) }));
 
@@ -40,7 +42,6 @@ export function* selectedTransactions(
       rows.durationsNs[at] = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
       rows.failed[at] = known.hasError ? 1 : 0;
     }
-    if (filter.hasError !== undefined && filter.hasError !== (rows.failed[at] === 1)) return;
     if (isWanted(at) && (!isOwned || isOwned(own))) rows.length++;
   }
 
@@ -71,28 +72,4 @@ function subtract(ends: Uint32Array, place: number, starts: Uint32Array, to: Uin
   const high = ends[place * 2 + 1]! - starts[place * 2 + 1]! - (low < 0 ? 1 : 0);
   to[at * 2] = high < 0 ? 0 : low;
   to[at * 2 + 1] = high < 0 ? 0 : high;
-}
-
-function boundsTest(
-  { fromNs = 0n, toNs, minDurationNs = 0n, maxDurationNs = U64_MAX }: TransactionFilter,
-  first: Uint32Array,
-  durations: Uint32Array,
-): (at: number) => boolean {
-  const isInTime = withinTest(first, fromNs, toNs === undefined ? U64_MAX : toNs - 1n);
-  const isInDuration = withinTest(durations, minDurationNs, maxDurationNs);
-  return (at) => isInTime(at) && isInDuration(at);
-}
-
-/** Returns a test for values of 64 bits, with inclusive bounds. */
-function withinTest(words: Uint32Array, min: bigint, max: bigint): (at: number) => boolean {
-  const [from, to] = [min < 0n ? 0n : min, max > U64_MAX ? U64_MAX : max];
-  if (from > to) return () => false;
-  const [fromHigh, fromLow] = [Number(from >> 32n), Number(from & 0xffff_ffffn)];
-  const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
-  return (at) => {
-    const [low, high] = [words[at * 2]!, words[at * 2 + 1]!];
-    return (
-      (high > fromHigh || (high === fromHigh && low >= fromLow)) && (high < toHigh || (high === toHigh && low <= toLow))
-    );
-  };
 }

@@ -136,6 +136,7 @@ test('other endpoints take no parameters', async () => {
     '/api/nodes',
     '/api/stats',
     '/api/heatmap',
+    '/api/differences',
     '/api/event-types',
     '/api/transactions/tx',
     '/api/events/x',

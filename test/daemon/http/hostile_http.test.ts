@@ -73,6 +73,7 @@ test.each([
   '/api/stats',
   '/api/transactions',
   '/api/heatmap',
+  '/api/differences',
   '/api/event-types',
 ])('%s accepts only GET and HEAD', async (path) => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {

@@ -44,6 +44,7 @@ test('a recording that appears later is opened automatically', async () => {
     '/api/stats',
     '/api/transactions',
     '/api/heatmap',
+    '/api/differences',
     '/api/transactions/x',
     '/api/events/x',
   ])

@@ -104,6 +104,7 @@ describe('answers', () => {
     fc.tuple(filter, options).map(([where, how]) => ({ path, query: { ...where, ...how } }));
   const question = fc.oneof(
     of('/api/stats', fc.record({ bucket: optional(['1ms', '1.7ms']), group_by: optional(['service', 'node,file']) })),
+    of('/api/differences', fc.record({ of: fc.constant('events'), failed: optional(['true']) })),
     of('/api/heatmap', fc.record({ of: fc.constant('events'), columns: fc.constantFrom('1', '7', '500') })),
     of('/api/events', fc.record({ sort: fc.constant('slowest'), limit: fc.constantFrom(1, 50) })),
     of('/api/events', fc.record({ order: optional(['asc', 'desc']), limit: optional([1, 2500]) })),

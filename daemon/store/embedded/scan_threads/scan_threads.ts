@@ -50,6 +50,7 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
     scanJson: (request) => ask<undefined>({ kind: 'json', request }),
     stats: (request) => steps(ask({ kind: 'stats', request })),
     eventHeatmap: (request) => steps(ask({ kind: 'heatmap', request })),
+    compare: (request) => steps(ask({ kind: 'compare', request })),
     slowest: (request) => steps(ask({ kind: 'slowest', request })),
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);

@@ -113,6 +113,7 @@ describe('turns', () => {
         ['/api/stats'],
         ['/api/transactions'],
         ['/api/heatmap'],
+        ['/api/differences'],
         ['/api/replay/sessions', session],
         ['/api/transactions/tx'],
         [`/api/events/${json.events?.[0].event_id ?? 'x'}`],
@@ -123,10 +124,10 @@ describe('turns', () => {
       for (const [path, sent] of asked) statuses.push((await get(path, sent)).status);
       return statuses;
     };
-    expect(await outcomes()).toEqual([200, 200, 200, 200, 201, 200, 200, 200, 200]);
+    expect(await outcomes()).toEqual([200, 200, 200, 200, 200, 201, 200, 200, 200, 200]);
     const holder = ask('holder');
     await isRunning('holder');
-    expect(await outcomes()).toEqual([503, 503, 503, 503, 503, 200, 404, 200, 200]);
+    expect(await outcomes()).toEqual([503, 503, 503, 503, 503, 503, 200, 404, 200, 200]);
     const { json, headers } = await get('/api/transactions');
     expect([json.code, headers['retry-after']]).toEqual(['busy', '2']);
     running[0]!.end();

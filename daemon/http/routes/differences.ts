@@ -1,0 +1,67 @@
+/** What sets the transactions or events in a box apart from the others. */
+import { Router } from 'express';
+import type { z } from 'zod';
+import { spansFor } from '../../query/coverage.ts';
+import { type Compared, compared, parseDifferencesQuery } from '../../query/differences_query.ts';
+import { coverageFor } from '../../query/transaction_coverage.ts';
+import type { Store } from '../../store/store.ts';
+import type { Side } from '../../sums/differences/comparison.ts';
+import type { ScanGate } from '../access/scan_gate.ts';
+import type { differencesSchema } from '../contract/differences.ts';
+import { methodNotAllowed } from '../problem_handler.ts';
+import { sendJson } from '../send_json.ts';
+import { finished } from './finished.ts';
+
+interface Options {
+  store: Store;
+  now: () => bigint;
+  scanGate: ScanGate;
+}
+
+export function differencesRoutes({ store, now, scanGate }: Options): Router {
+  const router = Router();
+  router
+    .route('/differences')
+    .get(async (req, res) => {
+      const nowNs = now();
+      const query = parseDifferencesQuery(req.query as never, nowNs);
+      const turn = await scanGate.enter(res);
+      const spans = await spansFor(store, query.filter.nodes, nowNs);
+      const found = await finished(res, turn, compared(store, query));
+      if (!found) return;
+      const coverage = await coverageFor(store, spans, { filter: { ...query.filter, ...found.window }, nowNs });
+      sendJson(res, 200, { of: query.of, ...viewOf(found), coverage } satisfies z.input<typeof differencesSchema>);
+    })
+    .all(methodNotAllowed('GET', 'HEAD'));
+  return router;
+}
+
+function viewOf({ comparison, window, isNarrowed }: Compared) {
+  return {
+    window: { from: window.fromNs ?? null, to: window.toNs ?? null, narrowed: isNarrowed },
+    selected: sideOf(comparison.selected),
+    others: sideOf(comparison.others),
+    event_count: comparison.events,
+    too_few: comparison.tooFew,
+    differences: comparison.rows.map((values) => ({ values })),
+    more: comparison.moreRows,
+    tried: comparison.tried,
+    equal: comparison.equal,
+    left_out: comparison.leftOut,
+  };
+}
+
+function sideOf({ count, durationNs, parts }: Side) {
+  const { queue, service, sync, write, untraced } = parts;
+  return {
+    count,
+    duration_ns: durationNs,
+    breakdown: {
+      queue_ns: queue,
+      service_ns: service,
+      sync_ns: sync,
+      write_ns: write,
+      untraced_ns: untraced,
+    },
+  };
+}

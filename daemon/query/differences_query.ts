@@ -1,0 +1,105 @@
+/** `GET /api/differences`: converts the URL's parameters to a box and to the window that it is compared with. */
+import { z } from 'zod';
+import { described } from '../../bpf/schema/api.ts';
+import { Problem } from '../problem.ts';
+import type { ComparisonRequest, Store } from '../store/store.ts';
+import type { Box } from '../sums/box.ts';
+import type { Comparison } from '../sums/differences/comparison.ts';
+import { eventConditions, filterOf } from './event_conditions.ts';
+import { omitUndefined } from './omit_undefined.ts';
+import * as parameter from './parameters.ts';
+import { onlyFor, type Population, populationKind } from './population.ts';
+import { parseQuery, type Query } from './query_string.ts';
+import { reversed, type TimeRange } from './time_range.ts';
+
+/** Events that one comparison reads at most: some seconds of work. */
+export const COMPARED_EVENTS_MAX = 5_000_000;
+
+const { transaction_id, trace_id, event_type, pid, comm } = eventConditions;
+
+export const differencesQuerySchema = z
+  .strictObject({
+    of: populationKind,
+    from: described(parameter.time, 'of the box: what began at or after this time is selected'),
+    to: described(parameter.time, 'of the box: what began before this time'),
+    min_duration_ms: described(parameter.milliseconds, 'of the box: no shorter than this; decimal milliseconds'),
+    max_duration_ms: described(parameter.milliseconds, 'of the box: no longer than this'),
+    failed: described(parameter.boolean, 'of the box: whether it failed; a transaction did if one of its events did'),
+    window_from: described(parameter.time, 'what began at or after this time is compared; everything unless given'),
+    window_to: described(parameter.time, 'what began before this time is compared'),
+    window_min_duration_ms: described(parameter.milliseconds, 'what is no shorter than this is compared'),
+    window_max_duration_ms: described(parameter.milliseconds, 'what is no longer than this is compared'),
+    window_failed: described(parameter.boolean, 'whether what is compared failed'),
+    service: described(parameter.services, 'events of these services, or transactions in which one took part; a list'),
+    node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
+    ...{ transaction_id, trace_id, event_type, pid, comm },
+  })
+  .partial();
+
+export type DifferencesQuery = Population & { box: Box };
+
+const OF_EVENTS = ['transaction_id', 'trace_id', 'event_type', 'pid', 'comm'] as const;
+
+export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQuery {
+  const given = parseQuery(query, differencesQuerySchema);
+  const { of = 'transactions', window_failed: failed } = given;
+  onlyFor(of, query, { events: OF_EVENTS, transactions: [] });
+  const { from, to, min_duration_ms, max_duration_ms } = given;
+  const box = filterOf({ from, to, min_duration_ms, max_duration_ms, failed: given.failed }, nowNs) as Box;
+  const { service, node, event_type: eventType, pid: process, comm: name } = given;
+  const owners = { transaction_id: given.transaction_id, trace_id: given.trace_id };
+  const filter = {
+    ...filterOf({ ...owners, service, node, event_type: eventType, pid: process, comm: name }, nowNs),
+    ...windowOf(given, nowNs),
+  };
+  if (of === 'events') return { of, box, filter: omitUndefined({ ...filter, failed }) };
+  return { of, box, filter: omitUndefined({ ...filter, hasError: failed }) };
+}
+
+type Given = z.output<typeof differencesQuerySchema>;
+
+function windowOf(given: Given, nowNs: bigint) {
+  const { window_from: from, window_to: to } = given;
+  const { window_min_duration_ms: min, window_max_duration_ms: max } = given;
+  const range = filterOf({ from }, nowNs).fromNs;
+  const { toNs } = filterOf({ to }, nowNs);
+  if (range !== undefined && toNs !== undefined && range > toNs)
+    throw reversed('window_from', 'window_to', 'later than');
+  if (min !== undefined && max !== undefined && min > max)
+    throw reversed('window_min_duration_ms', 'window_max_duration_ms', 'longer than');
+  return omitUndefined({ fromNs: range, toNs, minDurationNs: min, maxDurationNs: max });
+}
+
+export interface Compared {
+  comparison: Comparison;
+  window: TimeRange;
+  /** Whether the window is the time of the box, because that which was asked for has too many events. */
+  isNarrowed: boolean;
+}
+
+export async function* compared(
+  store: Pick<Store, 'compare'>,
+  { box, ...population }: DifferencesQuery,
+  eventsMax = COMPARED_EVENTS_MAX,
+): AsyncGenerator<void, Compared> {
+  const request: ComparisonRequest = { box, eventsMax, ...population };
+  const { fromNs, toNs } = population.filter;
+  const whole = yield* store.compare(request);
+  if (whole) return { comparison: whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
+  const window = omitUndefined({ fromNs: later(fromNs, box.fromNs), toNs: earlier(toNs, box.toNs) });
+  const isNarrower = window.fromNs !== fromNs || window.toNs !== toNs;
+  const found = isNarrower
+    ? yield* store.compare({ ...request, filter: { ...population.filter, ...window } } as ComparisonRequest)
+    : undefined;
+  if (found) return { comparison: found, window, isNarrowed: true };
+  const detail = `more than ${eventsMax} events would have to be read: ask for a box or a window of less time`;
+  throw new Problem('too_many_events', detail);
+}
+
+function later(a: bigint | undefined, b: bigint | undefined): bigint | undefined {
+  return a === undefined || (b !== undefined && b > a) ? b : a;
+}
+
+function earlier(a: bigint | undefined, b: bigint | undefined): bigint | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a;
+}

@@ -1,0 +1,47 @@
+/** A box in a map of durations over time, and the test of what is in it. */
+import { wordsOf } from '../../agent/recording/words64.ts';
+
+export interface Box {
+  /** Half-open range of the start: [fromNs, toNs). */
+  fromNs?: bigint;
+  toNs?: bigint;
+  /** Inclusive bounds of the duration. */
+  minDurationNs?: bigint;
+  maxDurationNs?: bigint;
+  failed?: boolean;
+}
+
+/** Rows with a start and a duration. Arrays may be longer than `length`. */
+export interface TimedRows {
+  length: number;
+  startsNs: BigUint64Array | BigInt64Array;
+  durationsNs: BigUint64Array | BigInt64Array;
+  hasFailed: (row: number) => boolean;
+}
+
+const U64_MAX = 2n ** 64n - 1n;
+
+/** Returns a test for rows; it reads the arrays as they are when it is called. */
+export function boxTest(
+  { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX, failed }: Box,
+  { startsNs, durationsNs, hasFailed }: Omit<TimedRows, 'length'>,
+): (row: number) => boolean {
+  const isInTime = withinTest(wordsOf(startsNs), fromNs, toNs - 1n);
+  const isInDuration = withinTest(wordsOf(durationsNs), minDurationNs, maxDurationNs);
+  return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
+}
+
+/** Returns a test for values of 64 bits, with inclusive bounds. */
+function withinTest(words: Uint32Array, min: bigint, max: bigint): (row: number) => boolean {
+  const [from, to] = [min < 0n ? 0n : min, max > U64_MAX ? U64_MAX : max];
+  if (from > to) return () => false;
+  if (from === 0n && to === U64_MAX) return () => true;
+  const [fromHigh, fromLow] = [Number(from >> 32n), Number(from & 0xffff_ffffn)];
+  const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
+  return (row) => {
+    const [low, high] = [words[row * 2]!, words[row * 2 + 1]!];
+    return (
+      (high > fromHigh || (high === fromHigh && low >= fromLow)) && (high < toHigh || (high === toHigh && low <= toLow))
+    );
+  };
+}

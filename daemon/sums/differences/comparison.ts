@@ -1,0 +1,114 @@
+/** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
+import { differing, shareDifference } from './noise.ts';
+import { FIELDS, type Field, type FieldValue, type Profiles } from './profiles.ts';
+
+/** Fewer are too few to compare. */
+export const COMPARED_MIN = 30;
+/** Number of rows of an answer. */
+export const ROWS_MAX = 50;
+/** Number of values that are joined to rows. */
+const JOINED_MAX = 200;
+/** Values whose carriers are the same to this degree (Jaccard) are in one row. */
+const ALIKE_MIN = 0.95;
+
+export const PARTS = ['queue', 'service', 'sync', 'write', 'untraced'] as const;
+export type Part = (typeof PARTS)[number];
+
+export interface Side {
+  count: number;
+  durationNs: bigint;
+  /** What the time was spent on. */
+  parts: Record<Part, bigint>;
+}
+
+export interface CountedValue extends FieldValue {
+  /** Number of those that have it. */
+  selected: number;
+  others: number;
+}
+
+export interface Comparison {
+  selected: Side;
+  others: Side;
+  /** Number of events that were read. */
+  events: number;
+  tooFew: boolean;
+  rows: CountedValue[][];
+  /** Rows that are not in `rows`. */
+  moreRows: number;
+  tried: number;
+  equal: Field[];
+  leftOut: Field[];
+}
+
+export interface Tallied {
+  selected: Side;
+  others: Side;
+  events: number;
+  /** For each value, how many of the selected and of the others have it, alternating. */
+  carriers: Float64Array;
+  /** Returns a function for the places of two of these values: how many have both. */
+  together(values: readonly number[]): (a: number, b: number) => number;
+}
+
+export function comparisonOf({ values, leftOut }: Profiles, tallied: Tallied): Comparison {
+  const { selected, others, events, carriers } = tallied;
+  const sizes = { selected: selected.count, others: others.count };
+  const common = { selected, others, events, leftOut: [...leftOut] };
+  if (Math.min(sizes.selected, sizes.others) < COMPARED_MIN)
+    return { ...common, tooFew: true, rows: [], moreRows: 0, tried: 0, equal: [] };
+  const counted = values.flatMap((value, number) => {
+    const [own, other] = [carriers[number * 2]!, carriers[number * 2 + 1]!];
+    const isCompared = own + other > 0 && (!leftOut.has(value.field) || isFolder(value));
+    return isCompared ? [{ ...value, selected: own, others: other, number }] : [];
+  });
+  const { found, tried } = differing(counted, sizes);
+  const strongest = found.map((i) => counted[i]!).sort((a, b) => strengthOf(b) - strengthOf(a) || compare(a, b));
+  function strengthOf(value: CountedValue): number {
+    const difference = shareDifference(value, sizes);
+    // What is more frequent among the selected comes before what is rarer for that reason.
+    return difference > 0 ? difference * (1 + 1e-9) : -difference;
+  }
+  const joined = strongest.slice(0, JOINED_MAX);
+  const rows = joinAlike(joined, tallied.together(joined.map(({ number }) => number)));
+  const unequal = new Set(strongest.map(({ field }) => field));
+  return {
+    ...common,
+    tooFew: false,
+    rows: rows.slice(0, ROWS_MAX).map((row) => row.map(({ number: _number, ...value }) => value)),
+    moreRows: Math.max(0, rows.length - ROWS_MAX) + strongest.length - joined.length,
+    tried,
+    equal: FIELDS.filter((field) => !unequal.has(field) && !leftOut.has(field)),
+  };
+}
+
+function isFolder({ field, value }: FieldValue): boolean {
+  return field === 'file' && value.endsWith('/*');
+}
+
+/** Orders values of equal strength: by field, and a file before its folder. */
+function compare(a: FieldValue, b: FieldValue): number {
+  const byField = FIELDS.indexOf(a.field) - FIELDS.indexOf(b.field);
+  return byField || Number(isFolder(a)) - Number(isFolder(b)) || (a.value < b.value ? -1 : 1);
+}
+
+/** Joins values to the strongest one with the same carriers. */
+function joinAlike<Value extends CountedValue>(
+  values: readonly Value[],
+  together: (a: number, b: number) => number,
+): Value[][] {
+  const rows: { first: number; values: Value[] }[] = [];
+  const sizeOf = ({ selected, others }: CountedValue) => selected + others;
+  for (const [i, value] of values.entries()) {
+    const row = rows.find(({ first }) => {
+      const [a, b] = [sizeOf(values[first]!), sizeOf(value)];
+      // Sizes that are too different need no counting.
+      if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
+      const both = together(first, i);
+      return both >= ALIKE_MIN * (a + b - both);
+    });
+    if (row) row.values.push(value);
+    else rows.push({ first: i, values: [value] });
+  }
+  return rows.map((row) => row.values);
+}

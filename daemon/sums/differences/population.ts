@@ -1,0 +1,98 @@
+/** The transactions that are compared: which of them are in the box, and how to find one by its id. */
+import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import type { Dictionary } from '../../store/blocks/scanned_block.ts';
+import { type Box, boxTest, type TimedRows } from '../box.ts';
+
+/** Arrays may be longer than `count`. Hashes of ids are the same in every recording. */
+export interface PopulationRows {
+  count: number;
+  hashes: Float64Array;
+  startsNs: BigUint64Array;
+  durationsNs: BigUint64Array;
+  /** 1 for those in the box. */
+  selected: Uint8Array;
+}
+
+interface Added extends TimedRows {
+  hashes: Float64Array;
+}
+
+/** Gathers transactions whose arrays are reused for the next ones. */
+export function gatherPopulation(box: Box) {
+  let rows = newRows(1024);
+
+  function reserve(count: number): void {
+    if (count <= rows.hashes.length) return;
+    const larger = newRows(Math.max(count, rows.hashes.length * 2));
+    larger.hashes.set(rows.hashes);
+    larger.startsNs.set(rows.startsNs);
+    larger.durationsNs.set(rows.durationsNs);
+    larger.selected.set(rows.selected);
+    rows = { ...larger, count: rows.count };
+  }
+
+  return {
+    add(added: Added): void {
+      const { length, hashes, startsNs, durationsNs } = added;
+      reserve(rows.count + length);
+      const isSelected = boxTest(box, added);
+      rows.hashes.set(hashes.subarray(0, length), rows.count);
+      rows.startsNs.set(startsNs.subarray(0, length) as BigUint64Array, rows.count);
+      rows.durationsNs.set(durationsNs.subarray(0, length) as BigUint64Array, rows.count);
+      for (let row = 0; row < length; row++) rows.selected[rows.count + row] = isSelected(row) ? 1 : 0;
+      rows.count += length;
+    },
+    finish: (): PopulationRows => rows,
+  };
+}
+
+function newRows(length: number): PopulationRows {
+  return {
+    count: 0,
+    hashes: new Float64Array(length),
+    startsNs: new BigUint64Array(length),
+    durationsNs: new BigUint64Array(length),
+    selected: new Uint8Array(length),
+  };
+}
+
+export const NOT_COMPARED = -1;
+const UNKNOWN = -2;
+const PAGE_BITS = 12;
+
+/** Returns a function that finds the transaction of a context, or NOT_COMPARED. */
+export function contextFinder({ count, hashes }: PopulationRows): (dictionary: Dictionary, context: number) => number {
+  const placeOf = hashIndex(hashes, count);
+  /** Places by context id, in pages: ids are dense, and may begin far above 0. */
+  const known = new WeakMap<Dictionary, Int32Array[]>();
+  return (dictionary, context) => {
+    if (context === 0) return NOT_COMPARED;
+    const pages = known.get(dictionary) ?? [];
+    known.set(dictionary, pages);
+    pages[context >>> PAGE_BITS] ??= new Int32Array(2 ** PAGE_BITS).fill(UNKNOWN);
+    const page = pages[context >>> PAGE_BITS]!;
+    const at = context & (2 ** PAGE_BITS - 1);
+    if (page[at] === UNKNOWN) {
+      const { transactionId } = dictionary.context(context);
+      page[at] = transactionId === null ? NOT_COMPARED : placeOf(textHash53(transactionId));
+    }
+    return page[at]!;
+  };
+}
+
+/** Uses open addressing; at most half of the slots are occupied. */
+function hashIndex(hashes: Float64Array, count: number): (hash: number) => number {
+  const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
+  const slots = new Int32Array(size).fill(NOT_COMPARED);
+  const next = (slot: number) => (slot + 1 === size ? 0 : slot + 1);
+  for (let place = 0; place < count; place++) {
+    let slot = hashes[place]! % size;
+    while (slots[slot] !== NOT_COMPARED) slot = next(slot);
+    slots[slot] = place;
+  }
+  return (hash) => {
+    let slot = hash % size;
+    while (slots[slot] !== NOT_COMPARED && hashes[slots[slot]!] !== hash) slot = next(slot);
+    return slots[slot]!;
+  };
+}

@@ -1,0 +1,34 @@
+/** Asks for what sets a box apart, and reads the answer. */
+import { parseJson } from '../../../daemon/exact_json.ts';
+import type { Served } from '../served.ts';
+
+export interface Value {
+  field: string;
+  value: string;
+  selected: number;
+  others: number;
+}
+
+export interface Side {
+  count: number;
+  duration_ns: number;
+  breakdown: Record<string, number>;
+}
+
+export interface Answer {
+  window: { from: number | bigint | null; to: number | bigint | null; narrowed: boolean };
+  selected: Side;
+  others: Side;
+  event_count: number;
+  too_few: boolean;
+  differences: { values: Value[] }[];
+  equal: string[];
+  left_out: string[];
+  tried: number;
+}
+
+export async function ask(daemon: Served, parameters: string): Promise<Answer> {
+  const { status, text } = await daemon.get(`/api/differences?${parameters}`);
+  expect([status, status === 200 ? '' : text]).toEqual([200, '']);
+  return parseJson(text) as Answer;
+}

@@ -1,0 +1,223 @@
+/** Tests that the counts and times of a comparison are those of the plain events. */
+import fc from 'fast-check';
+import { parseJson } from '../../../daemon/exact_json.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { probability } from '../../../daemon/sums/differences/noise.ts';
+import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
+import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
+import { type Served, serve, served as servedHere } from '../served.ts';
+import { ask } from './compared.ts';
+
+const NODES = ['n1', 'n2'];
+
+interface Event {
+  event_type: string;
+  timestamp_ns: number | bigint;
+  duration_ns: number;
+  queue_ns?: number | null;
+  transaction_id: string | null;
+  attribution: { source: string };
+  node: string;
+  result: number;
+  origins?: { transaction_id: string | null }[];
+  [field: string]: unknown;
+}
+
+const FIELDS = ['event_type', 'operation', 'syscall', 'device', 'comm', 'file', 'error', 'node', 'service_name'];
+const valuesOf = (event: Event) =>
+  FIELDS.flatMap((field) =>
+    typeof event[field] === 'string' ? [`${field.replace('_name', '')} ${event[field]}`] : [],
+  );
+
+/** Small times, so that each nanosecond can be looked at. */
+const event = fc.record({
+  transaction: fc.integer({ min: 0, max: 69 }),
+  at: fc.integer({ min: 0, max: 60 }),
+  duration: fc.integer({ min: 0, max: 40 }),
+  queue: fc.option(fc.integer({ min: 0, max: 30 })),
+  kind: fc.constantFrom('write', 'sync', 'own request', 'request', 'write-back'),
+  node: fc.constantFrom(0, 1),
+  device: fc.constantFrom('sda', 'sdb'),
+  failed: fc.boolean(),
+});
+type Drawn = typeof event extends fc.Arbitrary<infer T> ? T : never;
+
+function drawnRow({ transaction, at, duration, queue, kind, device, failed }: Drawn): Row {
+  const owner = { transaction: `tx-${transaction}` };
+  const times = { at: START + BigInt(transaction * 1000 + at), duration: BigInt(duration) };
+  const common = { ...times, result: failed ? -5n : 0n };
+  if (kind === 'write') return { ...common, ...owner, file: `/f/${device}` };
+  if (kind === 'sync') return { ...common, ...owner, type: 'sys_sync' };
+  const request = { ...common, type: 'block_io', device, ...(queue !== null && { queue: BigInt(queue) }) } as const;
+  if (kind === 'own request') return { ...request, ...owner };
+  if (kind === 'write-back') return { ...request, ...owner, source: 'origin' };
+  return { ...request, service: 'kernel', origins: [{ ...owner, bytes: 1n }] };
+}
+
+interface Plain {
+  duration: number;
+  failed: boolean;
+  values: Set<string>;
+  parts: Record<string, number>;
+}
+
+function plainOf(id: string, all: readonly Event[]): Plain {
+  const isOwner = ({ transaction_id }: Event) => transaction_id === id;
+  const named = all.filter(isOwner);
+  const startOf = ({ timestamp_ns }: Event) => Number(BigInt(timestamp_ns) - START);
+  const known = all.filter((one) => isOwner(one) || one.origins?.some(({ transaction_id }) => transaction_id === id));
+  const first = Math.min(...known.map(startOf));
+  const own = named.filter(({ attribution }) => attribution.source !== 'origin');
+  const end = Math.max(first, ...own.map((one) => startOf(one) + one.duration_ns));
+  const runs = (one: Event, ns: number) => startOf(one) <= ns && ns < startOf(one) + one.duration_ns;
+  const waits = (one: Event, ns: number) => runs(one, ns) && ns < startOf(one) + (one.queue_ns ?? 0);
+  const syncs = own.filter(({ event_type }) => event_type === 'sys_sync');
+  const its = known.filter((one) => !own.includes(one));
+  const parts: Record<string, number> = { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 0, untraced_ns: 0 };
+  const values = new Set(own.flatMap(valuesOf));
+  for (let ns = first; ns < end; ns++) {
+    const waited = its.filter((one) => runs(one, ns) && syncs.some((sync) => sync.node === one.node && runs(sync, ns)));
+    const requests = [...own.filter(({ event_type }) => event_type === 'block_io'), ...waited];
+    const isRunning = (type: string) => own.some((one) => one.event_type === type && runs(one, ns));
+    for (const { device } of waited) values.add(`device ${device}`);
+    if (requests.some((one) => waits(one, ns))) parts.queue_ns!++;
+    else if (requests.some((one) => runs(one, ns))) parts.service_ns!++;
+    else if (isRunning('sys_sync')) parts.sync_ns!++;
+    else if (isRunning('sys_write')) parts.write_ns!++;
+    else parts.untraced_ns!++;
+  }
+  return { duration: end - first, failed: known.some(({ result }) => result < 0), values, parts };
+}
+
+const totalOf = (some: readonly Plain[]) => {
+  const sum = (of: (one: Plain) => number) => some.reduce((total, one) => total + of(one), 0);
+  const names = ['queue_ns', 'service_ns', 'sync_ns', 'write_ns', 'untraced_ns'];
+  return {
+    count: some.length,
+    duration_ns: sum(({ duration }) => duration),
+    breakdown: Object.fromEntries(names.map((name) => [name, sum(({ parts }) => parts[name]!)])),
+  };
+};
+
+test('counts and times are those of the events, looked at nanosecond by nanosecond', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { minLength: 150, maxLength: 400 }), fc.boolean(), async (drawn, failed) => {
+      const paths = [0, 1].map((node) => {
+        const rows = drawn.filter((one) => one.node === node).map(drawnRow);
+        return recordingPath(recordedOn(NODES[node]!, rows));
+      });
+      const daemon = await serve(openRecordingStore(undefined, paths));
+      const events = (await daemon.lines('/api/events')).map((line) => parseJson(line) as Event);
+      const owners = events.flatMap(({ transaction_id, origins = [] }) => [
+        transaction_id,
+        ...origins.map((origin) => origin.transaction_id),
+      ]);
+      const plain = [...new Set(owners.filter((id) => id !== null))].map((id) => plainOf(id, events));
+      const answer = await ask(daemon, `failed=${failed}`);
+      const [selected, others] = [true, false].map((is) => plain.filter((one) => (one.failed === failed) === is));
+      expect(answer.selected).toEqual(totalOf(selected!));
+      expect(answer.others).toEqual(totalOf(others!));
+      for (const { field, value, ...counts } of answer.differences.flatMap(({ values }) => values)) {
+        if (value.endsWith('/*')) continue;
+        const having = (some: readonly Plain[]) => some.filter(({ values }) => values.has(`${field} ${value}`)).length;
+        expect([field, value, counts]).toEqual([
+          field,
+          value,
+          { selected: having(selected!), others: having(others!) },
+        ]);
+      }
+      await daemon.close();
+    }),
+    { numRuns: 30 },
+  );
+}, 120_000);
+
+test('events are compared one by one', async () => {
+  const rows: Row[] = Array.from({ length: 400 }, (_, i) => ({
+    ...{ type: 'block_io', at: START + BigInt(i), duration: i % 4 === 0 ? 1000n : 10n, queue: 5n, result: 0n },
+    ...{ device: i % 4 === 0 ? 'slow' : 'fast', comm: i % 3 === 0 ? 'backup' : 'node' },
+  }));
+  const daemon = await servedHere(recorded(rows));
+  const answer = await ask(daemon, 'of=events&min_duration_ms=0.0005');
+  expect(answer.differences).toEqual([
+    {
+      values: [{ field: 'device', value: 'slow', selected: 100, others: 0 }],
+    },
+    { values: [{ field: 'device', value: 'fast', selected: 0, others: 300 }] },
+  ]);
+  expect(answer.selected).toMatchObject({
+    count: 100,
+    duration_ns: 100_000,
+    breakdown: { queue_ns: 500, service_ns: 99_500 },
+  });
+  expect(answer).toMatchObject({ event_count: 400, left_out: [], too_few: false });
+  expect(answer.equal).toEqual(['service', 'node', 'event_type', 'operation', 'syscall', 'comm', 'file', 'error']);
+  const narrow = await ask(daemon, `of=events&min_duration_ms=0.0005&comm=node&window_to=${START + 200n}`);
+  expect(narrow.selected.count + narrow.others.count).toBe(
+    rows.slice(0, 200).filter(({ comm }) => comm === 'node').length,
+  );
+});
+
+test('a field with too many values is left out, and the others are compared', async () => {
+  const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({ at: START + BigInt(i), file: `/d/${i}` }));
+  const store = openRecordingStore(recorded(rows));
+  const profiles = createProfiles(10);
+  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.numbersOf(scanned);
+  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.numbersOf(scanned);
+  expect([...profiles.leftOut][0]).toBe('file');
+  store.close();
+});
+
+test('probabilities are those of exact fractions', () => {
+  const choices = (n: number, k: number): bigint => {
+    let result = 1n;
+    for (let i = 0; i < k; i++) result = (result * BigInt(n - i)) / BigInt(i + 1);
+    return result;
+  };
+  for (const [selected, others, sizes] of [
+    [5, 1, { selected: 30, others: 100 }],
+    [0, 40, { selected: 40, others: 90 }],
+    [30, 12, { selected: 30, others: 200 }],
+    [12, 40, { selected: 60, others: 200 }],
+  ] as const) {
+    const carriers = selected + others;
+    const all = choices(sizes.selected + sizes.others, sizes.selected);
+    const isMany = selected / sizes.selected >= others / sizes.others;
+    let ways = 0n;
+    for (let k = 0; k <= Math.min(carriers, sizes.selected); k++) {
+      if (isMany ? k < selected : k > selected) continue;
+      ways += choices(carriers, k) * choices(sizes.selected + sizes.others - carriers, sizes.selected - k);
+    }
+    const exact = Math.min(1, (2 * Number((ways * 10n ** 60n) / all)) / 1e60);
+    expect(probability({ selected, others }, sizes) / exact).toBeCloseTo(1, 9);
+  }
+});
+
+describe('bad input', () => {
+  let daemon: Served;
+  beforeAll(async () => {
+    daemon = await serve(recorded([{ at: START, transaction: 'tx' }]));
+  });
+  afterAll(() => daemon.close());
+
+  test.each([
+    'of=all',
+    'from=5&to=4',
+    'window_from=5&window_to=4',
+    'min_duration_ms=2&max_duration_ms=1',
+    'window_min_duration_ms=2&window_max_duration_ms=1',
+    'failed=maybe',
+    'window_failed=1',
+    'pid=1',
+    'comm=x',
+    'event_type=sys_write',
+    'event_type=x&of=events',
+    'transaction_id=tx',
+    'has_error=true',
+    'limit=1',
+    'columns=1',
+  ])('%s is refused', async (parameters) => {
+    const { status, json } = await daemon.get(`/api/differences?${parameters}`);
+    expect([status, json.code, json.errors[0].parameter]).toEqual([400, 'invalid_parameter', parameters.split('=')[0]]);
+  });
+});
