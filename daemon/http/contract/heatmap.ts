@@ -16,9 +16,9 @@ export const heatmapSchema = z.object({
   column_ns: described(int64(), 'length of each column'),
   column_count: described(z.int().nonnegative().max(COLUMNS_MAX), 'columns; 0 for a window without length'),
   first_row: count('the lowest row that has something'),
-  row_edges_ns: described(
+  row_edges: described(
     z.array(int64()),
-    'where the rows from first_row on begin, and where the last one ends: a duration is in the row whose start it reaches and whose end it does not',
+    'where the rows from first_row on begin, and where the last one ends, nanoseconds: a duration is in the row whose start it reaches and whose end it does not',
   ),
   cells: described(
     z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative(), z.int().positive(), z.int().nonnegative()])),

@@ -20,7 +20,7 @@ export const HEATMAP_EXAMPLES: Readonly<Record<string, Example>> = {
         column_ns: 15_000_000_000,
         column_count: 60,
         first_row: 70,
-        row_edges_ns: [23_714],
+        row_edges: [23_714],
         cells: [[55, 70, 1, 0]],
         total: { count: 2, failed: 1, duration_ns: { sum: 247_116_800, max: 247_091_200 } },
         coverage: COVERAGE,

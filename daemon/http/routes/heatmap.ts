@@ -54,7 +54,7 @@ function viewOf({ cells, total }: Heatmap, { fromNs, toNs, columnNs, count }: He
     column_ns: columnNs,
     column_count: count,
     first_row: first,
-    row_edges_ns: end > first ? ROW_EDGES.slice(first, end + 1) : [],
+    row_edges: end > first ? ROW_EDGES.slice(first, end + 1) : [],
     cells: quads,
     total: {
       count: total.count,

@@ -101,7 +101,7 @@ interface Answer {
   column_ns: number;
   column_count: number;
   first_row: number;
-  row_edges_ns: number[];
+  row_edges: number[];
   cells: [column: number, row: number, count: number, failed: number][];
   total: { count: number; failed: number; duration_ns: { sum: number | bigint; max: number | null } };
 }
@@ -129,11 +129,11 @@ function isAsked(one: Timed, asked: Asked): boolean {
 }
 
 /** Counts by the edges of the answer's rows. */
-function expectedCells(some: readonly Timed[], { from, column_ns, first_row, row_edges_ns }: Answer): number[][] {
+function expectedCells(some: readonly Timed[], { from, column_ns, first_row, row_edges }: Answer): number[][] {
   const cells = new Map<string, number[]>();
   for (const { start, duration, failed } of some) {
     const column = Number((start - BigInt(from)) / BigInt(column_ns));
-    const row = first_row + row_edges_ns.findLastIndex((edge) => BigInt(edge) <= duration);
+    const row = first_row + row_edges.findLastIndex((edge) => BigInt(edge) <= duration);
     const cell = cells.get(`${column} ${row}`) ?? [column, row, 0, 0];
     cells.set(`${column} ${row}`, [column, row, cell[2]! + 1, cell[3]! + (failed ? 1 : 0)]);
   }
@@ -236,10 +236,7 @@ test('without events the map is empty, with a coverage', async () => {
   daemon.setNow(START);
   for (const path of ['/api/heatmap?of=events', '/api/heatmap']) {
     const { status, text } = await daemon.get(path);
-    expect([status, text.includes(`"column_count":0,"first_row":0,"row_edges_ns":[],"cells":[],`)]).toEqual([
-      200,
-      true,
-    ]);
+    expect([status, text.includes(`"column_count":0,"first_row":0,"row_edges":[],"cells":[],`)]).toEqual([200, true]);
     expect(text).toContain('"total":{"count":0,"failed":0,"duration_ns":{"sum":0,"max":null}}');
     expect(text).toContain(`"coverage":${WHOLE}`);
   }
