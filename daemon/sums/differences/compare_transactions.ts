@@ -99,8 +99,9 @@ function carrierReader(
     const events: KeptEvent[] = [];
     for (let transaction = 0; transaction < count; transaction++) {
       const all = events.slice(0, kept.read(transaction, events));
-      const own = all.filter(({ isOwn }) => isOwn);
-      const its = own.length === all.length ? [] : all.filter(({ isOwn }) => !isOwn);
+      const isAllOwn = all.every(({ isOwn }) => isOwn);
+      const own = isAllOwn ? all : all.filter(({ isOwn }) => isOwn);
+      const its = isAllOwn ? [] : all.filter(({ isOwn }) => !isOwn);
       onTransaction(transaction, own, its);
       const see = (value: number) => {
         if (lastOf[value] === transaction) return;
@@ -127,6 +128,8 @@ function isWaitedFor(request: KeptEvent, own: readonly KeptEvent[], profiles: re
 
 /** Counts the transactions that have both of two values: a bit for each transaction and value. */
 function togetherIn(wanted: readonly number[], valueCount: number, count: number, each: Each) {
+  // One value has nothing to be joined with.
+  if (wanted.length < 2) return () => 0;
   const places = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) places[value] = i;
   const sets = wanted.map(() => new Uint32Array(Math.ceil(count / 32)));
