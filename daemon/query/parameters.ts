@@ -56,13 +56,16 @@ export function parsed<T>(
   return documented(schema, described);
 }
 
-export const time = parsed(parseTime, timeMessage, {
+/** The JSON schema of a point in time. */
+export const TIME_JSON = {
   anyOf: [
     { type: 'string', format: 'date-time', description: 'up to nine fractional digits' },
     { type: 'integer', format: 'int64', description: 'nanoseconds since the epoch' },
     { type: 'string', pattern: '^-(\\d+(\\.\\d+)?(ns|us|µs|ms|s|m|h|d))+$', description: 'back from now' },
   ],
-});
+};
+
+export const time = parsed(parseTime, timeMessage, TIME_JSON);
 
 export const milliseconds = parsed(
   (value) => {

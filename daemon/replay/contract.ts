@@ -18,23 +18,36 @@ const speedFactor = z
   .max(SPEED_FACTOR_MAX, `must be at most ${SPEED_FACTOR_MAX}`)
   .meta({ description: '2 is twice as fast as it was' });
 
-const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
+export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'added to the duration of every event, on the recorded time line, nanoseconds',
 });
 
-const clockOffsetsNs = z
+export const clockOffsetsNs = z
   .record(z.string(), int64(BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)).transform(Number))
   .default({})
   .meta({ description: 'by node: what is added to the times of its clock, so that all clocks agree, nanoseconds' });
+
+export const timeoutNs = int64(1n, MAX_INT64)
+  .nullable()
+  .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" });
+
+export const names = (what: string) =>
+  z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).optional();
+
+export const only = z
+  .strictObject({
+    event_type: z.array(z.enum(EVENT_TYPES)).min(1, 'must name a type').optional(),
+    service: names('service'),
+    node: names('node'),
+  })
+  .transform(({ event_type, service, node }) => ({ eventTypes: event_type, services: service, nodes: node }))
+  .meta({ description: 'which events get the latency: those that fit each list' });
 
 export const createRequest = z.strictObject({
   transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),
   speed_factor: speedFactor.default(1),
   extra_latency_ns: extraLatencyNs.default(0n),
-  timeout_ns: int64(1n, MAX_INT64)
-    .nullable()
-    .default(null)
-    .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
+  timeout_ns: timeoutNs.default(null),
   max_gap_ns: int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
     .transform(Number)
     .nullable()
@@ -92,34 +105,4 @@ export const timelineParameters = z.strictObject({
       description: `events of an answer at most, ${TIMELINE_LIMIT_DEFAULT} unless given, and as NDJSON all; one of 8 MiB ends earlier: next_event_index shows whether there are more`,
     })
     .optional(),
-});
-
-const names = (what: string) =>
-  z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).optional();
-
-const AFTER_TIMEOUT_MAX = 1000;
-const AFTER_TIMEOUT_DEFAULT = 20;
-
-export const whatIfRequest = z.strictObject({
-  transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is asked about' }),
-  extra_latency_ns: extraLatencyNs.default(0n),
-  timeout_ns: int64(1n, MAX_INT64)
-    .nullable()
-    .default(null)
-    .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" }),
-  clock_offsets_ns: clockOffsetsNs,
-  only: z
-    .strictObject({
-      event_type: z.array(z.enum(EVENT_TYPES)).min(1, 'must name a type').optional(),
-      service: names('service'),
-      node: names('node'),
-    })
-    .default({})
-    .meta({ description: 'which events get the latency: those that fit each list' }),
-  limit: z
-    .int()
-    .min(0)
-    .max(AFTER_TIMEOUT_MAX)
-    .default(AFTER_TIMEOUT_DEFAULT)
-    .meta({ description: 'maximum number of events after the deadline to return' }),
 });

@@ -69,7 +69,7 @@ export function buildApp(options: AppOptions): express.Express {
   mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));
   mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
   mount('/api/replay/sessions', replayRoutes(sessions, scanGate, streamRoom));
-  mount('/api/replay/whatif', whatIfRoutes(sessions, scanGate));
+  mount('/api/replay/whatif', whatIfRoutes({ store, sessions, now, scanGate }));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));
   mount('/api', differencesRoutes({ store, now, scanGate }));

@@ -9,10 +9,10 @@ import {
   seekRequest,
   stepRequest,
   timelineParameters,
-  whatIfRequest,
 } from '../../replay/contract.ts';
+import { whatIfRequest } from '../../replay/what_if_contract.ts';
 import type { Endpoint } from './endpoint.ts';
-import { replayedEventSchema, sessionSchema, timelineSchema, whatIfSchema } from './replay_answers.ts';
+import { curvesSchema, replayedEventSchema, sessionSchema, timelineSchema, whatIfSchema } from './replay_answers.ts';
 
 const sessionId = z.object({ session_id: z.string() });
 const oneSession = { 'application/json': sessionSchema };
@@ -241,17 +241,18 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     summary: 'What extra latency would do, without playing it',
     description:
       'Computes how long a transaction would have taken with extra latency on all or some of its events, and which ' +
-      'events would have ended after a deadline. It makes no session and plays nothing. `transaction_not_found` ' +
-      'means that no event of the transaction is recorded, and `invalid_body` names each field that is wrong; after ' +
-      '`busy` try again.',
+      'events would have ended after a deadline; `curve` is its duration with any latency. With `where` instead of ' +
+      '`transaction_id` it returns the curves of all transactions that fit. It makes no session and plays nothing. ' +
+      '`transaction_not_found` means that no event of the transaction is recorded, and `invalid_body` names each ' +
+      'field that is wrong; after `busy` try again.',
     curl: '"$api/api/replay/whatif" --json \'{"transaction_id": "order-1", "extra_latency_ns": 5000000, "timeout_ns": 250000000}\'',
     body: whatIfRequest,
     success: {
       status: 200,
-      description: 'How long it would take, and what would be too late.',
-      content: { 'application/json': whatIfSchema },
+      description: 'How long it would take, and what would be too late; with `where` the curves.',
+      content: { 'application/json': z.union([whatIfSchema, curvesSchema]) },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down', 'busy'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down', 'busy', 'query_timeout'],
   },
   {
     method: 'get',

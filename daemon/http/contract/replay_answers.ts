@@ -1,6 +1,7 @@
 /** Schemas of sessions, time lines and projections in the answers of the replay endpoints. */
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
+import { coverageSchema } from '../../query/coverage_schema.ts';
 import { STATES } from '../../replay/transitions.ts';
 import { count, dateTime, durationNs } from './values.ts';
 
@@ -108,6 +109,37 @@ export const timelineSchema = z.object({
   next_event_index: count('where the next part begins; null after the last one').nullable(),
 });
 
+const curveSchema = z
+  .array(
+    z.object({
+      events: count('how many events that get the latency delay it'),
+      end_ns: durationNs('its end without latency, from the start'),
+    }),
+  )
+  .min(1)
+  .meta({
+    description:
+      'the duration with any extra latency is the largest of end_ns + events * latency, exactly; by events ascending and end_ns descending, so the first end_ns is the duration without. A deadline is missed from the smallest of these latencies on: 0 for a line whose end_ns is later than it, else floor((timeout - end_ns) / events) + 1 if it has events',
+  });
+
+export const curvesSchema = z.object({
+  extra_latency_ns: durationNs('for times_out_count'),
+  timeout_ns: durationNs("a caller's deadline, from the start, for the counts").nullable(),
+  transaction_count: count('transactions of this answer'),
+  undivided_count: count(
+    'how many of them are of a recording of an older version, which does not separate write-back: their curves are those of all events',
+  ),
+  recorded_times_out_count: count('how many of them took longer than the deadline; 0 without one'),
+  times_out_count: count('how many of them would with the extra latency; 0 without a deadline'),
+  are_more: z.boolean().meta({
+    description: 'whether more fit: these are the newest 10,000, or fewer if the answer would exceed 8 MiB',
+  }),
+  transactions: z
+    .array(z.object({ transaction_id: z.string(), curve: curveSchema }))
+    .meta({ description: 'the newest first' }),
+  coverage: coverageSchema,
+});
+
 export const whatIfSchema = z.object({
   transaction_id: z.string(),
   extra_latency_ns: durationNs('added to every event that fits'),
@@ -120,6 +152,7 @@ export const whatIfSchema = z.object({
   affected_count: count('events that get the latency'),
   duration_ns: durationNs('of its own events, as recorded'),
   replay_duration_ns: durationNs('likewise, with the extra latency'),
+  curve: curveSchema,
   times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(

@@ -148,6 +148,10 @@ export const REPLAY_EXAMPLES: Readonly<Record<string, Example>> = {
         affected_count: 6,
         duration_ns: 247_091_200,
         replay_duration_ns: 259_224_000,
+        curve: [
+          { events: 2, end_ns: 247_091_200 },
+          { events: 3, end_ns: 244_224_000 },
+        ],
         times_out: true,
         after_timeout_count: 3,
         smallest_latency_ns: 1_454_401,

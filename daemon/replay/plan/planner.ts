@@ -7,6 +7,7 @@ import { Problem } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, chunkEventsBeside } from './bodies.ts';
+import { type Curve, type CurvesRequest, curvesOf } from './curve.ts';
 import { createPageCache } from './page_cache.ts';
 import type { SeekResult } from './places.ts';
 import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
@@ -39,6 +40,8 @@ export interface Planner {
   has(transactionId: string): Promise<boolean>;
   /** Rejects with a Problem when no event of the transaction is recorded. */
   whatIf(request: WhatIfRequest): Promise<WhatIf>;
+  /** The curve of each transaction; null for one that is not recorded any more. */
+  curves(request: CurvesRequest): Promise<(Curve | null)[]>;
   close(): Promise<void>;
 }
 
@@ -89,18 +92,21 @@ export function createPlanner(recordings: Recordings): Planner {
     async has(transactionId) {
       return recordings.transaction(transactionId) !== undefined;
     },
-    async whatIf(request) {
-      const looking = whatIf(recordings, request);
-      for (;;) {
-        const { done, value } = looking.next();
-        if (done) return value;
-        await breathe();
-      }
-    },
+    whatIf: (request) => inSteps(whatIf(recordings, request)),
+    curves: (request) => inSteps(curvesOf(recordings, request)),
     async close() {
       for (const plan of plans) plan.close();
     },
   };
+}
+
+/** Runs work whose steps leave room for other work. */
+async function inSteps<Result>(steps: Generator<void, Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await breathe();
+  }
 }
 
 interface Planned extends ReplayPlan {

@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import { errorOf } from '../../thread_failure.ts';
+import type { Curve } from './curve.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
@@ -82,6 +83,7 @@ export function createPlannerThread(places: ServedPaths): Planner {
     },
     has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
     whatIf: (request) => ask(current(), { kind: 'what_if', request }) as Promise<WhatIf>,
+    curves: (request) => ask(current(), { kind: 'curves', request }) as Promise<(Curve | null)[]>,
     async close() {
       const of = thread;
       if (!of) return;

@@ -23,6 +23,7 @@ port.on('message', ({ id, question }: ToPlanner) => {
 
 async function answerTo(question: Question): Promise<PlannerAnswer> {
   if (question.kind === 'what_if') return planner.whatIf(question.request);
+  if (question.kind === 'curves') return planner.curves(question.request);
   if (question.kind === 'has') return planner.has(question.transactionId);
   const { plan: number, kind } = question;
   if (kind === 'open') {

@@ -2,6 +2,7 @@
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
+import type { Curve, CurvesRequest } from './curve.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
@@ -20,9 +21,10 @@ export type PlanQuestion = { plan: number } & (
 export type Question =
   | PlanQuestion
   | { kind: 'has'; transactionId: string }
-  | { kind: 'what_if'; request: WhatIfRequest };
+  | { kind: 'what_if'; request: WhatIfRequest }
+  | { kind: 'curves'; request: CurvesRequest };
 
-export type PlannerAnswer = PlanPage | SeekResult | WhatIf | boolean | null;
+export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | boolean | null;
 
 /** Each question has one answer. */
 export type ToPlanner = { id: number; question: Question };

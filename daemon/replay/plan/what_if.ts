@@ -8,21 +8,15 @@
  */
 import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { EVENTS } from '../../../bpf/schema/index.ts';
 import { Problem } from '../../problem.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
-import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
+import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-
-/** Selects the events that get the latency: an event must match every list that is given. */
-export interface Only {
-  eventTypes?: readonly string[] | undefined;
-  services?: readonly string[] | undefined;
-  nodes?: readonly string[] | undefined;
-}
+import { addLine, type Curve, type CurveLine, curveOf } from './curve.ts';
+import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
 
 export interface WhatIfRequest {
   transactionId: string;
@@ -55,6 +49,8 @@ export interface WhatIf {
   /** The duration without latency. */
   recordedDurationNs: bigint;
   durationNs: bigint;
+  /** The duration with any latency. */
+  curve: Curve;
   afterTimeoutCount: number;
   /** The first of them, by projected start. */
   afterTimeout: ProjectedEvent[];
@@ -68,13 +64,19 @@ interface Candidate {
   durationNs: bigint;
 }
 
-const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', 'service', ...OWN_EVENT_COLUMNS];
+interface Lane {
+  /** How many of its events got the latency so far. */
+  events: bigint;
+  lines: CurveLine[];
+}
+
+const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
 
 /** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
 export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
   const { transactionId, extraLatencyNs, timeoutNs, clockOffsetsNs, only, limit } = request;
-  const added = new Map<string, Map<number, bigint>>();
-  const types = typesOf(only.eventTypes);
+  const byNode = new Map<string, Map<number, Lane>>();
+  const affected = affectedTest(only);
   const late: Candidate[] = [];
   checkNodes(clockOffsetsNs, recordings);
   const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
@@ -89,24 +91,23 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   function look(scanned: RecordingBlock): void {
     const { block, dictionary } = scanned;
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
-    const [tids, eventTypes] = [column(block, 'tid'), column(block, 'event_type')];
-    const isOwn = ownEventTest(scanned, transactionId, divided);
-    const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
-    const isOfNode = !only.nodes || only.nodes.includes(dictionary.node);
-    const threads = added.get(dictionary.node) ?? new Map<number, bigint>();
-    added.set(dictionary.node, threads);
+    const tids = column(block, 'tid');
+    const [isOwn, isAffected] = [ownEventTest(scanned, transactionId, divided), affected(scanned)];
+    const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
+    byNode.set(dictionary.node, lanes);
     const originNs = origins(dictionary.node);
     for (let row = 0; row < block.rowCount; row++) {
       firstNs ??= timestamps[row]!;
       if (timestamps[row]! + durations[row]! > lastEndNs) lastEndNs = timestamps[row]! + durations[row]!;
       const startNs = timestamps[row]! - originNs;
-      const isAffected = isOfNode && types[eventTypes[row]!]! && isOfService(row);
-      const before = threads.get(tids[row]!) ?? 0n;
-      const times = isAffected ? before + 1n : before;
-      if (isAffected) {
-        threads.set(tids[row]!, times);
+      const lane = lanes.get(tids[row]!) ?? { events: 0n, lines: [] };
+      lanes.set(tids[row]!, lane);
+      const before = lane.events;
+      if (isAffected(row)) {
+        lane.events++;
         affectedCount++;
       }
+      const times = lane.events;
       const recordedEndNs = startNs + durations[row]!;
       const endNs = recordedEndNs + times * extraLatencyNs;
       eventCount++;
@@ -114,6 +115,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
         writtenBackCount++;
         continue;
       }
+      addLine(lane.lines, { events: times, endNs: recordedEndNs });
       if (recordedEndNs > recordedDurationNs) recordedDurationNs = recordedEndNs;
       if (endNs > durationNs) durationNs = endNs;
       if (timeoutNs === null) continue;
@@ -141,7 +143,8 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   });
   const clocks = clocksOf(recordings, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
-  return { clocks, ...counts, recordedDurationNs, durationNs, afterTimeout, smallestLatencyNs };
+  const curve = curveOf([...byNode.values()].flatMap((lanes) => Array.from(lanes.values(), ({ lines }) => lines)));
+  return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
 
 /** The start of the transaction by the clock of each node. */
@@ -167,31 +170,6 @@ function firstStart(recordings: Recordings, filter: EventFilter): bigint | undef
   for (const { block } of recordings.scan({ filter, order: 'asc', limit: 1, columns: ['timestamp_ns'] }))
     if (block.rowCount > 0) return bigColumn(block, 'timestamp_ns')[0]!;
   return undefined;
-}
-
-/** Whether each event type, by its number, is wanted. */
-function typesOf(names: readonly string[] | undefined): boolean[] {
-  const wanted: boolean[] = [];
-  for (const { id, name } of EVENTS) wanted[id] = !names || names.includes(name);
-  return wanted;
-}
-
-function serviceCheck(
-  services: readonly string[] | undefined,
-  dictionary: RecordingDictionary,
-  ids: ArrayLike<number>,
-) {
-  if (!services) return () => true;
-  const known = new Map<number, boolean>();
-  return (row: number) => {
-    const id = ids[row]!;
-    let isWanted = known.get(id);
-    if (isWanted === undefined) {
-      isWanted = services.includes(dictionary.name(id));
-      known.set(id, isWanted);
-    }
-    return isWanted;
-  };
 }
 
 /** Inserts in order of start, and drops the last when the list exceeds the limit. */

@@ -83,6 +83,7 @@ export interface Sessions {
   remove(sessionId: string): Promise<void>;
   /** Computes the outcome of a session without creating one. */
   whatIf: Planner['whatIf'];
+  curves: Planner['curves'];
   readonly keeping: Keeping;
   /** Ends every stream at once; resolves when all sessions are kept. */
   close(): Promise<void>;
@@ -226,7 +227,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       return entry.opening;
     },
     saved: async () => keeper?.saved(),
-    whatIf: (request) => planner.whatIf(request).catch(orShutdown),
+    ...projections(planner, orShutdown),
     list: () => Array.from(held.values(), listed),
     async remove(sessionId) {
       find(sessionId);
@@ -243,6 +244,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       scheduler.close();
       return closing;
     },
+  };
+}
+
+function projections(planner: Planner, orShutdown: (error: unknown) => never): Pick<Sessions, 'whatIf' | 'curves'> {
+  return {
+    whatIf: (request) => planner.whatIf(request).catch(orShutdown),
+    curves: (request) => planner.curves(request).catch(orShutdown),
   };
 }
 

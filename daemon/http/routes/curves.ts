@@ -1,0 +1,101 @@
+/** Computes how the durations of many transactions depend on extra latency. */
+import type { Response } from 'express';
+import type { z } from 'zod';
+import { stringify } from '../../exact_json.ts';
+import { Problem, pointerTo } from '../../problem.ts';
+import { coverageIn, spansFor } from '../../query/coverage.ts';
+import { omitUndefined } from '../../query/omit_undefined.ts';
+import { resolveTime } from '../../query/time.ts';
+import { type Curve, type CurvesRequest, curveView, endWith } from '../../replay/plan/curve.ts';
+import type { Sessions } from '../../replay/session/sessions.ts';
+import type { WhatIfBody, Where } from '../../replay/what_if_contract.ts';
+import type { Store, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
+import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import type { curvesSchema } from '../contract/replay_answers.ts';
+import { sendJson } from '../send_json.ts';
+import { finished } from './finished.ts';
+
+/** Transactions of one answer. */
+export const CURVES_MAX = 10_000;
+/** What is read at once, between two looks at whether the client is still there. */
+const BATCH_TRANSACTIONS = 64;
+const BATCH_EVENTS = 32_768;
+
+interface Options {
+  store: Store;
+  sessions: Pick<Sessions, 'curves'>;
+  now: () => bigint;
+  scanGate: ScanGate;
+}
+
+type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'> & { where: Where };
+type Curves = z.input<typeof curvesSchema>;
+
+export async function sendCurves(res: Response, options: Options, asked: Asked): Promise<void> {
+  const { store, sessions, now, scanGate } = options;
+  const nowNs = now();
+  const filter = filterOf(asked.where, nowNs);
+  const { fromNs, toNs, nodes } = filter;
+  const turn = await scanGate.enter(res);
+  const spans = await spansFor(store, nodes, nowNs);
+  const found = await finished(res, turn, curvesWhere(store, sessions, filter, asked));
+  if (!found) return;
+  const coverage = await coverageIn(store, spans, { fromNs, toNs, nodes, nowNs });
+  sendJson(res, 200, { ...found, coverage } satisfies Curves);
+}
+
+type Filter = TransactionsRequest['filter'];
+
+function filterOf({ from, to, service, node, min_duration_ms }: Where, nowNs: bigint): Filter {
+  const [fromNs, toNs] = [from && resolveTime(from, nowNs), to && resolveTime(to, nowNs)];
+  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) {
+    const message = 'must not be later than to';
+    throw new Problem('invalid_body', `where/from: ${message}`, [{ pointer: pointerTo(['where', 'from']), message }]);
+  }
+  return omitUndefined({ fromNs, toNs, services: service, nodes: node, minDurationNs: min_duration_ms });
+}
+
+async function* curvesWhere(
+  store: Pick<Store, 'transactions'>,
+  sessions: Options['sessions'],
+  filter: Filter,
+  { extra_latency_ns, timeout_ns, clock_offsets_ns, only }: Asked,
+): AsyncGenerator<void, Omit<Curves, 'coverage'>> {
+  const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
+  const transactions: Curves['transactions'] = [];
+  const counts = { undivided_count: 0, recorded_times_out_count: 0, times_out_count: 0 };
+  const timesOut = (curve: Curve, latencyNs: bigint) => timeout_ns !== null && endWith(curve, latencyNs) > timeout_ns;
+  let bytes = 0;
+  let read = 0;
+  do {
+    const batch = batchFrom(page.transactions, read);
+    read += batch.length;
+    const request = { transactions: batch.map(curved), clockOffsetsNs: clock_offsets_ns, only };
+    for (const [at, curve] of (await sessions.curves(request)).entries()) {
+      if (!curve) continue;
+      const { transactionId, writtenBack } = batch[at]!;
+      const view = { transaction_id: transactionId, curve: curveView(curve) };
+      bytes += stringify(view).length;
+      transactions.push(view);
+      if (writtenBack === null) counts.undivided_count++;
+      if (timesOut(curve, 0n)) counts.recorded_times_out_count++;
+      if (timesOut(curve, extra_latency_ns)) counts.times_out_count++;
+    }
+    yield;
+  } while (read < page.transactions.length && bytes < WHOLE_BYTES_MAX);
+  const are_more = page.next !== null || read < page.transactions.length;
+  const transaction_count = transactions.length;
+  return { extra_latency_ns, timeout_ns, transaction_count, ...counts, are_more, transactions };
+}
+
+function batchFrom(transactions: readonly TransactionSummary[], from: number): TransactionSummary[] {
+  let [end, events] = [from, 0];
+  while (end < transactions.length && end - from < BATCH_TRANSACTIONS && events < BATCH_EVENTS)
+    events += transactions[end++]!.eventCount;
+  return transactions.slice(from, end);
+}
+
+function curved({ transactionId, nodes, writtenBack, lastEndNs }: TransactionSummary) {
+  const isDivided = writtenBack !== null;
+  return { transactionId, nodes, isDivided, lastEndNs } satisfies CurvesRequest['transactions'][number];
+}

@@ -1,0 +1,51 @@
+/** Which events get the extra latency. */
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { column } from '../../store/blocks/column.ts';
+import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
+
+/** An event gets the latency if it matches every list that is given. */
+export interface Only {
+  readonly eventTypes?: readonly string[] | undefined;
+  readonly services?: readonly string[] | undefined;
+  readonly nodes?: readonly string[] | undefined;
+}
+
+/** Columns that a scan must read for `affectedTest`. */
+export const ONLY_COLUMNS = ['event_type', 'service'] as const;
+
+/** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
+export function affectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
+  const types = typesOf(only.eventTypes);
+  return ({ block, dictionary }) => {
+    if (only.nodes && !only.nodes.includes(dictionary.node)) return () => false;
+    if (!only.eventTypes && !only.services) return () => true;
+    const eventTypes = column(block, 'event_type');
+    const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
+    return (row) => types[eventTypes[row]!]! && isOfService(row);
+  };
+}
+
+/** Whether each event type, by its number, is wanted. */
+function typesOf(names: readonly string[] | undefined): boolean[] {
+  const wanted: boolean[] = [];
+  for (const { id, name } of EVENTS) wanted[id] = !names || names.includes(name);
+  return wanted;
+}
+
+function serviceCheck(
+  services: readonly string[] | undefined,
+  dictionary: RecordingDictionary,
+  ids: ArrayLike<number>,
+) {
+  if (!services) return () => true;
+  const known = new Map<number, boolean>();
+  return (row: number) => {
+    const id = ids[row]!;
+    let isWanted = known.get(id);
+    if (isWanted === undefined) {
+      isWanted = services.includes(dictionary.name(id));
+      known.set(id, isWanted);
+    }
+    return isWanted;
+  };
+}

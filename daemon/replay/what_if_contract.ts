@@ -1,0 +1,72 @@
+/** Schemas of what-if requests: about one transaction, or about all that fit. */
+import { z } from 'zod';
+import { parseMilliseconds } from '../../agent/config/duration.ts';
+import { documented } from '../documented.ts';
+import { TIME_JSON } from '../query/parameters.ts';
+import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../query/time.ts';
+import { clockOffsetsNs, extraLatencyNs, names, only, timeoutNs } from './contract.ts';
+
+const AFTER_TIMEOUT_MAX = 1000;
+export const AFTER_TIMEOUT_DEFAULT = 20;
+const DURATION_NS_MAX = 2n ** 63n - 1n;
+const MS_MESSAGE = 'must be decimal milliseconds, such as 0.05, and whole nanoseconds';
+
+const time = documented(
+  z.union([z.string(), z.number(), z.bigint()], { error: TIME_FORMATS }).transform((value, context): TimeExpression => {
+    const known = parseTime(String(value));
+    if (known) return known;
+    context.issues.push({ code: 'custom', message: timeMessage(String(value)), input: value });
+    return z.NEVER;
+  }),
+  TIME_JSON,
+);
+
+const milliseconds = documented(
+  z.union([z.number(), z.bigint()], { error: MS_MESSAGE }).transform((value, context) => {
+    const ns = parseMilliseconds(String(value));
+    if (ns !== undefined && ns <= DURATION_NS_MAX) return ns;
+    context.issues.push({ code: 'custom', message: MS_MESSAGE, input: value });
+    return z.NEVER;
+  }),
+  { type: 'number', minimum: 0 },
+);
+
+const where = z
+  .strictObject({
+    from: time.optional().meta({ description: 'they began (their first event) at or after this time' }),
+    to: time.optional().meta({ description: 'they began before this time' }),
+    service: names('service').meta({ description: 'one of these services took part' }),
+    node: names('node').meta({ description: 'one of these nodes took part' }),
+    min_duration_ms: milliseconds
+      .optional()
+      .meta({ description: 'minimum of their duration, in decimal milliseconds' }),
+  })
+  .meta({ description: 'instead of a transaction: all that fit' });
+
+export const whatIfRequest = z
+  .strictObject({
+    transaction_id: z.string().min(1, 'must not be empty').optional().meta({ description: 'what is asked about' }),
+    where: where.optional(),
+    extra_latency_ns: extraLatencyNs.default(0n),
+    timeout_ns: timeoutNs.default(null),
+    clock_offsets_ns: clockOffsetsNs,
+    only: only.prefault({}),
+    limit: z
+      .int()
+      .min(0)
+      .max(AFTER_TIMEOUT_MAX)
+      .optional()
+      .meta({
+        description: `maximum number of events after the deadline to return, ${AFTER_TIMEOUT_DEFAULT} unless given; not with \`where\``,
+      }),
+  })
+  .refine(
+    ({ transaction_id, where }) => (transaction_id === undefined) !== (where === undefined),
+    'exactly one of transaction_id, where is needed',
+  )
+  .refine(({ where, limit }) => where === undefined || limit === undefined, {
+    path: ['limit'],
+    message: 'is for the events of one transaction, not for where',
+  });
+export type WhatIfBody = z.output<typeof whatIfRequest>;
+export type Where = NonNullable<WhatIfBody['where']>;
