@@ -31,6 +31,11 @@ export const timeoutNs = int64(1n, MAX_INT64)
   .nullable()
   .meta({ description: "a caller's deadline from the start of the transaction, nanoseconds" });
 
+const maxGapNs = int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
+  .transform(Number)
+  .nullable()
+  .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' });
+
 export const names = (what: string) =>
   z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).optional();
 
@@ -48,15 +53,14 @@ export const createRequest = z.strictObject({
   speed_factor: speedFactor.default(1),
   extra_latency_ns: extraLatencyNs.default(0n),
   timeout_ns: timeoutNs.default(null),
-  max_gap_ns: int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
-    .transform(Number)
-    .nullable()
-    .default(null)
-    .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' }),
+  max_gap_ns: maxGapNs.default(null),
   clock_offsets_ns: clockOffsetsNs,
   loop: z.boolean().default(false).meta({ description: 'begins again at the end' }),
+  only: only.prefault({}),
 });
 export type CreateRequest = z.output<typeof createRequest>;
+
+const CHANGE_FIELDS = 'speed_factor, extra_latency_ns, loop, timeout_ns, max_gap_ns, only';
 
 /** The settings that a client can change while the session plays. */
 export const changeRequest = z
@@ -64,8 +68,11 @@ export const changeRequest = z
     speed_factor: speedFactor.optional(),
     extra_latency_ns: extraLatencyNs.optional(),
     loop: z.boolean().optional(),
+    timeout_ns: timeoutNs.optional(),
+    max_gap_ns: maxGapNs.optional(),
+    only: only.optional(),
   })
-  .refine((fields) => Object.keys(fields).length > 0, 'at least one of speed_factor, extra_latency_ns, loop is needed');
+  .refine((fields) => Object.keys(fields).length > 0, `at least one of ${CHANGE_FIELDS} is needed`);
 
 /** The body of play, pause and stop, which take no fields. */
 export const noFields = z.strictObject({});

@@ -4,6 +4,10 @@
 export interface LaidOut {
   state: string;
   extra_latency_ns: number | bigint;
+  timeout_ns?: number | bigint | null;
+  max_gap_ns?: number | bigint | null;
+  /** Lists of which events get the latency. */
+  only?: object;
   event_index: number;
   event_count: number;
 }
@@ -20,7 +24,7 @@ export interface LayoutFrame {
  */
 export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolean {
   let before = created;
-  /** Whether events have different latencies: a seek lays all of them out with the latest one. */
+  /** Whether events have different settings: a seek lays all of them out with the latest ones. */
   let isMixed = false;
   /** Whether frames were missed, which may have reported a change. */
   let hasMissed = false;
@@ -28,7 +32,7 @@ export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolea
     if (frame.kind === 'gap' || frame.kind === 'lost') hasMissed = true;
     const { session } = frame;
     if (!session) return false;
-    const isChanged = BigInt(session.extra_latency_ns) !== BigInt(before.extra_latency_ns);
+    const isChanged = settingsOf(session) !== settingsOf(before);
     const isAnew = isChanged || hasMissed || (isMixed && mayHaveSought(before, session));
     if (isChanged) isMixed = isOnTheWay(session);
     else if (hasMissed) isMixed = true;
@@ -36,6 +40,10 @@ export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolea
     before = session;
     return isAnew;
   };
+}
+
+function settingsOf({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} }: LaidOut): string {
+  return [extra_latency_ns, timeout_ns ?? null, max_gap_ns ?? null, JSON.stringify(only)].join();
 }
 
 /**

@@ -133,9 +133,9 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     tag: 'replay',
     summary: 'Change a session as it plays',
     description:
-      'Changes the speed, the extra latency or the loop of a session, which keeps its position, and returns the ' +
-      'session. New latency applies from the next event on, while the session plays from the next one that is not ' +
-      'due within 20 ms; a seek, or playing again from the start, lays the whole time line out with it. ' +
+      'Changes settings of a session, which keeps its position, and returns the session. New latency, events that ' +
+      'get it and gaps apply from the next event on, while the session plays from the next one that is not ' +
+      'due within 20 ms; a seek, or playing again from the start, lays the whole time line out with them. ' +
       '`invalid_transition` means that the session is stopped, `replay_capacity` that all sessions together would ' +
       'play too many events a second: the session then stays as it was.',
     curl: '-X PATCH "$api/api/replay/sessions/$session" --json \'{"speed_factor": 2, "extra_latency_ns": 5000000}\'',

@@ -20,14 +20,23 @@ const clockSchema = z
   )
   .meta({ description: 'of each node that recorded some of it' });
 
+const onlySchema = z
+  .object({
+    event_type: z.array(z.string()).optional(),
+    service: z.array(z.string()).optional(),
+    node: z.array(z.string()).optional(),
+  })
+  .meta({ description: 'which events get the extra latency: those that fit each list; all without lists' });
+
 export const sessionSchema = z
   .object({
     session_id: z.string(),
     transaction_id: z.string(),
     speed_factor: z.number(),
-    extra_latency_ns: durationNs('added to every event'),
+    extra_latency_ns: durationNs('added to every event that fits only'),
     timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
     max_gap_ns: durationNs('the longest gap in which nothing is under way').nullable(),
+    only: onlySchema,
     clock: clockSchema,
     loop: z.boolean().meta({ description: 'whether it begins again at its end' }),
     state: z.enum(STATES),

@@ -12,6 +12,7 @@ const SESSION = {
   extra_latency_ns: 0,
   timeout_ns: null,
   max_gap_ns: null,
+  only: {},
   clock: CLOCK,
   loop: false,
   state: 'ready',

@@ -1,5 +1,6 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { z } from 'zod';
 import { stringify } from '../../exact_json.ts';
 import { Problem } from '../../problem.ts';
 import { noParameters } from '../../query/parameters.ts';
@@ -15,6 +16,7 @@ import {
   timelineParameters,
 } from '../../replay/contract.ts';
 import type { Session } from '../../replay/session/session.ts';
+import type { SessionChange } from '../../replay/session/session_options.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
@@ -65,8 +67,7 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
     })
     .patch(async (req, res) => {
       const session = await sessionOf(req);
-      const { speed_factor: speedFactor, extra_latency_ns: addedNs, loop } = parseBody(req, changeRequest);
-      await session.change({ speedFactor, loop, extraLatencyNs: addedNs === undefined ? undefined : Number(addedNs) });
+      await session.change(changeOf(parseBody(req, changeRequest)));
       const view = session.view();
       await sessions.saved();
       sendJson(res, 200, view);
@@ -120,6 +121,12 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
     .get(async (req, res) => joinStream(await sessionOf(req), streamRoom, req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
+}
+
+function changeOf({ extra_latency_ns, loop, only, ...asked }: z.output<typeof changeRequest>): SessionChange {
+  const { speed_factor: speedFactor, timeout_ns: timeoutNs, max_gap_ns: maxGapNs } = asked;
+  const extraLatencyNs = extra_latency_ns === undefined ? undefined : Number(extra_latency_ns);
+  return { speedFactor, extraLatencyNs, loop, timeoutNs, maxGapNs, only };
 }
 
 async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, res: Response): Promise<void> {

@@ -10,8 +10,17 @@ const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
 const count = z.int().min(0);
+const texts = z.array(z.string()).readonly().optional();
+const only = z.object({ eventTypes: texts, services: texts, nodes: texts });
 const latency = z
-  .array(z.object({ fromIndex: count, extraLatencyNs: count }))
+  .array(
+    z.object({
+      fromIndex: count,
+      extraLatencyNs: count,
+      only: only.optional(),
+      maxGapNs: count.nullable().optional(),
+    }),
+  )
   .min(1)
   .readonly();
 
@@ -25,6 +34,7 @@ const facts = z.object({
     maxGapNs: count.nullable(),
     clockOffsetsNs: z.record(z.string(), z.int()).readonly(),
     loop: z.boolean(),
+    only: only.default({}),
   }),
   state: z.enum(STATES),
   outline: z.object({

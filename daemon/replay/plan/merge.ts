@@ -15,18 +15,28 @@
  * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
  */
 import { createHeap, type HeapItem } from '../clock/heap.ts';
+import { kindTest } from './kinds.ts';
+import type { Only } from './only.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
 
-/** The extra latency that holds from an event on, in projected order. */
-export interface LatencyChange {
-  fromIndex: number;
+/** What can be changed from an event on. */
+export interface LayoutChange {
   extraLatencyNs: number;
+  /** The events that get the latency; all if omitted. */
+  only?: Only | undefined;
+  /** The longest gap; null leaves gaps as recorded. If omitted, it is that of the settings. */
+  maxGapNs?: number | null | undefined;
+}
+
+/** What holds from an event on, in projected order. */
+export interface LatencyChange extends LayoutChange {
+  fromIndex: number;
 }
 
 export interface MergeSettings {
   /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
-  /** The longest gap; null leaves gaps as recorded. */
+  /** The longest gap, where no change says another; null leaves gaps as recorded. */
   maxGapNs: number | null;
   /** The shift that aligns the clock of a node with the others; at least 0. */
   clockShiftNs: (node: string) => number;
@@ -108,7 +118,8 @@ export function emptyPage(first: number, limit: number): ProjectedPage {
 }
 
 export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
-  const { latency, maxGapNs, clockShiftNs } = settings;
+  const { latency, clockShiftNs } = settings;
+  const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
   const { pageEvents } = recorded;
   const pageOf = (index: number) => Math.floor(index / pageEvents);
   const heap = createHeap<Lane>(
@@ -196,10 +207,12 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       const lane = heap.peek();
       if (!lane) break;
       while (latencyAt + 1 < latency.length && latency[latencyAt + 1]!.fromIndex <= index) latencyAt++;
-      const { extraLatencyNs } = latency[latencyAt]!;
+      const { extraLatencyNs, maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
+      const isAffected = affects[latencyAt];
       const recordedPage = recorded.page(pageOf(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
-      const durationNs = recordedPage.durationNs[row]! + extraLatencyNs;
+      const addedNs = !isAffected || isAffected(recordedPage.kind[row]!) ? extraLatencyNs : 0;
+      const durationNs = recordedPage.durationNs[row]! + addedNs;
       originNs ??= lane.startNs;
       const recordedEndNs = recordedPage.startNs[row]! + lane.clockShiftNs + recordedPage.durationNs[row]! - originNs;
       const isOwn = recordedPage.isOwn[row] === 1;
@@ -216,7 +229,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       page.recorded[at] = lane.recorded;
       page.startNs[at] = startNs - cutNs;
       page.durationNs[at] = durationNs;
-      lane.shiftNs += extraLatencyNs;
+      lane.shiftNs += addedNs;
       advance(lane, recordedPage);
       index++;
     }

@@ -10,6 +10,11 @@ export interface Only {
   readonly nodes?: readonly string[] | undefined;
 }
 
+export function isSameOnly(one: Only, other: Only): boolean {
+  const listsOf = ({ eventTypes, services, nodes }: Only) => JSON.stringify([eventTypes, services, nodes]);
+  return listsOf(one) === listsOf(other);
+}
+
 /** Columns that a scan must read for `affectedTest`. */
 export const ONLY_COLUMNS = ['event_type', 'service'] as const;
 

@@ -5,7 +5,7 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import type { LatencyChange, ProjectedPage } from './merge.ts';
+import type { LatencyChange, LayoutChange, ProjectedPage } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { placeIn, type SeekResult } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
@@ -61,8 +61,10 @@ export interface PlanWork {
   page(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
   /** Works like `placeIn`. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
-  /** Changes the latency from an event on. */
-  changeLatency(fromIndex: number, extraLatencyNs: number): void;
+  /** Changes the latency or the gaps from an event on. */
+  changeLatency(fromIndex: number, change: LayoutChange): void;
+  /** Changes the deadline; no event moves. */
+  changeTimeout(timeoutNs: number | null): void;
   /**
    * Starts a layout of all events with the latency that was set last; false when the layout has only that one. The next
    * `place` returns a place in the new layout, which replaces the old one.
@@ -94,8 +96,10 @@ export function openPlan(
   caches: PlanCaches,
   { pageEvents, markEvents, chunkEvents }: PlanSizes = {},
 ): PlanWork {
-  const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = request;
-  let { latency } = request;
+  const { transactionId, maxGapNs, clockOffsetsNs } = request;
+  let { timeoutNs } = request;
+  // A plan that is opened with the changes of this one has another setting, if it was changed.
+  let latency: readonly LatencyChange[] = request.latency.map((change) => ({ maxGapNs, ...change }));
   checkNodes(clockOffsetsNs, recordings);
   const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
   // This is read after the snapshot was taken, so that it contains every node of the snapshot.
@@ -180,13 +184,18 @@ export function openPlan(
       coming = null;
       return place;
     },
-    changeLatency(fromIndex, extraLatencyNs) {
-      checkSpan(Math.max(extraLatencyNs, latency.at(-1)!.extraLatencyNs));
+    changeLatency(fromIndex, layout) {
+      checkSpan(Math.max(layout.extraLatencyNs, latency.at(-1)!.extraLatencyNs));
       coming = null;
-      const change = { fromIndex, extraLatencyNs };
+      const change = { ...latency.at(-1)!, ...layout, fromIndex };
       latency = [...latency.filter((earlier) => earlier.fromIndex < fromIndex), change];
       if (fromIndex === 0) schedule = laidOut(latency);
       else schedule.changeLatency(change);
+    },
+    changeTimeout(timeout) {
+      timeoutNs = timeout;
+      coming = null;
+      schedule.changeTimeout(timeout);
     },
     layOutAnew() {
       if (latency.length === 1) return false;

@@ -8,13 +8,14 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, chunkEventsBeside } from './bodies.ts';
 import { type Curve, type CurvesRequest, curvesOf } from './curve.ts';
+import type { LayoutChange } from './merge.ts';
 import { createPageCache } from './page_cache.ts';
 import type { SeekResult } from './places.ts';
 import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
 import type { RecordedPage } from './recorded.ts';
 import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
-/** Limit of cached pages of recorded events: 17 MB. */
+/** Limit of cached pages of recorded events: 20 MB. */
 const RECORDED_PAGES_MAX = 128;
 /** Limit of the events in cached chunks: some 128 MB. It has room for a chunk of each of a thousand sessions. */
 const BODY_EVENTS_MAX = 262_144;
@@ -28,8 +29,10 @@ export interface ReplayPlan {
   page(index: number, limit: number, memory?: ArrayBuffer): Promise<PlanPage>;
   /** Lays all events out again with the latency that was set last. It returns null for a target past the end. */
   place(target: SeekTarget): Promise<SeekResult | null>;
-  /** Changes the latency from an event on; earlier events keep their place. */
-  changeLatency(fromIndex: number, extraLatencyNs: number): Promise<void>;
+  /** Changes the latency or the gaps from an event on; earlier events keep their place. */
+  changeLatency(fromIndex: number, change: LayoutChange): Promise<void>;
+  /** Changes the deadline; no event moves. */
+  changeTimeout(timeoutNs: number | null): Promise<void>;
   close(): void;
 }
 
@@ -170,8 +173,13 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
       outline = work.outline();
       return place;
     },
-    async changeLatency(fromIndex, extraLatencyNs) {
-      work.changeLatency(fromIndex, extraLatencyNs);
+    async changeLatency(fromIndex, change) {
+      work.changeLatency(fromIndex, change);
+      outline = work.outline();
+      goThroughAgain();
+    },
+    async changeTimeout(timeoutNs) {
+      work.changeTimeout(timeoutNs);
       outline = work.outline();
       goThroughAgain();
     },

@@ -122,8 +122,11 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
       return { ...page, bytes: Buffer.from(buffer, byteOffset, byteLength) };
     },
     place: (target) => ask(of, { plan, kind: 'place', target }) as Promise<SeekResult | null>,
-    async changeLatency(fromIndex, extraLatencyNs) {
-      await ask(of, { plan, kind: 'change_latency', fromIndex, extraLatencyNs });
+    async changeLatency(fromIndex, change) {
+      await ask(of, { plan, kind: 'change_latency', fromIndex, change });
+    },
+    async changeTimeout(timeoutNs) {
+      await ask(of, { plan, kind: 'change_timeout', timeoutNs });
     },
     close() {
       of.opened.delete(plan);

@@ -43,7 +43,11 @@ async function answerTo(question: Question): Promise<PlannerAnswer> {
       return place;
     }
     case 'change_latency':
-      await plan.changeLatency(question.fromIndex, question.extraLatencyNs);
+      await plan.changeLatency(question.fromIndex, question.change);
+      tellOutline(number);
+      return null;
+    case 'change_timeout':
+      await plan.changeTimeout(question.timeoutNs);
       tellOutline(number);
       return null;
     case 'close':

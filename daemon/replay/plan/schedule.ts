@@ -52,8 +52,10 @@ export interface Schedule {
   indexAtPosition(positionNs: number): number;
   /** Index of a recorded event in projected order. Needs the survey. */
   indexOfRecorded(recorded: number): number;
-  /** Changes the latency from the event with this index on; earlier events stay as they are. */
+  /** Changes the latency or the gaps from the event with this index on; earlier events stay as they are. */
   changeLatency(change: LatencyChange): void;
+  /** Changes the deadline; no event moves, but all are surveyed again. */
+  changeTimeout(timeoutNs: number | null): void;
 }
 
 interface Mark extends MergeState {
@@ -173,6 +175,13 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
       readers = [];
       survey = null;
       if (timeout && timeout.index >= from.index) timeout = undefined;
+    },
+    changeTimeout(timeoutNs) {
+      settings = { ...settings, timeoutNs };
+      [marks, markNumbers] = [[], 0];
+      surveying = createMerge(recorded, settings, START);
+      survey = null;
+      timeout = undefined;
     },
   };
 }

@@ -3,6 +3,7 @@ import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Curve, CurvesRequest } from './curve.ts';
+import type { LayoutChange } from './merge.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
@@ -14,7 +15,8 @@ export type PlanQuestion = { plan: number } & (
   | { kind: 'open'; request: PlanRequest }
   | { kind: 'page'; index: number; limit: number; memory: ArrayBuffer | undefined }
   | { kind: 'place'; target: SeekTarget }
-  | { kind: 'change_latency'; fromIndex: number; extraLatencyNs: number }
+  | { kind: 'change_latency'; fromIndex: number; change: LayoutChange }
+  | { kind: 'change_timeout'; timeoutNs: number | null }
   | { kind: 'close' }
 );
 

@@ -39,11 +39,15 @@ export function eventsPerSecond(outline: Outline, settings: SessionSettings, cha
 /** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
 function shortestNs(outline: Outline, { maxGapNs, extraLatencyNs }: SessionSettings, change: SessionChange): number {
   const { eventCount, recordedDurationNs, survey, latency } = outline;
-  const isFaster = (change.extraLatencyNs ?? extraLatencyNs) < extraLatencyNs;
+  const gapNs = change.maxGapNs === undefined ? maxGapNs : change.maxGapNs;
+  const isFaster = (change.extraLatencyNs ?? extraLatencyNs) < extraLatencyNs || change.only !== undefined;
+  // How much a shorter limit cuts is not known before events are laid out with it.
+  const isCut = gapNs !== null && gapNs < (maxGapNs ?? Number.POSITIVE_INFINITY);
+  if (isCut) return 1;
   if (survey && latency.length === 1 && !isFaster) return Math.max(survey.endNs, 1);
   const mostLatencyNs = Math.max(...latency.map((each) => each.extraLatencyNs));
   const withoutLatencyNs = survey ? survey.endNs - eventCount * mostLatencyNs : 0;
-  return Math.max(withoutLatencyNs, maxGapNs === null ? recordedDurationNs : 0, 1);
+  return Math.max(withoutLatencyNs, gapNs === null ? recordedDurationNs : 0, 1);
 }
 
 export interface PlayingSession {

@@ -27,6 +27,11 @@ export function boundOf(window: EventBuffer, outline: Outline, next: number): nu
   return window.startNs(next) ?? endNs();
 }
 
+/** A gap that was cut may end before the position: the event after it, the first of the page, becomes due now. */
+export function stayBefore(clock: ReplayClock, { startNs: [startNs] }: PlanPage): void {
+  if (startNs !== undefined && clock.positionNs() > startNs) clock.jump(BigInt(startNs));
+}
+
 /** Sets when events of a page are due, from the one at `at` on: those that are due by a time, as many as there is room. */
 export function setDue(
   frames: BigInt64Array,

@@ -7,7 +7,8 @@ import { planRequestOf, type SessionOptions } from './session_options.ts';
 
 /** Rejects with a Problem when the transaction cannot be played. */
 export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
-  return opened(options, planner, [{ fromIndex: 0, extraLatencyNs: options.settings.extraLatencyNs }]);
+  const { extraLatencyNs, only } = options.settings;
+  return opened(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);
 }
 
 /** Opens a kept session. If it was playing, it is paused. Rejects as `openSession` does. */

@@ -9,10 +9,11 @@ import { createClock, type SteadyNow } from '../clock/clock.ts';
 import { createLateness, type LatenessSummary } from '../clock/lateness.ts';
 import type { Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
+import type { LayoutChange } from '../plan/merge.ts';
 import type { SeekResult } from '../plan/places.ts';
 import type { PlanPage } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
-import { boundOf, firstToMove, isPlayedOut } from './due.ts';
+import { boundOf, firstToMove, isPlayedOut, stayBefore } from './due.ts';
 import { createEventBuffer } from './event_buffer.ts';
 import { createFeeding } from './feeding.ts';
 import type { SessionSettings } from './session_view.ts';
@@ -40,8 +41,11 @@ export interface Playback {
   seek(place: SeekResult): void;
   /** Moves to the start of another round. */
   rewind(): Promise<void>;
-  /** Changes the latency of all events but those that are due very soon; the position stays. */
-  changeLatency(extraLatencyNs: number): Promise<void>;
+  /**
+   * Changes the latency and the gaps of all events but those that are due very soon; the position stays, unless a gap
+   * that it is in gets shorter than that.
+   */
+  changeLatency(change: LayoutChange): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
   /** Takes note of what was played. */
@@ -202,15 +206,18 @@ export function createPlayback(options: PlaybackOptions): Playback {
       moveTo(start!.positionNs, start!.index);
       lateness.reset();
     },
-    async changeLatency(extraLatencyNs) {
+    async changeLatency(change) {
       interrupt();
       const from = firstToMove(window, clock, next, now());
       // Events from here on must not be played with their old times, however long the plan takes.
       playableEnd = from;
       resume();
       try {
-        await plan.changeLatency(from, extraLatencyNs);
+        await plan.changeLatency(from, change);
         window.forget(from);
+        const page = await plan.page(from, 1);
+        catchUp();
+        if (next === from) stayBefore(clock, page);
       } finally {
         playableEnd = Infinity;
         resume();

@@ -10,7 +10,13 @@ import { type Command, type State, transition } from '../transitions.ts';
 import { createMeasure, type Measure } from './measure.ts';
 import { createPlayback, type Playback } from './playback.ts';
 import { scheduledJson, steppedJson } from './replayed_event.ts';
-import { closedProblem, type SessionChange, type SessionOptions, turnsUntilClosed } from './session_options.ts';
+import {
+  closedProblem,
+  layoutOf,
+  type SessionChange,
+  type SessionOptions,
+  turnsUntilClosed,
+} from './session_options.ts';
 import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
 import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
 
@@ -188,24 +194,21 @@ export class Session {
   }
 
   /** Changes settings in any state but stopped; the position stays. */
-  change({ extraLatencyNs, speedFactor, loop }: SessionChange): Promise<void> {
+  change(change: SessionChange): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('change');
       const isPlaying = this.#state === 'playing';
-      const change = { speedFactor, extraLatencyNs, loop };
       if (isPlaying) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, change);
       if (isPlaying) this.#options.admit?.(change);
       // Until the change is applied, the admission of other sessions counts the rate after it.
       this.coming = change;
       try {
-        if (extraLatencyNs !== undefined && extraLatencyNs !== this.#settings.extraLatencyNs) {
-          await this.#playback.changeLatency(extraLatencyNs);
-          this.#settings = { ...this.#settings, extraLatencyNs };
-        }
+        await this.#changePlan(change);
       } finally {
         this.coming = undefined;
       }
       const state = this.#enters('change');
+      const { speedFactor, loop } = change;
       if (speedFactor !== undefined) {
         this.#settings = { ...this.#settings, speedFactor };
         this.#playback.setSpeed(speedFactor);
@@ -213,6 +216,22 @@ export class Session {
       if (loop !== undefined) this.#settings = { ...this.#settings, loop };
       this.#enter(state);
     });
+  }
+
+  /** Makes the part of a change that the plan has to know. */
+  async #changePlan(change: SessionChange): Promise<void> {
+    const layout = layoutOf(this.#settings, change);
+    if (layout) {
+      await this.#playback.changeLatency(layout);
+      this.#settings = { ...this.#settings, ...layout };
+    }
+    const { timeoutNs } = change;
+    if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;
+    await this.#plan.changeTimeout(timeoutNs === null ? null : Number(timeoutNs));
+    // Frames that were prepared say what was after the old deadline.
+    this.#playback.interrupt();
+    this.#settings = { ...this.#settings, timeoutNs };
+    this.#playback.resume();
   }
 
   /** Called when the plan's outline has changed. */

@@ -4,6 +4,7 @@ import type { SteadyNow } from '../clock/clock.ts';
 import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { LatencyChange } from '../plan/merge.ts';
+import { isSameOnly, type Only } from '../plan/only.ts';
 import type { PlanRequest } from '../plan/plan.ts';
 import type { KeptTotal } from './frames.ts';
 import type { SessionSettings } from './session_view.ts';
@@ -14,6 +15,24 @@ export interface SessionChange {
   speedFactor?: number | undefined;
   extraLatencyNs?: number | undefined;
   loop?: boolean | undefined;
+  timeoutNs?: bigint | null | undefined;
+  maxGapNs?: number | null | undefined;
+  only?: Only | undefined;
+}
+
+/** What of a change moves events; undefined if it moves none. */
+export function layoutOf(
+  { extraLatencyNs, maxGapNs, only }: SessionSettings,
+  change: SessionChange,
+): Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'> | undefined {
+  const layout = {
+    extraLatencyNs: change.extraLatencyNs ?? extraLatencyNs,
+    maxGapNs: change.maxGapNs === undefined ? maxGapNs : change.maxGapNs,
+    only: change.only ?? only,
+  };
+  const isSame =
+    layout.extraLatencyNs === extraLatencyNs && layout.maxGapNs === maxGapNs && isSameOnly(layout.only, only);
+  return isSame ? undefined : layout;
 }
 
 export interface SessionOptions {

@@ -15,6 +15,8 @@ export interface SessionView {
   extra_latency_ns: bigint;
   timeout_ns: bigint | null;
   max_gap_ns: bigint | null;
+  /** Which events get the latency. */
+  only: { event_type?: readonly string[]; service?: readonly string[]; node?: readonly string[] };
   /** The clock of each node. */
   clock: ClockView[];
   loop: boolean;
@@ -63,7 +65,7 @@ export const NOT_PLAYED: Played = {
 };
 
 export function viewOf(session: KeptSession, { startsAtNs, lateness, starvations, lastEventId }: Played): SessionView {
-  const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, loop } = session.settings;
+  const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, only, loop } = session.settings;
   const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
   return {
     session_id: session.sessionId,
@@ -72,6 +74,11 @@ export function viewOf(session: KeptSession, { startsAtNs, lateness, starvations
     extra_latency_ns: BigInt(extraLatencyNs),
     timeout_ns: timeoutNs,
     max_gap_ns: maxGapNs === null ? null : BigInt(maxGapNs),
+    only: {
+      ...(only.eventTypes && { event_type: only.eventTypes }),
+      ...(only.services && { service: only.services }),
+      ...(only.nodes && { node: only.nodes }),
+    },
     clock: clocks.map(clockView),
     loop,
     state: session.state,

@@ -126,6 +126,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       maxGapNs: request.max_gap_ns,
       clockOffsetsNs: request.clock_offsets_ns,
       loop: request.loop,
+      only: request.only,
     };
     const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner).catch(orShutdown);
     if (closing) {

@@ -99,9 +99,9 @@ function slowToChange(planner: Planner, beforeChange: () => Promise<void>): Plan
         get outline() {
           return plan.outline;
         },
-        async changeLatency(fromIndex, extraLatencyNs) {
+        async changeLatency(fromIndex, change) {
           await beforeChange();
-          await plan.changeLatency(fromIndex, extraLatencyNs);
+          await plan.changeLatency(fromIndex, change);
         },
       };
     },
@@ -116,6 +116,7 @@ const DEFAULTS: SessionSettings = {
   maxGapNs: null,
   clockOffsetsNs: {},
   loop: false,
+  only: {},
 };
 
 /** A viewer's end of a stream; `full` makes it a viewer that does not read. */

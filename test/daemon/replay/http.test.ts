@@ -70,6 +70,7 @@ test('a created session has a location, which shows the same session', async () 
     max_gap_ns: null,
     clock: [{ node: 'test-node', offset_ns: 0, stepped_ns: 0, source: 'none' }],
     loop: false,
+    only: {},
     state: 'ready',
     position_ns: 0,
     duration_ns: 52_999_999,

@@ -15,6 +15,9 @@ const COMMANDS: Record<string, Act> = {
   'step backward': (session) => session.step(-1),
   'change speed': (session) => session.change({ speedFactor: 2 }),
   'change latency': (session) => session.change({ extraLatencyNs: 1_000_000 }),
+  'change timeout': (session) => session.change({ timeoutNs: 5n * MS }),
+  'change gaps': (session) => session.change({ maxGapNs: 100_000 }),
+  'change only': (session) => session.change({ extraLatencyNs: 50_000, only: { services: ['none'] } }),
   stop: (session) => session.stop(),
 };
 
@@ -40,6 +43,9 @@ const TABLE: Record<string, Record<State, State | 409>> = {
   'step backward': { ready: 'paused', playing: R, paused: 'paused', finished: 'paused', stopped: R },
   'change speed': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
   'change latency': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
+  'change timeout': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
+  'change gaps': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
+  'change only': { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'finished', stopped: R },
   stop: { ready: 'stopped', playing: 'stopped', paused: 'stopped', finished: 'stopped', stopped: 'stopped' },
 };
 

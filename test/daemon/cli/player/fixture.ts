@@ -14,6 +14,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     extra_latency_ns: 0,
     timeout_ns: null,
     max_gap_ns: null,
+    only: {},
     loop: false,
     clock: [{ node: 'test-node', offset_ns: 0n, stepped_ns: 0n, source: 'none' }],
     state: 'paused',

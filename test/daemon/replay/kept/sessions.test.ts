@@ -81,6 +81,29 @@ function lasting(view: ReturnType<Session['view']>) {
   return rest;
 }
 
+test('what was changed on the way holds for the same events after a restart', async () => {
+  const folder = recorded(rowsOf());
+  const first = await live(folder);
+  const session = await create(first.sessions, { extra_latency_ns: 2_000_000, only: { service: ['none'] } });
+  await session.play();
+  await first.clock.pass(10n * MS + MS / 3n);
+  session.pause();
+  await session.change({ only: {}, maxGapNs: 0, timeoutNs: 50n * MS });
+  while (session.view().replay_duration_ns === null) await new Promise((resolve) => setImmediate(resolve));
+  const starts = async (from: Session) => {
+    const listed: number[] = [];
+    for await (const page of from.timeline(0, COUNT))
+      for (const json of page) listed.push(JSON.parse(json).replay_offset_ns);
+    return listed;
+  };
+  const [before, laidOut] = [lasting(session.view()), await starts(session)];
+  await first.end();
+  const second = await live(folder);
+  const again = await second.sessions.open(before.session_id);
+  expect(lasting(again.view())).toEqual({ ...before, updated_at: expect.any(String) });
+  expect(await starts(again)).toEqual(laidOut);
+});
+
 test('each session is restored as it was, a playing one paused, and listing them opens none', async () => {
   const folder = recorded(rowsOf());
   const first = await live(folder);
@@ -89,6 +112,7 @@ test('each session is restored as it was, a playing one paused, and listing them
     extra_latency_ns: 3000,
     timeout_ns: 9_000_000,
     max_gap_ns: 700_000,
+    only: { service: ['shop'], event_type: ['sys_write'] },
     loop: true,
   };
   const ready = await create(first.sessions, settings);

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
+import { parseJson, stringify } from '../../../../daemon/exact_json.ts';
 import { type KeptRow, keptRow, storedRow } from '../../../../daemon/replay/kept/kept_session.ts';
 import { openStateFile, type StateFile } from '../../../../daemon/replay/kept/state_file.ts';
 import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
@@ -32,6 +33,10 @@ const rowOf = fc.record({
       maxGapNs: fc.option(count),
       clockOffsetsNs: fc.dictionary(node, fc.maxSafeInteger(), { noNullPrototype: true }),
       loop: fc.boolean(),
+      only: fc.record(
+        { eventTypes: fc.array(fc.string()), services: fc.array(fc.string()), nodes: fc.array(node) },
+        { requiredKeys: [] },
+      ),
     }),
     state: fc.constantFrom(...STATES),
     outline: fc.record({
@@ -110,6 +115,12 @@ test('written entries are read back, the oldest first, and removed ones are not'
     }),
     { numRuns: 40 },
   );
+});
+
+test('a row of a version that knew no selection has its latency for all events', () => {
+  const { only: _, ...settings } = (parseJson(SAMPLE!.facts) as { settings: Record<string, unknown> }).settings;
+  const facts = stringify({ ...(parseJson(SAMPLE!.facts) as object), settings });
+  expect(keptRow({ ...SAMPLE!, facts }).session.settings.only).toEqual({});
 });
 
 test('only the owner can read the file and its log', () => {

@@ -282,7 +282,7 @@ test('a change of latency applies from one event on, and no event is repeated or
           const index = Math.min(fromIndex, events.length - 1);
           // A session has played up to here before it changes the latency.
           read(work, Math.max(index - 3, 0), 2);
-          work.changeLatency(index, extraLatencyNs);
+          work.changeLatency(index, { extraLatencyNs });
           changes.splice(changes.findLastIndex((change) => change.fromIndex < index) + 1);
           changes.push({ fromIndex: index, extraLatencyNs });
         }
