@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { int64 } from '../int64.ts';
-import { integer } from '../query/parameters.ts';
+import { integer, parsed } from '../query/parameters.ts';
 import type { SeekTarget } from './target.ts';
 
 const MAX_INT64 = 2n ** 63n - 1n;
@@ -97,6 +97,29 @@ export const stepRequest = z.strictObject({
     .max(STEP_EVENTS_MAX, `must be at most ${STEP_EVENTS_MAX}`)
     .refine((count) => count !== 0, 'must not be 0')
     .default(1),
+});
+
+const FRAMES = ['state', 'position', 'event'];
+const FRAMES_MESSAGE = 'must be state, position or both, or state,event';
+
+/** Which frames a stream has; undefined stands for events and states. */
+export const streamParameters = z.strictObject({
+  frames: parsed(
+    (text) => {
+      const names = text.split(',');
+      const wanted = { state: names.includes('state'), position: names.includes('position') };
+      if (!names.every((name) => FRAMES.includes(name)) || new Set(names).size < names.length) return undefined;
+      if (!names.includes('event')) return { wanted };
+      return wanted.state && !wanted.position ? { wanted: undefined } : undefined;
+    },
+    FRAMES_MESSAGE,
+    { type: 'string', pattern: '^(state|position|state,position|position,state|state,event|event,state)$' },
+  )
+    .meta({
+      description:
+        'which frames are wanted beside `gap` and `end`: `state,event` unless given; without `event` there are no gaps, and `position` comes 20 times a second while the session plays',
+    })
+    .optional(),
 });
 
 /** An upper bound that no event index reaches. */

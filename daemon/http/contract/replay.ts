@@ -8,6 +8,7 @@ import {
   noFields,
   seekRequest,
   stepRequest,
+  streamParameters,
   timelineParameters,
 } from '../../replay/contract.ts';
 import { whatIfRequest } from '../../replay/what_if_contract.ts';
@@ -262,11 +263,12 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     summary: 'Events as they are played',
     description:
       'Follows a session with frames: `event` for an event, `state` at every change, `gap` when some were missed, and ' +
-      '`end`. `Last-Event-ID` continues behind a frame; after the ' +
+      '`end`; or without events with the position, see `frames`. `Last-Event-ID` continues behind a frame; after the ' +
       'daemon was started again a `gap` has `"missed": null`, and the `state` after it the place where the session goes on. ' +
       '`session_limit` means that the session has too many viewers, `session_not_found` that it has gone.',
     curl: '-N --max-time 5 "$api/api/replay/sessions/$session/events"',
     pathParameters: sessionId,
+    query: streamParameters,
     headers: z.object({
       'Last-Event-ID': z
         .string()

@@ -12,12 +12,14 @@ import {
   noFields,
   seekRequest,
   stepRequest,
+  streamParameters,
   TIMELINE_LIMIT_DEFAULT,
   timelineParameters,
 } from '../../replay/contract.ts';
 import type { Session } from '../../replay/session/session.ts';
 import type { SessionChange } from '../../replay/session/session_options.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
+import type { Wanted } from '../../replay/session/watchers.ts';
 import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
 import { parseBody } from '../body.ts';
@@ -112,13 +114,16 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
 
   router
     .route('/:id/events')
-    .all(plain)
     .head((req, res) => {
+      parseQuery(req.query as never, streamParameters);
       listedOf(req);
       openEventStream(res);
       res.end();
     })
-    .get(async (req, res) => joinStream(await sessionOf(req), streamRoom, req, res))
+    .get(async (req, res) => {
+      const { frames } = parseQuery(req.query as never, streamParameters);
+      joinStream(await sessionOf(req), streamRoom, frames?.wanted, req, res);
+    })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
@@ -162,7 +167,13 @@ async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, 
   for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
 }
 
-function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res: Response): void {
+function joinStream(
+  session: Session,
+  streamRoom: StreamRoom,
+  wanted: Wanted | undefined,
+  req: Request,
+  res: Response,
+): void {
   const lastId = lastEventId(session, req.get('Last-Event-ID'));
   // A stopped session has nothing new for a client that has seen all frames; 204 keeps a browser from reconnecting.
   if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
@@ -171,7 +182,9 @@ function joinStream(session: Session, streamRoom: StreamRoom, req: Request, res:
   }
   session.stream.checkRoom();
   streamRoom.enter(res, 'session_limit');
-  session.stream.join(openEventStream(res), lastId);
+  const sink = openEventStream(res);
+  if (wanted) session.stream.watch(sink, lastId, wanted);
+  else session.stream.join(sink, lastId);
 }
 
 function lastEventId(session: Session, header: string | undefined): number | null {

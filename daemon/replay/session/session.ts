@@ -64,6 +64,7 @@ export class Session {
       idBase: (options.life ?? 0) * LIFE_IDS,
       track,
       catchUp: () => this.#playback.catchUp(),
+      watching: { now, alarm: scheduler.alarm, position: () => this.#moving() },
     });
     this.#playback = createPlayback({
       ...{ plan, now, scheduler, leadNs, onPlayed, stream: this.stream, track },
@@ -106,6 +107,14 @@ export class Session {
     const { sessionId } = this.#options;
     this.#playback.catchUp();
     return { sessionId, eventIndex: this.#playback.next(), positionNs: this.#playback.positionNs() };
+  }
+
+  /** The position as JSON while it moves. */
+  #moving(): string | null {
+    if (this.#state !== 'playing') return null;
+    const { eventIndex, positionNs } = this.place();
+    const { lateness } = this.#playback.punctuality();
+    return stringify({ position_ns: positionNs, event_index: eventIndex, lateness });
   }
 
   /** Restores the kept state. It must come before any command. */

@@ -17,6 +17,7 @@ import type { State } from '../transitions.ts';
 import { createDirectViewers, type Viewer } from './direct_viewers.ts';
 import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
 import type { DueEvents } from './replayed_event.ts';
+import { createWatchers, type Wanted, type WatchersOptions } from './watchers.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -42,6 +43,8 @@ export interface StreamOptions {
   track: Track;
   /** Takes everything into the log that was played. */
   catchUp: () => void;
+  /** What watchers need, which want no events. */
+  watching: Omit<WatchersOptions, 'describe'>;
 }
 
 export interface SessionStream {
@@ -66,6 +69,8 @@ export interface SessionStream {
   checkRoom(): void;
   /** `lastId` is the last id that the viewer received, by its own account; null for none. */
   join(sink: Sink, lastId: number | null): void;
+  /** The same for a viewer that wants no events. Its stream begins with the current state. */
+  watch(sink: Sink, lastId: number | null, wanted: Wanted): void;
   /** Whether an id can be one of this session's. */
   knows(id: number): boolean;
   toldAll(id: number): boolean;
@@ -73,9 +78,11 @@ export interface SessionStream {
   close(reason: EndReason): void;
 }
 
-export function createStream({ describe, over, keptTotal, idBase = 0, track, catchUp }: StreamOptions): SessionStream {
+export function createStream(options: StreamOptions): SessionStream {
+  const { describe, over, keptTotal, idBase = 0, track, catchUp, watching } = options;
   const log = createFrameLog(keptTotal, idBase);
   const viewers = new Set<Viewer>();
+  const watchers = createWatchers({ ...watching, describe });
   const { takeBack, giveAway, lookAt } = createDirectViewers(track, log);
   /** The id of the last `end` frame. */
   let endedAt = 0;
@@ -124,16 +131,20 @@ export function createStream({ describe, over, keptTotal, idBase = 0, track, cat
     log.append('end', JSON.stringify({ reason }));
     endedAt = log.lastId;
     flush();
+    watchers.end(reason, endedAt);
   }
 
   return {
     get viewerCount() {
-      return viewers.size;
+      return viewers.size + watchers.count;
     },
     get lastId() {
       return log.lastId;
     },
-    publish: log.append,
+    publish(kind, json, events) {
+      log.append(kind, json, events);
+      if (kind === 'state') watchers.tell(json, log.lastId);
+    },
     prepare: log.prepare,
     played(count) {
       log.commit(count);
@@ -153,7 +164,7 @@ export function createStream({ describe, over, keptTotal, idBase = 0, track, cat
       return id === log.lastId;
     },
     checkRoom() {
-      if (viewers.size < VIEWERS_MAX) return;
+      if (viewers.size + watchers.count < VIEWERS_MAX) return;
       throw new Problem('session_limit', `the session has ${VIEWERS_MAX} viewers already`);
     },
     join(sink, saidId) {
@@ -191,7 +202,13 @@ export function createStream({ describe, over, keptTotal, idBase = 0, track, cat
       } else if (viewer.lastId < log.lastId) flushTo(viewer);
       if (isDirect) goDirect();
     },
+    watch(sink, lastId, wanted) {
+      catchUp();
+      // One that knows of the end stays for the next run.
+      watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : over());
+    },
     heartbeat() {
+      watchers.heartbeat();
       for (const viewer of viewers) takeBack(viewer);
       catchUp();
       for (const viewer of viewers) {
@@ -202,7 +219,8 @@ export function createStream({ describe, over, keptTotal, idBase = 0, track, cat
     },
     close(reason) {
       recall();
-      if (viewers.size > 0) end(reason);
+      if (viewers.size + watchers.count > 0) end(reason);
+      watchers.close();
       for (const viewer of viewers) {
         // The socket is full: waiting for the viewer to read could take forever.
         if (viewer.blocked) viewer.sink.destroy();

@@ -21,7 +21,15 @@ afterAll(player.close);
 function newStream(over: () => EndReason | null = () => null) {
   const keptTotal = { bytes: 0 };
   const track = player.track(() => {});
-  const stream = createStream({ describe: () => '{"state":"now"}', over, keptTotal, track, catchUp: () => {} });
+  const watching = { now: () => 0n, alarm: () => ({ set() {}, clear() {} }), position: () => null };
+  const stream = createStream({
+    describe: () => '{"state":"now"}',
+    over,
+    keptTotal,
+    track,
+    catchUp: () => {},
+    watching,
+  });
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
       stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
