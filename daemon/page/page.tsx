@@ -7,12 +7,14 @@ import { createDaemon } from './feed/daemon.ts';
 import { asFailure, type Failure } from './feed/failure.ts';
 import { createAddress } from './link/address.ts';
 import type { Link, ViewName } from './link/link.ts';
+import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
 import { Health } from './views/health.tsx';
 import { HelpDialog } from './views/help.tsx';
 import { onKey } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
+import { Live } from './views/live/live.tsx';
 import { Overview } from './views/overview.tsx';
 import { applyTheme, nextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
@@ -23,7 +25,9 @@ const address = createAddress();
 
 const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
   ['Digit1', 'overview'],
-  ['Digit2', 'health'],
+  ['Digit2', 'live'],
+  ['Digit3', 'compare'],
+  ['Digit4', 'health'],
 ]);
 
 type Entry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
@@ -131,6 +135,8 @@ function View({ name, transaction }: { name: ViewName; transaction: string | nul
       </main>
     );
   if (name === 'lanes' && transaction !== null) return <LanesView key={transaction} transactionId={transaction} />;
+  if (name === 'live') return <Live />;
+  if (name === 'compare') return <Compare />;
   return name === 'health' ? <Health /> : <Overview />;
 }
 

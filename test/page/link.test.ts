@@ -2,24 +2,35 @@
 import fc from 'fast-check';
 import { EMPTY_LINK, formatLink, type Link, parseLink, VIEWS } from '../../daemon/page/link/link.ts';
 
-const text = fc.option(fc.string({ minLength: 1, maxLength: 60, unit: 'binary' }).filter((one) => one.isWellFormed()));
+const someText = fc.string({ minLength: 1, maxLength: 60, unit: 'binary' }).filter((one) => one.isWellFormed());
 const time = fc.bigInt({ min: 0n, max: 2n ** 63n - 2n });
+const hex = fc.stringMatching(/^[0-9a-f]{32}$/);
 
-const link: fc.Arbitrary<Link> = fc
-  .record({
-    view: fc.constantFrom(...VIEWS),
-    transaction: text,
-    service: text,
-    node: text,
-    has_error: fc.boolean(),
-    from: fc.option(time),
-    to: fc.option(time),
-    event: text,
-    session: text,
-    table: fc.boolean(),
-  })
-  .filter(({ from, to }) => from === null || to === null || from < to)
-  .filter(({ view, transaction }) => view !== 'lanes' || transaction !== null);
+/** A value that fits a field, by what a new page has there. */
+function anyOf(name: string, empty: unknown): fc.Arbitrary<unknown> {
+  if (name === 'view') return fc.constantFrom(...VIEWS);
+  if (name === 'of') return fc.constantFrom(null, 'transactions', 'events');
+  if (name === 'speed') return fc.constantFrom(null, 0.001, 0.5, 1, 12.345678, 1000);
+  if (name === 'trace') return fc.option(hex);
+  if (TEXT_FIELDS.includes(name)) return fc.option(someText);
+  if (Array.isArray(empty)) return fc.uniqueArray(someText, { maxLength: 4 });
+  return typeof empty === 'boolean' ? fc.boolean() : fc.option(time);
+}
+
+const TEXT_FIELDS = ['transaction', 'event', 'session', 'other'];
+const PAIRS = [
+  ['from', 'to'],
+  ['box_from', 'box_to'],
+  ['box_min', 'box_max'],
+  ['zoom_from', 'zoom_to'],
+  ['other_from', 'other_to'],
+] as const;
+
+const link = fc
+  .record(Object.fromEntries(Object.entries(EMPTY_LINK).map(([name, empty]) => [name, anyOf(name, empty)])))
+  .map((fields) => fields as unknown as Link)
+  .filter((one) => PAIRS.every(([least, most]) => one[least] === null || one[most] === null || one[least] < one[most]))
+  .filter(({ view, transaction, trace }) => view !== 'lanes' || transaction !== null || trace !== null);
 
 test('a link that is written and read is the same', () => {
   fc.assert(
@@ -31,7 +42,7 @@ test('a link that is written and read is the same', () => {
 
 test('no text makes it fail, and what it reads can be written and read again', () => {
   const part = fc.tuple(
-    fc.constantFrom('v', 'view', 'transaction', 'from', 'to', 'table', 'event', '__proto__', 'constructor', ''),
+    fc.constantFrom('__proto__', 'constructor', '', 'v', ...Object.keys(EMPTY_LINK)),
     fc.oneof(fc.string(), fc.constantFrom('1', 'lanes', '-1', '9'.repeat(30), '1e9', ' 5', '0x10')),
   );
   fc.assert(
@@ -50,7 +61,14 @@ test.each([
   ['#v=1&view=lanes', ['transaction: is missing, and the lanes are those of one']],
   ['#v=1&from=5&to=5', ['from: must be earlier than to']],
   ['#v=1&to=9223372036854775808', ['to: must be nanoseconds since the epoch, as digits']],
-  ['#v=1&node=a&node=b', ['node: is given more than once']],
+  ['#v=1&event=a&event=b', ['event: is given more than once']],
+  ['#v=1&node=a&node=b', []],
+  [`#v=1${'&node=a'.repeat(51)}`, ['node: has more than 50 values']],
+  ['#v=1&trace=xyz', ['trace: must be 32 hexadecimal digits']],
+  ['#v=1&speed=1e9', ['speed: must be from 0.001 to 1000']],
+  ['#v=1&box_min=7&box_max=6', ['box_min: must be no longer than box_max']],
+  ['#v=1&box_min=7&box_max=7', []],
+  ['#v=1&of=both', ['of: must be transactions or events']],
   ['#v=1&table=yes', ['table: must be 1']],
   [`#v=1&transaction=${'x'.repeat(2000)}`, ['transaction: is too long']],
   ['#v=1&toString=1', ['toString: is not known']],

@@ -1,48 +1,102 @@
 /** The state of the page as it stands in the address: a link shows another person the same. */
 
-export const VIEWS = ['overview', 'lanes', 'health'] as const;
+export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-export interface Link {
+/** What the daemon can filter by, and exclude: names of its parameters. */
+export const FILTERED = [
+  ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file', 'error'] as const),
+] as const;
+export type Filtered = (typeof FILTERED)[number];
+
+type Filters = { [Name in Filtered | `exclude_${Filtered}`]: readonly string[] };
+
+export interface Link extends Filters {
   view: ViewName;
   transaction: string | null;
-  /** Filters of the API, by the names of its parameters. */
-  service: string | null;
-  node: string | null;
-  has_error: boolean;
+  /** 32 hexadecimal digits: links of other tools name a trace. */
+  trace: string | null;
   /** Half-open window, nanoseconds since the epoch. */
   from: bigint | null;
   to: bigint | null;
+  has_error: boolean;
+  /** What the map and the comparison are of; null for what is there. */
+  of: (typeof KINDS)[number] | null;
+  /** The selected box of the map: its times, durations in nanoseconds, and whether only failed ones are in it. */
+  box_from: bigint | null;
+  box_to: bigint | null;
+  box_min: bigint | null;
+  box_max: bigint | null;
+  box_failed: boolean;
+  /** The part of the lanes that is in view. */
+  zoom_from: bigint | null;
+  zoom_to: bigint | null;
   /** The selected event. */
   event: string | null;
-  /** The replay session that is shown. */
+  /** What if: nanoseconds more for each call, the deadline of the caller, and which calls get the latency. */
+  latency: bigint | null;
+  timeout: bigint | null;
+  only_event_type: readonly string[];
+  only_service: readonly string[];
+  only_node: readonly string[];
+  /** `node:nanoseconds`, with a sign: what is added to the times of a node. */
+  clock_offset: readonly string[];
+  /** The replay session that is shown, and how it is made again when it is gone. */
   session: string | null;
+  speed: number | null;
+  position: bigint | null;
+  max_gap: bigint | null;
+  /** The other side of a comparison: a transaction, or a window. */
+  other: string | null;
+  other_from: bigint | null;
+  other_to: bigint | null;
   /** Whether the table takes the place of the picture. */
   table: boolean;
 }
 
+const TEXTS = ['transaction', 'trace', 'event', 'session', 'other'] as const;
+const LISTS = [
+  ...FILTERED,
+  ...FILTERED.map((name) => `exclude_${name}` as const),
+  ...(['only_event_type', 'only_service', 'only_node', 'clock_offset'] as const),
+] as const;
+const TIMES = [
+  ...(['from', 'to', 'box_from', 'box_to', 'zoom_from', 'zoom_to', 'other_from', 'other_to'] as const),
+] as const;
+const DURATIONS = ['box_min', 'box_max', 'latency', 'timeout', 'position', 'max_gap'] as const;
+const FLAGS = ['has_error', 'box_failed', 'table'] as const;
+
+const nothing = <Name extends string, Value>(names: readonly Name[], value: Value) =>
+  Object.fromEntries(names.map((name) => [name, value])) as { [Each in Name]: Value };
+
 export const EMPTY_LINK: Link = {
   view: 'overview',
-  transaction: null,
-  service: null,
-  node: null,
-  has_error: false,
-  from: null,
-  to: null,
-  event: null,
-  session: null,
-  table: false,
+  of: null,
+  speed: null,
+  ...nothing(TEXTS, null),
+  ...nothing<(typeof LISTS)[number], readonly string[]>(LISTS, []),
+  ...nothing(TIMES, null),
+  ...nothing(DURATIONS, null),
+  ...nothing(FLAGS, false),
 };
 
+/** Pairs of which the second must be later, or longer. */
+const ORDERED = [
+  ['from', 'to'],
+  ['box_from', 'box_to'],
+  ['zoom_from', 'zoom_to'],
+  ['other_from', 'other_to'],
+  ['box_min', 'box_max'],
+] as const;
+
+const KINDS = ['transactions', 'events'] as const;
 const VERSION = '1';
 const TEXT_MAX = 1024;
+/** Values of one list. */
+const LIST_MAX = 50;
 const INT64_MAX = 2n ** 63n - 1n;
-
-const isView = (text: string): text is ViewName => (VIEWS as readonly string[]).includes(text);
-
-const TEXTS = ['transaction', 'service', 'node', 'event', 'session'] as const;
-const TIMES = ['from', 'to'] as const;
-const FLAGS = ['has_error', 'table'] as const;
+/** Limits of the daemon. */
+const [SPEED_MIN, SPEED_MAX] = [0.001, 1000];
 
 export interface ParsedLink {
   link: Link;
@@ -55,39 +109,75 @@ export function parseLink(hash: string): ParsedLink {
   const link: Link = { ...EMPTY_LINK };
   const problems: string[] = [];
   const given = new URLSearchParams(hash.replace(/^#/, ''));
-  for (const [name, text] of given) {
-    const problem = given.getAll(name).length > 1 ? 'is given more than once' : takeField(link, name, text);
+  for (const name of new Set(given.keys())) {
+    const texts = given.getAll(name);
+    const problem = isIn(LISTS, name) ? takeList(link, name, texts) : takeOne(link, name, texts);
     if (problem !== null) problems.push(`${shortened(name)}: ${problem}`);
   }
-  if (link.from !== null && link.to !== null && link.from >= link.to) {
-    problems.push('from: must be earlier than to');
-    link.from = null;
-    link.to = null;
+  problems.push(...contradictions(link));
+  return { link, problems };
+}
+
+/** Drops what cannot be shown together, and returns it in words. */
+function contradictions(link: Link): string[] {
+  const problems: string[] = [];
+  for (const [least, most] of ORDERED) {
+    const [a, b] = [link[least], link[most]];
+    const isDuration = least === 'box_min';
+    if (a === null || b === null || a < b || (isDuration && a === b)) continue;
+    problems.push(`${least}: must be ${isDuration ? 'no longer' : 'earlier'} than ${most}`);
+    link[least] = null;
+    link[most] = null;
   }
-  if (link.view === 'lanes' && link.transaction === null) {
+  if (link.view === 'lanes' && link.transaction === null && link.trace === null) {
     problems.push('transaction: is missing, and the lanes are those of one');
     link.view = 'overview';
   }
-  return { link, problems: [...new Set(problems)] };
+  return problems;
 }
 
 /** Returns what is wrong with a field, or null when the link has it now. */
-function takeField(link: Link, name: string, text: string): string | null {
-  if (name === 'v') return text === VERSION ? null : `the link is of version ${shortened(text)}, not ${VERSION}`;
-  if (name === 'view') {
-    if (!isView(text)) return `there is no view ${shortened(text)}`;
-    link.view = text;
-  } else if (isIn(TEXTS, name)) {
-    if (text.length > TEXT_MAX) return 'is too long';
-    link[name] = text || null;
-  } else if (isIn(FLAGS, name)) {
+function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): string | null {
+  if (more.length > 0) return 'is given more than once';
+  if (name === 'v') return text === VERSION ? null : `the link is of version ${shortened(text!)}, not ${VERSION}`;
+  if (isIn(TEXTS, name)) return takeText(link, name, text!);
+  if (isIn(FLAGS, name)) {
     if (text !== '1') return 'must be 1';
     link[name] = true;
-  } else if (isIn(TIMES, name)) {
-    const time = timeIn(text);
-    if (time === null) return 'must be nanoseconds since the epoch, as digits';
-    link[name] = time;
+  } else if (isIn(TIMES, name) || isIn(DURATIONS, name)) {
+    const ns = nanosecondsIn(text!);
+    if (ns === null) return `must be nanoseconds${isIn(TIMES, name) ? ' since the epoch' : ''}, as digits`;
+    link[name] = ns;
+  } else return takeChoice(link, name, text!);
+  return null;
+}
+
+function takeText(link: Link, name: (typeof TEXTS)[number], text: string): string | null {
+  if (text.length > TEXT_MAX) return 'is too long';
+  if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/.test(text)) return 'must be 32 hexadecimal digits';
+  link[name] = text || null;
+  return null;
+}
+
+function takeChoice(link: Link, name: string, text: string): string | null {
+  if (name === 'view') {
+    if (!isIn(VIEWS, text)) return `there is no view ${shortened(text)}`;
+    link.view = text;
+  } else if (name === 'of') {
+    if (!isIn(KINDS, text)) return 'must be transactions or events';
+    link.of = text;
+  } else if (name === 'speed') {
+    const speed = /^\d{1,4}(\.\d{1,6})?$/.test(text) ? Number(text) : 0;
+    if (speed < SPEED_MIN || speed > SPEED_MAX) return `must be from ${SPEED_MIN} to ${SPEED_MAX}`;
+    link.speed = speed;
   } else return 'is not known';
+  return null;
+}
+
+function takeList(link: Link, name: (typeof LISTS)[number], texts: readonly string[]): string | null {
+  if (texts.length > LIST_MAX) return `has more than ${LIST_MAX} values`;
+  if (texts.some((text) => text.length > TEXT_MAX)) return 'is too long';
+  link[name] = [...new Set(texts.filter((text) => text !== ''))];
   return null;
 }
 
@@ -96,8 +186,11 @@ export function formatLink(link: Link): string {
   const written = new URLSearchParams({ v: VERSION });
   if (link.view !== EMPTY_LINK.view) written.set('view', link.view);
   for (const name of TEXTS) if (link[name] !== null) written.set(name, link[name]);
-  for (const name of TIMES) if (link[name] !== null) written.set(name, link[name].toString());
+  for (const name of LISTS) for (const value of link[name]) written.append(name, value);
+  for (const name of [...TIMES, ...DURATIONS]) if (link[name] !== null) written.set(name, link[name].toString());
   for (const name of FLAGS) if (link[name]) written.set(name, '1');
+  if (link.of !== null) written.set('of', link.of);
+  if (link.speed !== null) written.set('speed', link.speed.toString());
   return written.size === 1 ? '' : `#${written}`;
 }
 
@@ -105,10 +198,10 @@ function isIn<Name extends string>(names: readonly Name[], name: string): name i
   return (names as readonly string[]).includes(name);
 }
 
-function timeIn(text: string): bigint | null {
+function nanosecondsIn(text: string): bigint | null {
   if (!/^\d{1,19}$/.test(text)) return null;
-  const time = BigInt(text);
-  return time <= INT64_MAX ? time : null;
+  const ns = BigInt(text);
+  return ns <= INT64_MAX ? ns : null;
 }
 
 function shortened(text: string): string {

@@ -17,7 +17,7 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['V', 'table or picture'],
   ['Y', 'copy the link'],
   ['T', 'light or dark'],
-  ['1 2', 'Overview, Health'],
+  ['1 2 3 4', 'Overview, Live, Compare, Health'],
   ['?', 'these keys'],
   ['Esc', 'close, unselect'],
 ];

@@ -1,6 +1,7 @@
 /** The slowest transactions of a window, the slowest of all in a sentence. */
 import { useEffect } from 'preact/hooks';
 import type { Transaction, TransactionList } from '../feed/answers.ts';
+import { filtersOf, populationParameters, withoutFilters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { clockText } from '../numbers/wall_clock.ts';
@@ -30,13 +31,9 @@ export function Overview() {
   );
 }
 
-function conditionsOf({ service, node, has_error, from, to }: Link): URLSearchParams {
-  const conditions = new URLSearchParams();
-  if (service) conditions.set('service', service);
-  if (node) conditions.set('node', node);
-  if (has_error) conditions.set('has_error', 'true');
-  if (from !== null) conditions.set('from', from.toString());
-  if (to !== null) conditions.set('to', to.toString());
+function conditionsOf(link: Link): URLSearchParams {
+  const conditions = populationParameters(link);
+  if (link.has_error) conditions.set('has_error', 'true');
   return conditions;
 }
 
@@ -106,8 +103,7 @@ function sentenceOf({ transaction_id, services, nodes, duration_ns, error_count 
 function Nothing() {
   const { link, go } = usePage();
   const given = [
-    ...(link.service ? [`service ${shownName(link.service)}`] : []),
-    ...(link.node ? [`node ${shownName(link.node)}`] : []),
+    ...filtersOf(link).map(({ name, value }) => `${name} ${shownName(value)}`),
     ...(link.has_error ? ['failed'] : []),
     ...(link.from !== null || link.to !== null ? ['this window'] : []),
   ];
@@ -115,7 +111,7 @@ function Nothing() {
     return (
       <section class="panel">
         <h1>No transaction matches {given.join(', ')}.</h1>
-        <button type="button" onClick={() => go({ service: null, node: null, has_error: false, from: null, to: null })}>
+        <button type="button" onClick={() => go(withoutFilters())}>
           Show all
         </button>
       </section>

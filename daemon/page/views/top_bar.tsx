@@ -10,6 +10,8 @@ import { keepSession } from './use_replay.ts';
 
 const TITLES: readonly (readonly [view: ViewName, title: string])[] = [
   ['overview', 'Overview'],
+  ['live', 'Live'],
+  ['compare', 'Compare'],
   ['health', 'Health'],
 ];
 

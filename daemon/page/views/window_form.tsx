@@ -37,10 +37,16 @@ export function WindowForm() {
         label="Service"
         all="all services"
         values={services}
-        value={link.service}
-        onChoose={(service) => go({ service })}
+        value={link.service[0] ?? null}
+        onChoose={(service) => go({ service: service === null ? [] : [service] })}
       />
-      <Choice label="Node" all="all nodes" values={nodes} value={link.node} onChoose={(node) => go({ node })} />
+      <Choice
+        label="Node"
+        all="all nodes"
+        values={nodes}
+        value={link.node[0] ?? null}
+        onChoose={(node) => go({ node: node === null ? [] : [node] })}
+      />
       <label>
         Window
         <select

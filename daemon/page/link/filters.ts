@@ -1,0 +1,44 @@
+/** The filters of a link, as the daemon's parameters. */
+import { FILTERED, type Filtered, type Link } from './link.ts';
+
+const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;
+
+/** The filters by value: those that every kind of question takes. */
+export function filterParameters(link: Link): URLSearchParams {
+  const parameters = new URLSearchParams();
+  for (const name of NAMES) for (const value of link[name]) parameters.append(name, value);
+  return parameters;
+}
+
+/** The filters with the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take them. */
+export function populationParameters(link: Link): URLSearchParams {
+  const parameters = filterParameters(link);
+  if (link.from !== null) parameters.set('from', link.from.toString());
+  if (link.to !== null) parameters.set('to', link.to.toString());
+  return parameters;
+}
+
+/** A change of the link that keeps only what has the value, or all but that. */
+export function withValue(link: Link, name: Filtered, value: string, isExcluded: boolean): Partial<Link> {
+  const [to, from] = isExcluded ? [`exclude_${name}` as const, name] : [name, `exclude_${name}` as const];
+  return {
+    [from]: link[from].filter((one) => one !== value),
+    [to]: link[to].includes(value) ? link[to] : [...link[to], value],
+  };
+}
+
+/** A change of the link that drops a value, kept or excluded. */
+export function withoutValue(link: Link, name: (typeof NAMES)[number], value: string): Partial<Link> {
+  return { [name]: link[name].filter((one) => one !== value) };
+}
+
+/** Every filter that is set, in the order of the address. */
+export function filtersOf(link: Link): { name: (typeof NAMES)[number]; value: string }[] {
+  return NAMES.flatMap((name) => link[name].map((value) => ({ name, value })));
+}
+
+/** A change of the link that drops all filters, and the window with them. */
+export function withoutFilters(): Partial<Link> {
+  const cleared = Object.fromEntries(NAMES.map((name) => [name, []])) as Partial<Link>;
+  return { ...cleared, has_error: false, from: null, to: null };
+}

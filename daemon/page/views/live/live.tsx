@@ -1,0 +1,4 @@
+/** What is recorded now. */
+export function Live() {
+  return <main />;
+}
