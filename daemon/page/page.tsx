@@ -10,7 +10,7 @@ import type { Link, ViewName } from './link/link.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
-import { Health } from './views/health.tsx';
+import { Health } from './views/health/health.tsx';
 import { HelpDialog } from './views/help.tsx';
 import { onKey } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';

@@ -39,7 +39,7 @@ test.each(['light', 'dark'] as const)(
     await page.keyboard.press('v');
     await page.waitForSelector('tr.selected');
     expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('2');
+    await page.keyboard.press('4');
     await page.waitForSelector('text=Recordings');
     expect(await violations(page)).toEqual([]);
     await page.keyboard.press('Shift+Slash');
@@ -100,13 +100,13 @@ test(
     await page.keyboard.press('Shift+Slash');
     await page.uncheck('dialog input[type=checkbox]');
     await page.click('dialog button');
-    await page.keyboard.press('2');
+    await page.keyboard.press('4');
     await page.waitForTimeout(100);
     expect(page.url()).not.toContain('health');
     await page.click('header button:has-text("?")');
     await page.check('dialog input[type=checkbox]');
     await page.click('dialog button');
-    await page.keyboard.press('2');
+    await page.keyboard.press('4');
     await page.waitForURL(/health/);
   },
   BROWSER_MS,

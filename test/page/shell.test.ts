@@ -26,7 +26,7 @@ browserTest('the first sentence names the slowest transaction, and nothing leave
   expect(await page.textContent('h1')).toMatch(SLOWEST);
   await page.click('text=Open');
   await page.waitForSelector('.moving');
-  await page.keyboard.press('2');
+  await page.keyboard.press('4');
   await page.waitForSelector('text=Recordings');
   expect(errors).toEqual([]);
   expect(requested.filter((address) => new URL(address).origin !== new URL(url).origin)).toEqual([]);
@@ -134,7 +134,7 @@ describe('where tokens are needed', () => {
     await tab.waitForSelector('.moving');
     expect(await tab.isEnabled('.replay button.primary')).toBe(true);
     revokeAll();
-    await page.keyboard.press('2');
+    await page.keyboard.press('4');
     await page.waitForSelector('text=This daemon needs a token');
   });
 });

@@ -57,6 +57,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/page': [
     ...['daemon/page', 'daemon/exact_json.ts', 'daemon/problem.ts', 'daemon/replay/transitions.ts'],
     ...['daemon/cli/player/layout_changes.ts', 'bpf/schema/losses.ts', 'agent/recording/format/event_id.ts'],
+    ...['daemon/query/time.ts', 'agent/config/duration.ts'],
     ...['preact', 'eventsource-parser'],
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'agent/process', 'better-sqlite3', 'node:'],

@@ -1,12 +1,10 @@
 /** Name, views, what is missing of the recording, and the page's own settings. */
-import { useEffect } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ViewName } from '../link/link.ts';
 import { counted } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
-import { onKey } from './keys.ts';
+import { Share } from './share.tsx';
 import { applyTheme, nextTheme } from './theme.ts';
-import { keepSession } from './use_replay.ts';
 
 const TITLES: readonly (readonly [view: ViewName, title: string])[] = [
   ['overview', 'Overview'],
@@ -21,21 +19,7 @@ interface Props {
 }
 
 export function TopBar({ coverage, onHelp }: Props) {
-  const { link, go, announce } = usePage();
-  const copy = async () => {
-    await navigator.clipboard?.writeText(location.href);
-    // Another person may watch the replay, also when this page is closed.
-    if (link.session !== null) keepSession(link.session);
-    announce('The link is copied.');
-  };
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'KeyY') void copy();
-        return code === 'KeyY';
-      }),
-    [link],
-  );
+  const { link, go } = usePage();
   return (
     <header class="top">
       <a class="name" href="/">
@@ -59,9 +43,7 @@ export function TopBar({ coverage, onHelp }: Props) {
         )}
       </nav>
       {coverage && <CoveragePill coverage={coverage} />}
-      <button type="button" class="end" onClick={copy} aria-keyshortcuts="Y">
-        Copy link
-      </button>
+      <Share />
       <button type="button" onClick={() => applyTheme(nextTheme())} aria-keyshortcuts="T" title="light or dark">
         ◐<span class="spoken">light or dark</span>
       </button>

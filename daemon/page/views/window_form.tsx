@@ -1,6 +1,7 @@
-/** Chooses what the page is about: a service, a node, a window of time, only what failed. */
+/** Chooses what the page is about: services, nodes, whatever else can be filtered, a window of time, only what failed. */
 import { useEffect, useState } from 'preact/hooks';
 import { usePage } from './context.ts';
+import { FilterField, type KnownValues } from './filter_field.tsx';
 import { shownName } from './names.ts';
 
 const MINUTE_NS = 60_000_000_000n;
@@ -12,83 +13,106 @@ const WINDOWS: readonly (readonly [label: string, minutes: bigint])[] = [
 ];
 
 export function WindowForm() {
-  const { daemon, link, go } = usePage();
-  const [services, setServices] = useState<string[]>([]);
-  const [nodes, setNodes] = useState<string[]>([]);
-  useEffect(() => {
-    // Without these lists the fields have only what the link says; the view itself reports that the daemon is gone.
-    daemon.askJson<{ services: string[] }>('/api/services').then(
-      ({ services: all }) => setServices(all),
-      () => {},
-    );
-    daemon.askJson<{ nodes: string[] }>('/api/nodes').then(
-      ({ nodes: all }) => setNodes(all),
-      () => {},
-    );
-  }, [daemon]);
+  const { link, go } = usePage();
+  const known = useKnownValues();
   const chooseWindow = (minutes: string) => {
     if (minutes === '') return go({ from: null, to: null });
     const nowNs = BigInt(Date.now()) * 1_000_000n;
     go({ from: nowNs - BigInt(minutes) * MINUTE_NS, to: null });
   };
-  return (
-    <form class="filters" onSubmit={(event) => event.preventDefault()}>
-      <Choice
-        label="Service"
-        all="all services"
-        values={services}
-        value={link.service[0] ?? null}
-        onChoose={(service) => go({ service: service === null ? [] : [service] })}
-      />
-      <Choice
-        label="Node"
-        all="all nodes"
-        values={nodes}
-        value={link.node[0] ?? null}
-        onChoose={(node) => go({ node: node === null ? [] : [node] })}
-      />
-      <label>
-        Window
-        <select
-          value={link.from === null ? '' : 'set'}
-          onChange={({ currentTarget }) => chooseWindow(currentTarget.value)}
-        >
-          <option value="">everything recorded</option>
-          {link.from !== null && <option value="set">as in the link</option>}
-          {WINDOWS.map(([label, minutes]) => (
-            <option key={label} value={minutes.toString()}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <input
-          type="checkbox"
-          checked={link.has_error}
-          onChange={({ currentTarget }) => go({ has_error: currentTarget.checked })}
-        />
-        with failed calls only
-      </label>
-    </form>
+  const choice = (name: 'service' | 'node', label: string, all: string) => (
+    <Choice
+      {...{ label, all, values: known.get(name) ?? [] }}
+      chosen={link[name]}
+      onChoose={(value) => go({ [name]: value === null ? [] : [value] })}
+    />
   );
+  return (
+    <>
+      <div class="filters">
+        {choice('service', 'Service', 'all services')}
+        {choice('node', 'Node', 'all nodes')}
+        <label>
+          Window
+          <select
+            value={link.from === null && link.to === null ? '' : 'set'}
+            onChange={({ currentTarget }) => chooseWindow(currentTarget.value)}
+          >
+            <option value="">everything recorded</option>
+            {(link.from !== null || link.to !== null) && <option value="set">as in the link</option>}
+            {WINDOWS.map(([label, minutes]) => (
+              <option key={label} value={minutes.toString()}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={link.has_error}
+            onChange={({ currentTarget }) => go({ has_error: currentTarget.checked })}
+          />
+          with failed calls only
+        </label>
+      </div>
+      <FilterField known={known} />
+    </>
+  );
+}
+
+/** What the daemon knows of; until it has answered, and if it cannot, the fields have only what the link says. */
+function useKnownValues(): KnownValues {
+  const { daemon } = usePage();
+  const [known, setKnown] = useState<KnownValues>(new Map());
+  useEffect(() => {
+    const add = (name: string, values: Promise<readonly string[]>) =>
+      values.then(
+        (some) => setKnown((before) => new Map(before).set(name, some)),
+        // The view itself reports that the daemon is gone.
+        () => {},
+      );
+    const types = daemon.askJson<{ event_types: { name: string }[] }>('/api/event-types');
+    void add(
+      'service',
+      daemon.askJson<{ services: string[] }>('/api/services').then(({ services }) => services),
+    );
+    void add(
+      'node',
+      daemon.askJson<{ nodes: string[] }>('/api/nodes').then(({ nodes }) => nodes),
+    );
+    void add(
+      'event_type',
+      types.then(({ event_types }) => event_types.map(({ name }) => name)),
+    );
+  }, [daemon]);
+  return known;
 }
 
 interface ChoiceProps {
   label: string;
   all: string;
   values: readonly string[];
-  value: string | null;
+  chosen: readonly string[];
   onChoose: (value: string | null) => void;
 }
 
-function Choice({ label, all, values, value, onChoose }: ChoiceProps) {
-  const shown = value === null || values.includes(value) ? values : [value, ...values];
+function Choice({ label, all, values, chosen, onChoose }: ChoiceProps) {
+  const [value] = chosen;
+  const shown = value === undefined || values.includes(value) ? values : [value, ...values];
   return (
     <label>
       {label}
-      <select value={value ?? ''} onChange={({ currentTarget }) => onChoose(currentTarget.value || null)}>
+      <select
+        value={chosen.length > 1 ? 'several' : (value ?? '')}
+        onChange={({ currentTarget }) => onChoose(currentTarget.value || null)}
+      >
         <option value="">{all}</option>
+        {chosen.length > 1 && (
+          <option value="several" disabled>
+            {chosen.length} chosen
+          </option>
+        )}
         {shown.map((name) => (
           <option key={name} value={name}>
             {shownName(name)}

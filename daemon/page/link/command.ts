@@ -1,0 +1,70 @@
+/** The command for a shell that answers what the page shows. */
+import { filtersOf } from './filters.ts';
+import type { Link } from './link.ts';
+
+/** Names of options where they are not those of the filters. */
+const OPTION_NAMES: ReadonlyMap<string, string> = new Map([
+  ['event_type', 'type'],
+  ['exclude_event_type', 'exclude-type'],
+]);
+
+/** `url` is the daemon's address. */
+export function commandFor(link: Link, url: string): string {
+  return [...wordsOf(link), '--url', quoted(url)].join(' ');
+}
+
+function wordsOf(link: Link): string[] {
+  const { view, transaction, trace, other, session } = link;
+  const [one] = transaction === null ? [] : [quoted(transaction)];
+  if (view === 'lanes' && one === undefined) return ['kreplay events --trace', quoted(trace ?? '')];
+  if (view === 'lanes' && session !== null) return ['kreplay replay', one!, ...playedOptions(link)];
+  if (view === 'lanes' && (link.latency !== null || link.timeout !== null))
+    return ['kreplay whatif', one!, ...assumedOptions(link)];
+  if (view === 'lanes') return ['kreplay show', one!];
+  if (view === 'live') return ['kreplay tail', ...filterOptions(link)];
+  if (view === 'health') return ['kreplay doctor'];
+  if (view === 'compare' && transaction !== null && other !== null)
+    return ['kreplay show', one!, '&& kreplay show', quoted(other)];
+  if (view === 'compare')
+    return ['kreplay stats --group-by service,event_type,operation,syscall,device', ...windowOptions(link)];
+  const shortest = link.box_min === null ? [] : ['--min-duration', `${link.box_min}ns`];
+  const failed = link.has_error || link.box_failed ? ['--has-error'] : [];
+  const window = { ...link, from: link.box_from ?? link.from, to: link.box_to ?? link.to };
+  return ['kreplay transactions --sort slowest', ...windowOptions(window), ...shortest, ...failed];
+}
+
+function windowOptions(link: Link): string[] {
+  const { from, to } = link;
+  const times = [...(from === null ? [] : ['--from', `${from}`]), ...(to === null ? [] : ['--to', `${to}`])];
+  return [...filterOptions(link), ...times];
+}
+
+function filterOptions(link: Link): string[] {
+  return filtersOf(link).flatMap(({ name, value }) => [
+    `--${OPTION_NAMES.get(name) ?? name.replaceAll('_', '-')}`,
+    quoted(value),
+  ]);
+}
+
+function assumedOptions({ latency, timeout, clock_offset, ...link }: Link): string[] {
+  const only = (['event_type', 'service', 'node'] as const).flatMap((name) =>
+    link[`only_${name}`].map((value) => `${name}=${value}`),
+  );
+  return [
+    ...(latency === null ? [] : ['--extra-latency', `${latency}ns`]),
+    ...(timeout === null ? [] : ['--timeout', `${timeout}ns`]),
+    ...(only.length === 0 ? [] : ['--only', quoted(only.join(','))]),
+    ...clock_offset.flatMap((offset) => ['--clock-offset', quoted(offset.replace(/:(-?\d+)$/, '=$1ns'))]),
+  ];
+}
+
+/** `kreplay replay` adds the latency to every event. */
+function playedOptions(link: Link): string[] {
+  const every = { ...link, only_event_type: [], only_service: [], only_node: [] };
+  return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...assumedOptions(every)];
+}
+
+/** A word of a shell: in single quotes unless every character stands for itself. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,74 @@
+/** Health shows what the daemon holds and lets go of it; the text of metrics is read as a client of Prometheus writes it. */
+import { Counter, Registry } from '@prometheus-io/client';
+import fc from 'fast-check';
+import { metricSums } from '../../daemon/page/feed/metrics.ts';
+import { exampleRecording } from '../daemon/example_recording.ts';
+import { served } from '../daemon/served.ts';
+import { newPage } from './browser.ts';
+
+const BROWSER_MS = 120_000;
+const TRANSACTION = 'order-1';
+
+test('a metric is the sum over its labels, whatever is in them', async () => {
+  const label = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"', '}', '\\', '\n', '} 7', '# HELP'));
+  const samples = fc.uniqueArray(fc.tuple(label, fc.nat(1e6)), { maxLength: 5, selector: ([text]) => text });
+  await fc.assert(
+    fc.asyncProperty(samples, async (some) => {
+      const registry = new Registry();
+      const counter = new Counter({ name: 'things_total', help: 'of all', labelNames: ['a'], registers: [registry] });
+      for (const [text, count] of some) counter.inc({ a: text }, count);
+      const expected = some.reduce((sum, [, count]) => sum + count, 0);
+      expect(metricSums(await registry.metrics()).get('things_total') ?? 0).toBe(expected);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test(
+  'a pin and a session are shown until they are let go',
+  async () => {
+    const { url, get } = await served(exampleRecording());
+    const { page, errors } = await newPage();
+    await page.goto(`${url}/#v=1&view=lanes&transaction=${TRANSACTION}`);
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('.figures');
+    await page.click('summary:has-text("Share")');
+    await page.click('text=Pin transaction');
+    await page.waitForSelector('[aria-live] >> text=The transaction is pinned', { state: 'attached' });
+    expect((await get('/api/pins')).json.pins).toHaveLength(1);
+
+    const other = await newPage();
+    await other.page.goto(`${url}/#v=1&view=health`);
+    await other.page.click('text=Unpin');
+    await other.page.waitForSelector('h2:has-text("Pinned transactions")', { state: 'detached' });
+    expect((await get('/api/pins')).json.pins).toEqual([]);
+    await other.page.click('button:has-text("Delete")');
+    await other.page.waitForSelector('h2:has-text("Replay sessions")', { state: 'detached' });
+    expect((await get('/api/replay/sessions')).json.sessions).toEqual([]);
+    expect([...errors, ...other.errors]).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
+test(
+  'the command and the text of what is shown can be taken elsewhere',
+  async () => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.goto(`${url}/#v=1&node=web-1`);
+    await page.waitForSelector('table');
+    const copied = async (button: string) => {
+      await page.click('summary:has-text("Share")');
+      await page.click(`text=${button}`);
+      await page.waitForSelector('details:not([open])');
+      return String(await page.evaluate('navigator.clipboard.readText()'));
+    };
+    expect(await copied('Copy command')).toBe(`kreplay transactions --sort slowest --node web-1 --url ${url}`);
+    const text = await copied('Copy text');
+    expect(text).toContain(await page.innerText('h1'));
+    expect(text.split('\n').at(-1)).toBe(page.url());
+    expect(text).toMatch(/\torder-1\t/);
+  },
+  BROWSER_MS,
+);
