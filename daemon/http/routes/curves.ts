@@ -6,20 +6,21 @@ import { Problem, pointerTo } from '../../problem.ts';
 import { coverageIn, spansFor } from '../../query/coverage.ts';
 import { omitUndefined } from '../../query/omit_undefined.ts';
 import { resolveTime } from '../../query/time.ts';
-import { type Curve, type CurvesRequest, curveView, endWith } from '../../replay/plan/curve.ts';
+import { type Curve, curveView, endWith } from '../../replay/plan/curve.ts';
+import type { CurvedTransaction } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { WhatIfBody, Where } from '../../replay/what_if_contract.ts';
 import type { Store, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
-import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { curvesSchema } from '../contract/replay_answers.ts';
 import { sendJson } from '../send_json.ts';
-import { finished } from './finished.ts';
+import { finished, waitedFor } from './finished.ts';
 
 /** Transactions of one answer. */
 export const CURVES_MAX = 10_000;
-/** What is read at once, between two looks at whether the client is still there. */
-const BATCH_TRANSACTIONS = 64;
-const BATCH_EVENTS = 32_768;
+/** Transactions that are read at once, and their events: it bounds what the planner's thread holds. */
+const BATCH_TRANSACTIONS = 2048;
+const BATCH_EVENTS = 65_536;
 
 interface Options {
   store: Store;
@@ -38,10 +39,12 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const { fromNs, toNs, nodes } = filter;
   const turn = await scanGate.enter(res);
   const spans = await spansFor(store, nodes, nowNs);
-  const found = await finished(res, turn, curvesWhere(store, sessions, filter, asked));
+  const found = await finished(res, turn, curvesWhere({ store, sessions, turn }, filter, asked));
   if (!found) return;
   const coverage = await coverageIn(store, spans, { fromNs, toNs, nodes, nowNs });
   sendJson(res, 200, { ...found, coverage } satisfies Curves);
+  // Unsent bytes are counted with the answer itself from here on.
+  turn.gathered(0);
 }
 
 type Filter = TransactionsRequest['filter'];
@@ -56,8 +59,7 @@ function filterOf({ from, to, service, node, min_duration_ms }: Where, nowNs: bi
 }
 
 async function* curvesWhere(
-  store: Pick<Store, 'transactions'>,
-  sessions: Options['sessions'],
+  { store, sessions, turn }: Pick<Options, 'store' | 'sessions'> & { turn: Scan },
   filter: Filter,
   { extra_latency_ns, timeout_ns, clock_offsets_ns, only }: Asked,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'>> {
@@ -71,7 +73,8 @@ async function* curvesWhere(
     const batch = batchFrom(page.transactions, read);
     read += batch.length;
     const request = { transactions: batch.map(curved), clockOffsetsNs: clock_offsets_ns, only };
-    for (const [at, curve] of (await sessions.curves(request)).entries()) {
+    const curves = yield* waitedFor((signal) => sessions.curves(request, signal));
+    for (const [at, curve] of curves.entries()) {
       if (!curve) continue;
       const { transactionId, writtenBack } = batch[at]!;
       const view = { transaction_id: transactionId, curve: curveView(curve) };
@@ -81,6 +84,7 @@ async function* curvesWhere(
       if (timesOut(curve, 0n)) counts.recorded_times_out_count++;
       if (timesOut(curve, extra_latency_ns)) counts.times_out_count++;
     }
+    turn.gathered(bytes);
     yield;
   } while (read < page.transactions.length && bytes < WHOLE_BYTES_MAX);
   const are_more = page.next !== null || read < page.transactions.length;
@@ -95,7 +99,8 @@ function batchFrom(transactions: readonly TransactionSummary[], from: number): T
   return transactions.slice(from, end);
 }
 
-function curved({ transactionId, nodes, writtenBack, lastEndNs }: TransactionSummary) {
-  const isDivided = writtenBack !== null;
-  return { transactionId, nodes, isDivided, lastEndNs } satisfies CurvesRequest['transactions'][number];
+function curved({ transactionId, nodes, eventCount, ...times }: TransactionSummary): CurvedTransaction {
+  const { firstTimestampNs: firstNs, lastEndNs, writtenBack } = times;
+  const [isDivided, isWrittenBack] = [writtenBack !== null, (writtenBack?.count ?? 0) > 0];
+  return { transactionId, nodes, isDivided, isWrittenBack, eventCount, firstNs, lastEndNs };
 }

@@ -1,4 +1,5 @@
 /** Runs work that an answer needs whole, in steps between which other requests are served. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { nextPiece } from '../../pace.ts';
 import type { Scan } from '../access/scan_gate.ts';
@@ -19,4 +20,25 @@ export async function finished<Result>(
     if (!isOpen(res)) return undefined;
   }
   return result;
+}
+
+/** Work in another thread yields this often, so that its timeout and the end of its client are noticed. */
+const PAUSE_MS = 50;
+
+/** Waits for such work, which ends early if the caller leaves. */
+export async function* waitedFor<Result>(
+  begin: (signal: AbortSignal) => Promise<Result>,
+): AsyncGenerator<void, Result> {
+  const leaving = new AbortController();
+  const work = begin(leaving.signal);
+  // After the caller has left, an error has no other place to go.
+  work.catch(() => {});
+  const over = () => false;
+  const isGoingOn = () => Promise.race([work.then(over, over), pause(PAUSE_MS, true)]);
+  try {
+    while (await isGoingOn()) yield;
+    return await work;
+  } finally {
+    leaving.abort();
+  }
 }

@@ -10,13 +10,6 @@
  *        |   __--/    a
  *        |--____/________ latency
  */
-import { bigColumn, column } from '../../store/blocks/column.ts';
-import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
-import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
-import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type ClockOffsets, checkNodes, clockShifts } from './clock_offsets.ts';
-import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
-
 export interface CurveLine {
   /** How many events that get the latency delay it. */
   events: bigint;
@@ -77,82 +70,61 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
   }, 0n);
 }
 
-/** A transaction as a list of transactions describes it. */
-export interface CurvedTransaction {
-  transactionId: string;
-  nodes: readonly string[];
-  /** Whether its recordings distinguish write-back. */
-  isDivided: boolean;
-  /** When the last of its own events ended. */
-  lastEndNs: bigint;
-}
-
-export interface CurvesRequest {
-  transactions: readonly CurvedTransaction[];
-  clockOffsetsNs: ClockOffsets;
-  only: Only;
-}
-
-/**
- * Returns the curve of each transaction; null for one that is not recorded any more. Yields so that other work can run.
- */
-export function* curvesOf(
-  recordings: Recordings,
-  { transactions, clockOffsetsNs, only }: CurvesRequest,
-): Generator<void, (Curve | null)[]> {
-  checkNodes(clockOffsetsNs, recordings);
-  const curves: (Curve | null)[] = [];
-  const affected = affectedTest(only);
-  for (const transaction of transactions)
-    curves.push(yield* recordedCurve(recordings, transaction, clockOffsetsNs, affected));
-  return curves;
-}
-
 interface Lane {
   events: bigint;
   lines: CurveLine[];
 }
 
-const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
+export interface CurvedEvent {
+  startNs: bigint;
+  durationNs: bigint;
+  /** Whether it gets the latency. */
+  isAffected: boolean;
+  isOwn: boolean;
+}
 
-function* recordedCurve(
-  recordings: Recordings,
-  { transactionId, nodes, isDivided, lastEndNs }: CurvedTransaction,
-  clockOffsetsNs: ClockOffsets,
-  affected: ReturnType<typeof affectedTest>,
-): Generator<void, Curve | null> {
-  const shift = clockShifts(clockOffsetsNs, nodes);
-  const byNode = new Map<string, Map<number, Lane>>();
+export interface CurveSums {
+  /** Takes the events of each thread in order. */
+  add(node: string, tid: number, event: CurvedEvent): void;
+  /** Null without events. */
+  curve(): Curve | null;
+}
+
+/** `shiftOf` aligns the clock of a node with those of the others. */
+export function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
+  const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, Lane> }>();
   /** The first start, by the aligned clocks. */
   let originNs: bigint | undefined;
 
-  function look(scanned: RecordingBlock): void {
-    const { block, dictionary } = scanned;
-    const { node } = dictionary;
-    const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
-    const tids = column(block, 'tid');
-    const [isOwn, isAffected] = [ownEventTest(scanned, transactionId, isDivided), affected(scanned)];
-    const lanes = byNode.get(node) ?? new Map<number, Lane>();
-    byNode.set(node, lanes);
-    const shiftNs = BigInt(shift(node));
-    for (let row = 0; row < block.rowCount; row++) {
-      const startNs = timestamps[row]! + shiftNs;
-      if (originNs === undefined || startNs < originNs) originNs = startNs;
-      const lane = lanes.get(tids[row]!) ?? { events: 0n, lines: [] };
-      lanes.set(tids[row]!, lane);
-      if (isAffected(row)) lane.events++;
-      if (isOwn(row)) addLine(lane.lines, { events: lane.events, endNs: startNs + durations[row]! });
+  function ofNode(node: string) {
+    let known = byNode.get(node);
+    if (!known) {
+      known = { shiftNs: shiftOf(node), lanes: new Map() };
+      byNode.set(node, known);
     }
+    return known;
   }
 
-  // No own event begins later, and what is written back after that delays none. With aligned clocks it may come first.
-  const isAligned = nodes.some((node) => shift(node) !== 0);
-  const filter = { transactionId, ...(!isAligned && { toNs: lastEndNs + 1n }) };
-  for (const scanned of recordings.scan({ filter, order: 'asc', columns: COLUMNS })) {
-    look(scanned);
-    yield;
-  }
-  if (originNs === undefined) return null;
-  const threads = [...byNode.values()].flatMap((lanes) => Array.from(lanes.values(), ({ lines }) => lines));
-  return curveOf(threads, originNs);
+  return {
+    add(node, tid, { startNs, durationNs, isAffected, isOwn }) {
+      const { shiftNs, lanes } = ofNode(node);
+      const alignedNs = startNs + shiftNs;
+      if (originNs === undefined || alignedNs < originNs) originNs = alignedNs;
+      let lane = lanes.get(tid);
+      if (!lane) {
+        lane = { events: 0n, lines: [] };
+        lanes.set(tid, lane);
+      }
+      if (isAffected) lane.events++;
+      if (isOwn) addLine(lane.lines, { events: lane.events, endNs: alignedNs + durationNs });
+    },
+    curve() {
+      if (originNs === undefined) return null;
+      const lanes = [...byNode.values()].flatMap((node) => [...node.lanes.values()]);
+      return curveOf(
+        lanes.map(({ lines }) => lines),
+        originNs,
+      );
+    },
+  };
 }

@@ -7,7 +7,8 @@ import { Problem } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, chunkEventsBeside } from './bodies.ts';
-import { type Curve, type CurvesRequest, curvesOf } from './curve.ts';
+import type { Curve } from './curve.ts';
+import { type CurvesRequest, curvesOf } from './curves.ts';
 import type { LayoutChange } from './merge.ts';
 import { createPageCache } from './page_cache.ts';
 import type { SeekResult } from './places.ts';
@@ -43,8 +44,8 @@ export interface Planner {
   has(transactionId: string): Promise<boolean>;
   /** Rejects with a Problem when no event of the transaction is recorded. */
   whatIf(request: WhatIfRequest): Promise<WhatIf>;
-  /** The curve of each transaction; null for one that is not recorded any more. */
-  curves(request: CurvesRequest): Promise<(Curve | null)[]>;
+  /** The curve of each transaction; null for one that is not recorded any more. Rejects soon after `signal` aborts. */
+  curves(request: CurvesRequest, signal: AbortSignal): Promise<(Curve | null)[]>;
   close(): Promise<void>;
 }
 
@@ -96,7 +97,7 @@ export function createPlanner(recordings: Recordings): Planner {
       return recordings.transaction(transactionId) !== undefined;
     },
     whatIf: (request) => inSteps(whatIf(recordings, request)),
-    curves: (request) => inSteps(curvesOf(recordings, request)),
+    curves: (request, signal) => inSteps(curvesOf(recordings, request), signal),
     async close() {
       for (const plan of plans) plan.close();
     },
@@ -104,11 +105,16 @@ export function createPlanner(recordings: Recordings): Planner {
 }
 
 /** Runs work whose steps leave room for other work. */
-async function inSteps<Result>(steps: Generator<void, Result>): Promise<Result> {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-    await breathe();
+async function inSteps<Result>(steps: Generator<void, Result>, signal?: AbortSignal): Promise<Result> {
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { done, value } = steps.next();
+      if (done) return value;
+      await breathe();
+    }
+  } finally {
+    steps.return(undefined as never);
   }
 }
 

@@ -58,8 +58,9 @@ export function createPlannerThread(places: ServedPaths): Planner {
     ended.asked.clear();
   }
 
-  function ask(of: Thread, question: Question, memory?: ArrayBuffer): Promise<PlannerAnswer> {
+  function ask(of: Thread, question: Question, memory?: ArrayBuffer, signal?: AbortSignal): Promise<PlannerAnswer> {
     const id = ++lastId;
+    signal?.addEventListener('abort', () => of.worker.postMessage({ abandoned: id } satisfies ToPlanner));
     return new Promise((resolve, reject) => {
       if (of.ended) throw of.ended;
       of.asked.set(id, { resolve, reject });
@@ -83,7 +84,8 @@ export function createPlannerThread(places: ServedPaths): Planner {
     },
     has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
     whatIf: (request) => ask(current(), { kind: 'what_if', request }) as Promise<WhatIf>,
-    curves: (request) => ask(current(), { kind: 'curves', request }) as Promise<(Curve | null)[]>,
+    curves: (request, signal) =>
+      ask(current(), { kind: 'curves', request }, undefined, signal) as Promise<(Curve | null)[]>,
     async close() {
       const of = thread;
       if (!of) return;

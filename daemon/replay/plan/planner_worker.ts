@@ -14,16 +14,28 @@ const { data, recordings } = workerData as PlannerThreadData;
 const planner = createPlanner(openRecordingStore(data, recordings));
 const plans = new Map<number, ReplayPlan>();
 
-port.on('message', ({ id, question }: ToPlanner) => {
-  answerTo(question).then(
+/** Ends the work at questions that can be abandoned, by id. */
+const abandoning = new Map<number, AbortController>();
+
+port.on('message', (message: ToPlanner) => {
+  if ('abandoned' in message) {
+    abandoning.get(message.abandoned)?.abort();
+    return;
+  }
+  const { id, question } = message;
+  answerTo(question, id).then(
     (answer) => send({ kind: 'answer', id, answer }),
     (error) => send({ kind: 'failed', id, failure: failureOf(error) }),
   );
 });
 
-async function answerTo(question: Question): Promise<PlannerAnswer> {
+async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
   if (question.kind === 'what_if') return planner.whatIf(question.request);
-  if (question.kind === 'curves') return planner.curves(question.request);
+  if (question.kind === 'curves') {
+    const abandon = new AbortController();
+    abandoning.set(id, abandon);
+    return planner.curves(question.request, abandon.signal).finally(() => abandoning.delete(id));
+  }
   if (question.kind === 'has') return planner.has(question.transactionId);
   const { plan: number, kind } = question;
   if (kind === 'open') {

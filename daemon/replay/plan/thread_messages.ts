@@ -2,7 +2,8 @@
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
-import type { Curve, CurvesRequest } from './curve.ts';
+import type { Curve } from './curve.ts';
+import type { CurvesRequest } from './curves.ts';
 import type { LayoutChange } from './merge.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
@@ -28,8 +29,8 @@ export type Question =
 
 export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | boolean | null;
 
-/** Each question has one answer. */
-export type ToPlanner = { id: number; question: Question };
+/** Each question has one answer, also one that the main thread abandons. */
+export type ToPlanner = { id: number; question: Question } | { abandoned: number };
 
 export type FromPlanner =
   | { kind: 'outline'; plan: number; outline: Outline }

@@ -251,7 +251,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 function projections(planner: Planner, orShutdown: (error: unknown) => never): Pick<Sessions, 'whatIf' | 'curves'> {
   return {
     whatIf: (request) => planner.whatIf(request).catch(orShutdown),
-    curves: (request) => planner.curves(request).catch(orShutdown),
+    curves: (request, signal) => planner.curves(request, signal).catch(orShutdown),
   };
 }
 

@@ -15,6 +15,14 @@ export function isDivided(transaction: { writtenBack: object | null } | undefine
 }
 
 /**
+ * Whether the transaction's own threads caused an event that belongs to it. `isOfContext`: the event's own context is of
+ * the transaction; `source` is its `context_source`.
+ */
+export function isOwnEvent(divided: boolean, isOfContext: boolean, source: number): boolean {
+  return !divided || (isOfContext && !isWrittenBack(source));
+}
+
+/**
  * Returns a test for the rows of a block: whether the transaction's own threads caused the event. Its other events
  * write back data that it wrote earlier, which is its work but takes none of its time.
  */
@@ -27,13 +35,12 @@ export function ownEventTest(
   const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
   const known = new Map<number, boolean>();
   return (row) => {
-    if (isWrittenBack(sources[row]!)) return false;
     const context = contexts[row]!;
     let isOf = known.get(context);
     if (isOf === undefined) {
       isOf = context !== 0 && dictionary.context(context).transactionId === transactionId;
       known.set(context, isOf);
     }
-    return isOf;
+    return isOwnEvent(divided, isOf, sources[row]!);
   };
 }

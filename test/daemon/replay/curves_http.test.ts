@@ -1,11 +1,13 @@
 /** Tests the curves of many transactions over HTTP. */
+import { copyFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { setTimeout as nextTurn } from 'node:timers/promises';
 import { stringify } from '../../../daemon/exact_json.ts';
 import { createScanGate } from '../../../daemon/http/access/scan_gate.ts';
 import { CURVES_MAX } from '../../../daemon/http/routes/curves.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { type Row, recorded, START } from '../recorded.ts';
+import { newFolder, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served } from '../served.ts';
 
 const MS = 1_000_000n;
@@ -110,11 +112,14 @@ describe('a long list', () => {
   const POST = { method: 'POST', headers: { 'content-type': 'application/json' } };
   let [scans, begun] = [0, Promise.withResolvers<void>()];
 
-  /** A daemon that runs one query at a time, and counts the transactions that it reads. */
+  /** A daemon that runs one query at a time, and counts its scans: with a copy it reads each transaction alone. */
   async function counting(): Promise<Served> {
     [scans, begun] = [0, Promise.withResolvers<void>()];
     const rows = Array.from({ length: COUNT }, (_, n) => ({ at: START + BigInt(n), transaction: `tx-${n}` }));
-    const store = openRecordingStore(recorded(rows));
+    const folder = recorded(rows);
+    const copy = join(newFolder(), 'copy.kreplay');
+    copyFileSync(recordingPath(folder), copy);
+    const store = openRecordingStore(undefined, [recordingPath(folder), copy]);
     const scanGate = createScanGate({ scansMax: 1, waitMsMax: 1, nowMs: () => performance.now() });
     return served(
       {

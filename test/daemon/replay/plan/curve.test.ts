@@ -1,11 +1,11 @@
 /** Tests curves against what-if: at every latency both must give the same duration. */
 import fc from 'fast-check';
 import { addLine, type Curve, type CurveLine, curveOf, endWith } from '../../../../daemon/replay/plan/curve.ts';
-import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
+import { curvesOf, readCurves, transactionsOf } from './read_curves.ts';
 
 const opened: Recordings[] = [];
 afterEach(() => {
@@ -98,17 +98,6 @@ test('a curve gives what what-if gives for each transaction, at every latency', 
   );
 });
 
-async function curvesOf(store: Recordings, only: Only, clockOffsetsNs: Record<string, number>) {
-  const listing = store.transactions({ filter: {}, sort: 'recent', limit: 100 });
-  let step = listing.next();
-  while (!step.done) step = listing.next();
-  const transactions = step.value.transactions.map(({ transactionId, nodes, writtenBack, lastEndNs }) => {
-    return { transactionId, nodes, isDivided: writtenBack !== null, lastEndNs };
-  });
-  const curves = await createPlanner(store).curves({ transactions, only, clockOffsetsNs });
-  return curves.map((curve, i) => [transactions[i]!.transactionId, curve!] as const);
-}
-
 test('a curve has no line that could be left out, and they are in order', async () => {
   const lines = fc.array(fc.record({ events: fc.bigInt(0n, 12n), endNs: fc.bigInt(0n, 200n) }), { minLength: 1 });
   fc.assert(
@@ -159,12 +148,13 @@ test('a transaction without own events has no duration, and one that is gone has
   };
   const store = storeOf([row]);
   expect(await curvesOf(store, {}, {})).toEqual([['tx-1', [{ events: 0n, endNs: 0n }]]]);
-  const gone = { transactionId: 'tx-9', nodes: ['node-a'], isDivided: true, lastEndNs: START };
-  expect(await createPlanner(store).curves({ transactions: [gone], only: {}, clockOffsetsNs: {} })).toEqual([null]);
+  const listed = transactionsOf(store);
+  const gone = [...listed, ...listed].map((one, i) => ({ ...one, transactionId: `gone-${i}` }));
+  expect(await readCurves(store, gone)).toEqual([null, null]);
+  expect(await readCurves(store, gone.slice(1))).toEqual([null]);
 });
 
 test('a node that is not recorded is refused, also when there is no transaction', async () => {
   const store = storeOf([{ node: 'node-a', at: START, transaction: 'tx-1' }]);
-  const asked = createPlanner(store).curves({ transactions: [], only: {}, clockOffsetsNs: { 'node-x': 1 } });
-  await expect(asked).rejects.toMatchObject({ code: 'invalid_body' });
+  await expect(readCurves(store, [], {}, { 'node-x': 1 })).rejects.toMatchObject({ code: 'invalid_body' });
 });
