@@ -16,7 +16,7 @@ export const HEAVY = [
   'test/daemon/http/access/(silent_viewers|tls|unsent)\\.',
   'test/daemon/(replay/|store/(merged_|transactions)|tail/.*_)',
   'test/daemon/export/(hostile_bundles|import)',
-  'test/page/(accessibility|replay|shell|lanes_view)\\.',
+  'test/page/(accessibility|overview|replay|shell|lanes_view)\\.',
 ];
 
 /** Suites of NEEDY and HEAVY whose verdict depends on time or memory: they run with no other suite beside them. */
@@ -43,6 +43,7 @@ export const SLOW = [
   'test/daemon/(store/scan_threads|tail/tail)\\.',
   'test/daemon/http/(access/connections|columns|contract/api_curl|pages)\\.',
   'test/daemon/export/(bundle|csv|redaction|sql)\\.',
+  'test/page/overview_sentences\\.',
 ];
 
 /** Suites that can run beside others, but need a program that only `make test` installs: a browser, protoc, promtool. */

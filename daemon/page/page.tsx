@@ -15,7 +15,7 @@ import { HelpDialog } from './views/help.tsx';
 import { onKey } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
-import { Overview } from './views/overview.tsx';
+import { Overview } from './views/overview/overview.tsx';
 import { applyTheme, nextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
 import { TopBar } from './views/top_bar.tsx';

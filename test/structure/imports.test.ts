@@ -56,8 +56,8 @@ const WALLS: Record<string, readonly string[]> = {
   // Runs in browsers: nothing of node:, no server code.
   'daemon/page': [
     ...['daemon/page', 'daemon/exact_json.ts', 'daemon/problem.ts', 'daemon/replay/transitions.ts'],
-    ...['daemon/cli/player/layout_changes.ts', 'bpf/schema/losses.ts', 'agent/recording/format/event_id.ts'],
-    ...['daemon/query/time.ts', 'agent/config/duration.ts'],
+    ...['daemon/cli/player/layout_changes.ts', 'daemon/sums/duration_rows.ts', 'daemon/query/time.ts'],
+    ...['bpf/schema/losses.ts', 'agent/recording/format/event_id.ts', 'agent/config/duration.ts'],
     ...['preact', 'eventsource-parser'],
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'agent/process', 'better-sqlite3', 'node:'],

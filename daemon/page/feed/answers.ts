@@ -1,5 +1,6 @@
 /** The answers of the API that the page reads, as far as it reads them. */
 import type { State } from '../../replay/transitions.ts';
+import type { Filtered } from '../link/link.ts';
 import type { ExactInteger } from './daemon.ts';
 
 export interface Gap {
@@ -87,4 +88,46 @@ export interface Access {
   name: string | null;
   scopes: string[];
   expires_at: string | null;
+}
+
+export type MapKind = 'transactions' | 'events';
+
+export interface HeatmapAnswer {
+  of: MapKind;
+  from: ExactInteger;
+  to: ExactInteger;
+  column_ns: ExactInteger;
+  column_count: number;
+  first_row: number;
+  row_edges: ExactInteger[];
+  /** Column, row, count, failed. */
+  cells: [number, number, number, number][];
+  total: { count: number; failed: number; duration_ns: { sum: ExactInteger; max: ExactInteger | null } };
+  coverage: Coverage;
+}
+
+export interface ComparedSide {
+  count: number;
+  duration_ns: ExactInteger;
+  breakdown: Record<`${'queue' | 'service' | 'sync' | 'write' | 'untraced'}_ns`, ExactInteger>;
+}
+
+export interface DifferentValue {
+  field: Filtered;
+  value: string;
+  selected: number;
+  others: number;
+}
+
+export interface DifferencesAnswer {
+  of: MapKind;
+  window: { narrowed: boolean };
+  selected: ComparedSide;
+  others: ComparedSide;
+  too_few: boolean;
+  differences: { values: DifferentValue[] }[];
+  more: number;
+  equal: Filtered[];
+  left_out: Filtered[];
+  coverage: Coverage;
 }

@@ -3,7 +3,7 @@ import { type Breakdown, PARTS, type Part } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { exactDuration, shortDuration } from '../numbers/exact_times.ts';
 
-const NAMES: Readonly<Record<Part, string>> = {
+export const PART_NAMES: Readonly<Record<Part, string>> = {
   queue: 'waiting in the queue of a device',
   service: 'a device working on its requests',
   sync: 'rest of its syncs',
@@ -26,7 +26,7 @@ export function BreakdownBar({ breakdown: { parts, durationNs } }: { breakdown: 
         {shown.map((part) => (
           <div key={part} class="pair">
             <dt>
-              <span class={`key ${part}`} aria-hidden="true" /> {NAMES[part]}
+              <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
             </dt>
             <dd title={exactDuration(BigInt(parts[part]))}>
               {percentText(share(part))}, {shortDuration(parts[part])}

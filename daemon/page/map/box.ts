@@ -1,0 +1,102 @@
+/** The selected box of a map: in nanoseconds as the link has it, and in whole cells while it is drawn or moved. */
+import type { Link } from '../link/link.ts';
+import { bandAt, bandStartNs, columnAt, columnStartNs, type MapCell, type MapScale } from './scale.ts';
+
+/** Times are half-open, durations include both ends; null where a side is open. */
+export type Box = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
+
+export const OPEN_BOX: Box = { box_from: null, box_to: null, box_min: null, box_max: null };
+
+/** Columns and bands from the first to before the last; with fractions where the box divides cells. */
+export interface CellBox {
+  left: number;
+  right: number;
+  bottom: number;
+  top: number;
+}
+
+/** A duration of the API is below 2^63. */
+const DURATION_NS_MAX = 2n ** 63n - 1n;
+
+export function boxOf({ box_from, box_to, box_min, box_max }: Link): Box | null {
+  const box = { box_from, box_to, box_min, box_max };
+  return Object.values(box).every((side) => side === null) ? null : box;
+}
+
+/** The part of a box that is on the map; null if none is. */
+export function cellBoxOf(scale: MapScale, { box_from, box_to, box_min, box_max }: Box): CellBox | null {
+  const within = (place: number, most: number) => Math.min(Math.max(place, 0), most);
+  const { columnCount, bandCount } = scale;
+  const found = {
+    left: box_from === null ? 0 : within(columnAt(scale, box_from), columnCount),
+    right: box_to === null ? columnCount : within(columnAt(scale, box_to), columnCount),
+    bottom: box_min === null ? 0 : within(bandAt(scale, box_min), bandCount),
+    top: box_max === null ? bandCount : within(bandAt(scale, box_max + 1n), bandCount),
+  };
+  return found.left < found.right && found.bottom < found.top ? found : null;
+}
+
+/** The box of whole cells, which is open to the top where the map ends. */
+export function boxOfCells(scale: MapScale, { left, right, bottom, top }: CellBox): Box {
+  const least = bandStartNs(scale, bottom);
+  const most = bandStartNs(scale, top) - 1n;
+  return {
+    box_from: columnStartNs(scale, left),
+    box_to: columnStartNs(scale, right),
+    box_min: least,
+    // Bands below 10 ns may begin and end at the same duration.
+    box_max: top >= scale.bandCount || most > DURATION_NS_MAX ? null : most < least ? least : most,
+  };
+}
+
+/** The whole cells between two places, with those that the places are in. */
+export function cellsBetween(
+  { columnCount, bandCount }: MapScale,
+  a: { column: number; band: number },
+  b: { column: number; band: number },
+): CellBox {
+  const [left, right] = whole(a.column, b.column, columnCount);
+  const [bottom, top] = whole(a.band, b.band, bandCount);
+  return { left, right, bottom, top };
+}
+
+function whole(a: number, b: number, count: number): [number, number] {
+  const cellAt = (place: number) => Math.min(Math.max(Math.floor(place), 0), count - 1);
+  return [cellAt(Math.min(a, b)), cellAt(Math.max(a, b)) + 1];
+}
+
+/** The whole cells nearest to a box, at least one. */
+export function rounded({ columnCount, bandCount }: MapScale, { left, right, bottom, top }: CellBox): CellBox {
+  const [from, low] = [Math.min(Math.round(left), columnCount - 1), Math.min(Math.round(bottom), bandCount - 1)];
+  return {
+    ...{ left: from, right: Math.max(Math.round(right), from + 1) },
+    ...{ bottom: low, top: Math.max(Math.round(top), low + 1) },
+  };
+}
+
+/** Moves a box of whole cells, as far as the map allows. */
+export function moved({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
+  const x = Math.min(Math.max(columns, -box.left), columnCount - box.right);
+  const y = Math.min(Math.max(bands, -box.bottom), bandCount - box.top);
+  return { left: box.left + x, right: box.right + x, bottom: box.bottom + y, top: box.top + y };
+}
+
+/** Moves the right and the upper side of a box of whole cells: it keeps one cell, and stays on the map. */
+export function resized({ columnCount, bandCount }: MapScale, box: CellBox, columns: number, bands: number): CellBox {
+  return {
+    ...box,
+    right: Math.min(Math.max(box.right + columns, box.left + 1), columnCount),
+    top: Math.min(Math.max(box.top + bands, box.bottom + 1), bandCount),
+  };
+}
+
+/** Count and failures in a box of whole cells. */
+export function countIn(cells: readonly MapCell[], { left, right, bottom, top }: CellBox) {
+  let [count, failed] = [0, 0];
+  for (const cell of cells) {
+    if (cell.column < left || cell.column >= right || cell.band < bottom || cell.band >= top) continue;
+    count += cell.count;
+    failed += cell.failed;
+  }
+  return { count, failed };
+}

@@ -1,0 +1,96 @@
+/** Paints the cells of a map into pixels: once for a map and a size, while the box over them moves in every frame. */
+import { type Kind, pixelOf, THEMES, type ThemeName } from '../draw/theme.ts';
+import type { MapCell, MapScale } from './scale.ts';
+
+/** Device pixels. */
+export interface PictureSize {
+  width: number;
+  height: number;
+}
+
+type Ink = Extract<Kind, 'rest' | 'selection'>;
+
+/** Red, green and blue of a count of 1, which stands out from the ground, and of the largest count. */
+const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: string, most: string]>>>> = {
+  light: { rest: ['5f90c8', '08306b'], selection: ['cc7526', '6b2f00'] },
+  dark: { rest: ['3f7fc0', 'd6ebff'], selection: ['b8691f', 'ffe2bd'] },
+};
+export const SHADE_COUNT = 8;
+
+/** Hex digits of the shades from a count of 1 to the largest. */
+export function shadesOf(theme: ThemeName, ink: Ink): string[] {
+  const [one, most] = RANGES[theme][ink];
+  return Array.from({ length: SHADE_COUNT }, (_, at) => mixed(one, most, at / (SHADE_COUNT - 1)));
+}
+
+function mixed(a: string, b: string, share: number): string {
+  const channel = (hex: string, at: number) => Number.parseInt(hex.slice(at, at + 2), 16);
+  return [0, 2, 4]
+    .map((at) => Math.round(channel(a, at) * (1 - share) + channel(b, at) * share))
+    .map((value) => value.toString(16).padStart(2, '0'))
+    .join('');
+}
+
+/** The shade of a count: 0 for 1, the last one for the largest, by the logarithm between. */
+export function shadeOf(count: number, most: number): number {
+  if (count <= 1 || most <= 1) return 0;
+  return Math.min(Math.floor((Math.log(count) / Math.log(most)) * (SHADE_COUNT - 1) + 1e-9), SHADE_COUNT - 1);
+}
+
+/** A cell in device pixels, from the upper left to before the lower right; every cell has at least one pixel. */
+export function cellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
+  const [left, right] = pixelsOf(column, columnCount, size.width);
+  const [bottom, top] = pixelsOf(band, bandCount, size.height);
+  return { left, right, top: size.height - top, bottom: size.height - bottom };
+}
+
+/** Pixels from this number on leave one free as a line between cells. */
+const LINED_PIXELS = 4;
+
+function pixelsOf(at: number, count: number, pixels: number): [from: number, to: number] {
+  const from = Math.floor((at * pixels) / count);
+  const to = Math.max(Math.floor(((at + 1) * pixels) / count), from + 1);
+  return [from, to - from >= LINED_PIXELS ? to - 1 : to];
+}
+
+export interface PaintOptions {
+  theme: ThemeName;
+  ink: Ink;
+  /** Whether only what failed is painted. */
+  isFailedOnly?: boolean;
+}
+
+/** Pixels by rows, for an ImageData. Rare cells never hide frequent ones, and failures are seen whatever is there. */
+export function paintCells(
+  cells: readonly MapCell[],
+  scale: MapScale,
+  size: PictureSize,
+  { theme, ink, isFailedOnly = false }: PaintOptions,
+): Uint32Array<ArrayBuffer> {
+  const pixels = new Uint32Array(size.width * size.height);
+  const shades = shadesOf(theme, ink).map((hex) => pixelOf(hex));
+  const countOf = ({ count, failed }: MapCell) => (isFailedOnly ? failed : count);
+  const shown = cells.filter((cell) => countOf(cell) > 0).sort((a, b) => countOf(a) - countOf(b));
+  const most = cells.reduce((largest, { count }) => Math.max(largest, count), 1);
+  const fill = (left: number, right: number, top: number, bottom: number, pixel: number) => {
+    for (let y = top; y < bottom; y++) pixels.fill(pixel, y * size.width + left, y * size.width + right);
+  };
+  for (const cell of shown) {
+    const { left, right, top, bottom } = cellPixels(scale, cell, size);
+    fill(left, right, top, bottom, shades[shadeOf(countOf(cell), most)]!);
+  }
+  const error = pixelOf(THEMES[theme].error);
+  for (const cell of shown) {
+    if (cell.failed === 0) continue;
+    const { left, right, top, bottom } = cellPixels(scale, cell, size);
+    const [from, to] = markWithin(top, bottom);
+    fill(left, right, from, to, error);
+  }
+  return pixels;
+}
+
+/** A failure is a bar across the middle third of a cell, or all of a low one. */
+function markWithin(top: number, bottom: number): [from: number, to: number] {
+  const third = Math.floor((bottom - top) / 3);
+  return third === 0 ? [top, bottom] : [top + third, bottom - third];
+}

@@ -1,0 +1,99 @@
+/** Where times and durations lie on a map, and back: columns of equal time, and bands of rows on a log scale. */
+import { ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE, rowOf } from '../../sums/duration_rows.ts';
+import type { HeatmapAnswer } from '../feed/answers.ts';
+
+export interface MapScale {
+  fromNs: bigint;
+  columnNs: bigint;
+  columnCount: number;
+  /** The lowest row of the lowest band. */
+  firstRow: number;
+  /** A power of two, so that an edge of a band is one of a coarser band, too. */
+  rowsPerBand: number;
+  bandCount: number;
+}
+
+/** What is in a band of rows in one column. */
+export interface MapCell {
+  column: number;
+  band: number;
+  count: number;
+  failed: number;
+}
+
+/** More bands would be too low to be seen one by one. */
+const BANDS_MAX = 64;
+/** The least that a map shows, so that one duration does not fill it. */
+const ROWS_MIN = 2 * ROWS_PER_DECADE;
+/** Free rows above and below. */
+const MARGIN_ROWS = 4;
+
+export function scaleOf({ from, column_ns, column_count, first_row, row_edges }: HeatmapAnswer): MapScale {
+  const endRow = first_row + Math.max(row_edges.length - 1, 1);
+  const missing = Math.max(ROWS_MIN - (endRow - first_row), 0);
+  const low = Math.max(first_row - Math.ceil(missing / 2) - MARGIN_ROWS, 0);
+  const high = Math.min(Math.max(endRow + Math.floor(missing / 2) + MARGIN_ROWS, low + ROWS_MIN), ROW_COUNT);
+  let rowsPerBand = 1;
+  const bands = () => Math.ceil(high / rowsPerBand) - Math.floor(low / rowsPerBand);
+  while (bands() > BANDS_MAX) rowsPerBand *= 2;
+  return {
+    ...{ fromNs: BigInt(from), columnNs: BigInt(column_ns), columnCount: column_count },
+    ...{ firstRow: Math.floor(low / rowsPerBand) * rowsPerBand, rowsPerBand, bandCount: bands() },
+  };
+}
+
+/** The cells of an answer, those of one band together. */
+export function cellsOf({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, bandCount }: MapScale): MapCell[] {
+  const found = new Map<number, MapCell>();
+  for (const [column, row, count, failed] of cells) {
+    const band = Math.floor((row - firstRow) / rowsPerBand);
+    const key = column * bandCount + band;
+    const cell = found.get(key) ?? { column, band, count: 0, failed: 0 };
+    found.set(key, { ...cell, count: cell.count + count, failed: cell.failed + failed });
+  }
+  return [...found.values()].sort((a, b) => a.column - b.column || a.band - b.band);
+}
+
+/** The shortest duration of a band, nanoseconds; that of the band after the last one is where the map ends. */
+export function bandStartNs({ firstRow, rowsPerBand }: MapScale, band: number): bigint {
+  return ROW_EDGES[Math.min(firstRow + band * rowsPerBand, ROW_COUNT)]!;
+}
+
+export function columnStartNs({ fromNs, columnNs }: MapScale, column: number): bigint {
+  return fromNs + BigInt(column) * columnNs;
+}
+
+/** Place of a time in columns, with a fraction; below 0 or beyond the last column outside the map. */
+export function columnAt({ fromNs, columnNs }: MapScale, ns: bigint): number {
+  const offset = ns - fromNs;
+  const whole = offset / columnNs;
+  return Number(whole) + Number(offset - whole * columnNs) / Number(columnNs);
+}
+
+/** Place of a duration in bands, with a fraction: the start of a band is exactly its number. */
+export function bandAt({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
+  if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
+  const row = rowOf(ns);
+  const [start, end] = [ROW_EDGES[row]!, ROW_EDGES[row + 1]!];
+  return (row + Number(ns - start) / Number(end - start) - firstRow) / rowsPerBand;
+}
+
+export interface DurationMark {
+  label: string;
+  /** Place in bands. */
+  band: number;
+}
+
+const UNITS = ['ns', 'µs', 'ms'];
+
+/** `1 µs`, `10 µs`, `100 µs`, `1 ms`: each power of ten on the map. */
+export function durationMarks(scale: MapScale): DurationMark[] {
+  const marks: DurationMark[] = [];
+  for (let power = 0; power * ROWS_PER_DECADE < ROW_COUNT; power++) {
+    const band = (power * ROWS_PER_DECADE - scale.firstRow) / scale.rowsPerBand;
+    if (band < 0 || band > scale.bandCount) continue;
+    const unit = Math.min(Math.floor(power / 3), UNITS.length);
+    marks.push({ label: `${10 ** (power - unit * 3)} ${UNITS[unit] ?? 's'}`, band });
+  }
+  return marks;
+}

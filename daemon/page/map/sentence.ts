@@ -1,0 +1,132 @@
+/** The sentences that an overview begins with: which were selected, what sets them apart, and where their time went. */
+import type { DifferencesAnswer, DifferentValue, MapKind } from '../feed/answers.ts';
+import type { Part } from '../lanes/breakdown.ts';
+import { percentText } from '../numbers/amounts.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import type { LatencyMap, Selection } from './questions.ts';
+import { TAIL_SHARE } from './tail.ts';
+import { largestExtra, meansOf } from './time_spent.ts';
+import { fieldName, listed, rowClause } from './wording.ts';
+
+type Shown = (name: string) => string;
+
+const EXTRA: Readonly<Record<Part, string>> = {
+  queue: 'Waiting in the queue of a device',
+  service: 'A device at work on their requests',
+  sync: 'The rest of their syncs',
+  write: 'The rest of their writes',
+  untraced: 'Time on a CPU, or not recorded,',
+};
+
+/**
+ * For example `The slowest 2 % (635 of 31 740) took 55.0 ms or more; the rest 6.14 ms in the mean. 83 % of them used
+ * device nvme1n1 on node n2, of the rest 29 %. Waiting in its queue is 90.1 ms of the extra 178 ms.` Without an answer
+ * only what the map says. `shown` makes recorded names safe to read.
+ */
+export function overviewSentence(
+  map: LatencyMap,
+  selection: Selection,
+  answer: DifferencesAnswer | null,
+  shown: Shown = (text) => text,
+): string {
+  if (!answer) return `${beginning(map, selection)}.`;
+  const all = answer.selected.count + answer.others.count;
+  const counts = { selected: answer.selected.count, all, isComplete: map.answer.coverage.complete };
+  if (answer.selected.count === 0) return `${nothingSelected(map, selection)}.`;
+  const first = firstSentence(map.of, selection, counts, answer);
+  if (answer.too_few) return `${first} Too few to compare: 30 selected and 30 others are needed.`;
+  const narrowed = answer.window.narrowed ? ' They are compared with those of the same time only.' : '';
+  return [first + narrowed, apartText(answer, shown), extraText(answer)].filter((text) => text !== '').join(' ');
+}
+
+function beginning({ of, answer: { total } }: LatencyMap, { kind, box }: Selection): string {
+  if (kind === 'slowest')
+    return `The slowest of ${amount(total.count, of)} took ${shortDuration(box.box_min!)} or more`;
+  return kind === 'failed'
+    ? `${grouped(total.failed)} of ${amount(total.count, of)} failed`
+    : `A box in ${amount(total.count, of)} is selected`;
+}
+
+function nothingSelected({ of, answer: { total } }: LatencyMap, { kind, isFailed }: Selection): string {
+  if (kind === 'failed') return `None of ${amount(total.count, of)} failed`;
+  return `None of ${amount(total.count, of)} is in the box${isFailed ? ' and failed' : ''}`;
+}
+
+interface Counts {
+  selected: number;
+  all: number;
+  isComplete: boolean;
+}
+
+function firstSentence(of: MapKind, selection: Selection, counts: Counts, answer: DifferencesAnswer): string {
+  const { selected, all, isComplete } = counts;
+  const atLeast = isComplete ? '' : 'at least ';
+  const share = tailText(selected / all);
+  const means = { selected: meansOf(answer.selected), others: meansOf(answer.others) };
+  const took = `${atLeast}${shortDuration(means.selected.durationNs)} in the mean`;
+  const rest = answer.others.count > 0 ? `; the rest ${atLeast}${shortDuration(means.others.durationNs)}` : '';
+  if (selection.kind === 'slowest') {
+    const least = shortDuration(selection.box.box_min!);
+    if (answer.others.count === 0) return `All of ${atLeast}${amount(all, of)} took ${atLeast}${least} or more.`;
+    const which = `The slowest ${share} (${atLeast}${grouped(selected)} of ${atLeast}${amountIn(all, of)})`;
+    return `${which} took ${least} or more${rest} in the mean.`;
+  }
+  const which = `${atLeast}${grouped(selected)} of ${atLeast}${amountIn(all, of)}`;
+  const where = selection.kind === 'failed' ? ' failed' : ` are in the box${selection.isFailed ? ' and failed' : ''}`;
+  return `${capitalized(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
+}
+
+/** A share next to 2 %, as whole transactions allow, is said to be that. */
+function tailText(share: number): string {
+  return Math.abs(share - TAIL_SHARE) < 0.0005 ? `${TAIL_SHARE * 100} %` : percentText(share);
+}
+
+function amount(count: number, of: MapKind): string {
+  return `${grouped(count)} ${count === 1 ? of.slice(0, -1) : of}`;
+}
+
+function amountIn(count: number, of: MapKind): string {
+  return of === 'transactions' ? grouped(count) : amount(count, of);
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Shares of the selected and of the others that have a value. */
+export function sharesOf({ selected, others }: DifferencesAnswer, value: DifferentValue): [number, number] {
+  return [value.selected / selected.count, value.others / others.count];
+}
+
+function isMoreFrequent(answer: DifferencesAnswer, value: DifferentValue): boolean {
+  const [own, other] = sharesOf(answer, value);
+  return own > other;
+}
+
+/** The first row whose share is higher among the selected. */
+function namedRow(answer: DifferencesAnswer) {
+  return answer.differences.find(({ values }) => isMoreFrequent(answer, values[0]!));
+}
+
+/** What most sets the selected apart; that they seldom have something only if they have nothing more often. */
+function apartText(answer: DifferencesAnswer, shown: Shown): string {
+  const named = namedRow(answer);
+  const row = named ?? answer.differences[0];
+  if (!row) return `No difference outside noise${leftOutText(answer)}.`;
+  const [own, other] = sharesOf(answer, row.values[0]!);
+  const clause = rowClause(row.values, answer.of, shown);
+  const some = own === 0 ? 'None' : `${named ? '' : 'Only '}${percentText(own)}`;
+  return `${some} of them ${clause}, of the rest ${percentText(other)}.`;
+}
+
+function leftOutText({ left_out }: DifferencesAnswer): string {
+  return left_out.length === 0 ? '' : `; not compared: ${listed(left_out.map(fieldName))}`;
+}
+
+/** The largest part of the time that the selected took more. */
+function extraText(answer: DifferencesAnswer): string {
+  const extra = largestExtra(meansOf(answer.selected), meansOf(answer.others));
+  if (!extra) return '';
+  const isNamed = extra.part === 'queue' && namedRow(answer)?.values.some(({ field }) => field === 'device');
+  return `${isNamed ? 'Waiting in its queue' : EXTRA[extra.part]} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;
+}

@@ -1,0 +1,27 @@
+/** What the time of the selected and of the others was spent on, in means: exact sums, divided once. */
+import type { ComparedSide } from '../feed/answers.ts';
+import { PARTS, type Part } from '../lanes/breakdown.ts';
+
+export interface Means {
+  /** Whole nanoseconds, rounded. */
+  durationNs: bigint;
+  parts: Record<Part, bigint>;
+}
+
+export function meansOf({ count, duration_ns, breakdown }: ComparedSide): Means {
+  const mean = (sum: number | bigint) => rounded(BigInt(sum), BigInt(Math.max(count, 1)));
+  const parts = Object.fromEntries(PARTS.map((part) => [part, mean(breakdown[`${part}_ns`])]));
+  return { durationNs: mean(duration_ns), parts: parts as Record<Part, bigint> };
+}
+
+/** The part that explains most of the time that the selected took more; null if they took no more. */
+export function largestExtra(selected: Means, others: Means): { part: Part; ns: bigint; ofNs: bigint } | null {
+  const ofNs = selected.durationNs - others.durationNs;
+  const extra = (part: Part) => selected.parts[part] - others.parts[part];
+  const part = PARTS.reduce((most, one) => (extra(one) > extra(most) ? one : most));
+  return ofNs > 0n && extra(part) > 0n ? { part, ns: extra(part), ofNs } : null;
+}
+
+function rounded(sum: bigint, count: bigint): bigint {
+  return (sum * 2n + count) / (count * 2n);
+}

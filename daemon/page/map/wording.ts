@@ -1,0 +1,77 @@
+/** What is different, in words. */
+import type { DifferentValue, MapKind } from '../feed/answers.ts';
+import type { Filtered } from '../link/link.ts';
+
+type Shown = (name: string) => string;
+
+const FIELD_NAMES: Readonly<Record<Filtered, string>> = {
+  service: 'service',
+  node: 'node',
+  event_type: 'event type',
+  operation: 'operation',
+  syscall: 'system call',
+  device: 'device',
+  comm: 'command',
+  file: 'file',
+  error: 'error',
+};
+
+export const fieldName = (field: Filtered): string => FIELD_NAMES[field];
+
+/** `file /srv/wal/1`, `files in /srv/wal/`: a path that ends in a star is a folder. */
+export function valueText({ field, value }: Pick<DifferentValue, 'field' | 'value'>, shown: Shown): string {
+  if (field === 'file' && value.endsWith('/*')) return `files in ${shown(value.slice(0, -1))}`;
+  return `${FIELD_NAMES[field]} ${shown(value)}`;
+}
+
+const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
+  transactions: {
+    service: 'involved',
+    node: 'were on',
+    event_type: 'had events of',
+    operation: 'had requests of',
+    syscall: 'called',
+    device: 'used',
+    comm: 'ran',
+    file: 'touched',
+    error: 'failed with',
+  },
+  events: {
+    service: 'were of',
+    node: 'were on',
+    event_type: 'were of',
+    operation: 'were of',
+    syscall: 'were of',
+    device: 'were on',
+    comm: 'were of',
+    file: 'were on',
+    error: 'failed with',
+  },
+};
+
+/** Values of a field that are named; more are counted. */
+const NAMED_MAX = 2;
+const BY_ITSELF: ReadonlySet<Filtered> = new Set(['syscall', 'error']);
+
+/** `used device nvme1n1 on node n2`: what those do that have all values of a row. */
+export function rowClause(values: readonly DifferentValue[], of: MapKind, shown: Shown): string {
+  const byField = Map.groupBy(values, ({ field }) => field);
+  const nodes = byField.get('node');
+  const others = [...byField].filter(([field]) => field !== 'node');
+  const clauses = others.map(([field, some]) => `${VERBS[of][field]} ${namesOf(field, some, shown)}`);
+  if (!nodes) return listed(clauses);
+  const place = `on ${namesOf('node', nodes, shown)}`;
+  return clauses.length === 0 ? `were ${place}` : `${listed(clauses)} ${place}`;
+}
+
+function namesOf(field: Filtered, values: readonly DifferentValue[], shown: Shown): string {
+  const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : valueText(one, shown));
+  const named = values.slice(0, NAMED_MAX).map(name);
+  const more = values.length - named.length;
+  return listed(more > 0 ? [...named, `${more} more`] : named);
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+export function listed(texts: readonly string[]): string {
+  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
+}

@@ -1,0 +1,98 @@
+/** What an overview says where there is little: few transactions, none that match, none that are labelled. */
+import type { Transaction } from '../../feed/answers.ts';
+import { filtersOf, withoutFilters } from '../../link/filters.ts';
+import type { LatencyMap, Slowest } from '../../map/questions.ts';
+import { counted } from '../../numbers/amounts.ts';
+import { grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { usePage } from '../context.ts';
+import { shownName } from '../names.ts';
+import { useOpen } from './slowest_table.tsx';
+
+/** Too few for their slowest to be compared with the others: the slowest one is named. */
+export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap; slowest: Slowest | null }) {
+  const open = useOpen();
+  const { count, duration_ns } = answer.total;
+  if (of === 'events') {
+    const longest = duration_ns.max === null ? '' : `; the longest took ${shortDuration(duration_ns.max)}`;
+    return (
+      <h1>
+        {counted(count, 'event')} {count === 1 ? 'is' : 'are'} here{longest}.
+      </h1>
+    );
+  }
+  const first = slowest?.transactions[0];
+  if (!first) return null;
+  return (
+    <h1>
+      {sentenceOf(first, count)}{' '}
+      <button type="button" class="primary" onClick={() => open(first.transaction_id)}>
+        Open
+      </button>
+    </h1>
+  );
+}
+
+function sentenceOf({ transaction_id, services, nodes, duration_ns, error_count }: Transaction, count: number): string {
+  const place = `${services.map(shownName).join(', ')} on ${nodes.map(shownName).join(', ')}`;
+  const failed = error_count > 0 ? ` ${grouped(error_count)} of its calls failed.` : '';
+  const which = count === 1 ? 'The only transaction here' : 'The slowest transaction here';
+  return `${which}, ${shownName(transaction_id)} of ${place}, took ${shortDuration(BigInt(duration_ns))}.${failed}`;
+}
+
+export function SlowestLine({ transaction }: { transaction: Transaction | undefined }) {
+  const open = useOpen();
+  if (!transaction) return null;
+  const { transaction_id, duration_ns } = transaction;
+  return (
+    <p>
+      Slowest: {shownName(transaction_id)}, {shortDuration(BigInt(duration_ns))}{' '}
+      <button type="button" class="primary" onClick={() => open(transaction_id)}>
+        Open
+      </button>
+    </p>
+  );
+}
+
+const HowToLabel = () => (
+  <>
+    Requests with a <code>traceparent</code> header are labelled by themselves. To label a command, run{' '}
+    <code>kreplay exec --transaction order-1 -- make order</code>; <a href="/docs/guide/">the guide</a> has the other
+    ways.
+  </>
+);
+
+export function Unlabelled() {
+  return (
+    <p>
+      The map is of events, because no transaction is labelled. <HowToLabel />
+    </p>
+  );
+}
+
+export function NothingRecorded({ isUnlabelled }: { isUnlabelled: boolean }) {
+  const { link, go } = usePage();
+  const given = [
+    ...filtersOf(link).map(({ name, value }) => `${name.replaceAll('_', ' ')} ${shownName(value)}`),
+    ...(link.has_error ? ['failed'] : []),
+    ...(link.from !== null || link.to !== null ? ['this window'] : []),
+  ];
+  if (given.length > 0)
+    return (
+      <section class="panel">
+        <h1>
+          No {isUnlabelled || link.of === 'events' ? 'event' : 'transaction'} matches {given.join(', ')}.
+        </h1>
+        <button type="button" onClick={() => go(withoutFilters())}>
+          Show all
+        </button>
+      </section>
+    );
+  return (
+    <section class="panel">
+      <h1>No transaction is recorded yet.</h1>
+      <p>
+        <HowToLabel /> Events without a transaction are recorded too: <code>kreplay events</code> lists them.
+      </p>
+    </section>
+  );
+}

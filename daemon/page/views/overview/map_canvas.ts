@@ -1,0 +1,191 @@
+/**
+ * Draws a map of latencies. Axes, cells and gaps are painted once for a size; while the box moves, a frame only lays
+ * these pictures over each other.
+ */
+import { THEMES, type ThemeName } from '../../draw/theme.ts';
+import type { Gap } from '../../feed/answers.ts';
+import type { CellBox } from '../../map/box.ts';
+import { clockTicks } from '../../map/clock_ticks.ts';
+import { paintCells } from '../../map/paint.ts';
+import type { LatencyMap } from '../../map/questions.ts';
+import { columnAt, columnStartNs, durationMarks } from '../../map/scale.ts';
+
+/** Room for the labels of durations and of times, CSS pixels. */
+export const LEFT_PX = 52;
+export const PLOT_PX = 240;
+const BOTTOM_PX = 22;
+const RIGHT_PX = 2;
+const TOP_PX = 6;
+export const HEIGHT_PX = TOP_PX + PLOT_PX + BOTTOM_PX;
+const FONT = '12px system-ui, sans-serif';
+const TICK_PX = 90;
+const HATCH_PX = 6;
+const GAP_WIDTH_PX_MIN = 3;
+const FAINT_ALPHA = 0.4;
+const HANDLE_PX = 6;
+
+export interface MapLook {
+  /** Width of the whole canvas, CSS pixels. */
+  widthPx: number;
+  dpr: number;
+  theme: ThemeName;
+  ink: { text: string; quiet: string; line: string };
+}
+
+export interface MapCanvas {
+  /** Draws a frame: what is outside the box is faint. */
+  draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void;
+  /** Place of a pointer, in columns and bands. */
+  placeAt(xPx: number, yPx: number): { column: number; band: number };
+}
+
+export const plotWidth = (widthPx: number) => Math.max(widthPx - LEFT_PX - RIGHT_PX, 1);
+
+export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
+  const { scale, cells } = map;
+  const { dpr, theme, widthPx } = look;
+  const plotPx = plotWidth(widthPx);
+  const size = { width: Math.max(Math.round(plotPx * dpr), 1), height: Math.round(PLOT_PX * dpr) };
+  const painted = (ink: 'rest' | 'selection', isFailedOnly: boolean) => {
+    const image = new ImageData(size.width, size.height);
+    new Uint32Array(image.data.buffer).set(paintCells(cells, scale, size, { theme, ink, isFailedOnly }));
+    const picture = newCanvas(size.width, size.height);
+    picture.getContext('2d')!.putImageData(image, 0, 0);
+    return picture;
+  };
+  const plain = painted('rest', false);
+  /** Pictures of the selected cells, made when they are needed first. */
+  const selected = new Map<boolean, HTMLCanvasElement>();
+  const selectedOf = (isFailedOnly: boolean) => {
+    const picture = selected.get(isFailedOnly) ?? painted('selection', isFailedOnly);
+    selected.set(isFailedOnly, picture);
+    return picture;
+  };
+  const [under, over] = [axes(map, look), gaps(map, look)];
+  const xOf = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
+  const yOf = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
+
+  function draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void {
+    const context = prepared(canvas, look);
+    context.drawImage(under, 0, 0, widthPx, HEIGHT_PX);
+    const isSelected = box !== null || isFailedOnly;
+    context.globalAlpha = isSelected ? FAINT_ALPHA : 1;
+    context.drawImage(plain, LEFT_PX, TOP_PX, plotPx, PLOT_PX);
+    context.globalAlpha = 1;
+    const [left, right] = box ? [xOf(box.left), xOf(box.right)] : [LEFT_PX, LEFT_PX + plotPx];
+    const [top, bottom] = box ? [yOf(box.top), yOf(box.bottom)] : [TOP_PX, TOP_PX + PLOT_PX];
+    if (isSelected) {
+      context.save();
+      context.beginPath();
+      context.rect(left, top, right - left, bottom - top);
+      context.clip();
+      context.drawImage(selectedOf(isFailedOnly), LEFT_PX, TOP_PX, plotPx, PLOT_PX);
+      context.restore();
+    }
+    context.drawImage(over, 0, 0, widthPx, HEIGHT_PX);
+    if (box) outline(context, { left, right, top, bottom }, `#${THEMES[theme].selection}`);
+  }
+
+  return {
+    draw,
+    placeAt: (xPx, yPx) => ({
+      column: ((xPx - LEFT_PX) / plotPx) * scale.columnCount,
+      band: (1 - (yPx - TOP_PX) / PLOT_PX) * scale.bandCount,
+    }),
+  };
+}
+
+function newCanvas(width: number, height: number): HTMLCanvasElement {
+  return Object.assign(document.createElement('canvas'), { width, height });
+}
+
+/** Sets the canvas to its size, and clears it. */
+function prepared(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
+  const [width, height] = [Math.round(widthPx * dpr), Math.round(HEIGHT_PX * dpr)];
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${widthPx}px`, height: `${HEIGHT_PX}px` });
+  const context = canvas.getContext('2d')!;
+  context.setTransform(dpr, 0, 0, dpr, 0, 0);
+  context.clearRect(0, 0, widthPx, HEIGHT_PX);
+  context.font = FONT;
+  context.imageSmoothingEnabled = false;
+  return context;
+}
+
+function outline(
+  context: CanvasRenderingContext2D,
+  box: Record<'left' | 'right' | 'top' | 'bottom', number>,
+  colour: string,
+) {
+  const { left, right, top, bottom } = box;
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.strokeRect(left, top, right - left, bottom - top);
+  context.fillStyle = colour;
+  for (const x of [left, right])
+    for (const y of [top, bottom]) context.fillRect(x - HANDLE_PX / 2, y - HANDLE_PX / 2, HANDLE_PX, HANDLE_PX);
+}
+
+function axes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
+  const canvas = newCanvas(1, 1);
+  const context = prepared(canvas, look);
+  const plotPx = plotWidth(look.widthPx);
+  context.textBaseline = 'middle';
+  context.textAlign = 'right';
+  for (const { label, band } of durationMarks(scale)) {
+    const y = TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
+    context.fillStyle = look.ink.line;
+    context.fillRect(LEFT_PX, y, plotPx, 1);
+    context.fillStyle = look.ink.quiet;
+    context.fillText(label, LEFT_PX - 6, Math.min(Math.max(y, TOP_PX + 4), TOP_PX + PLOT_PX - 4));
+  }
+  context.textAlign = 'left';
+  context.fillStyle = look.ink.line;
+  context.fillRect(LEFT_PX, TOP_PX + PLOT_PX, plotPx, 1);
+  const toNs = columnStartNs(scale, scale.columnCount);
+  for (const { ns, label } of clockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX))) {
+    const x = LEFT_PX + (columnAt(scale, ns) / scale.columnCount) * plotPx;
+    context.fillStyle = look.ink.line;
+    context.fillRect(x, TOP_PX + PLOT_PX, 1, 6);
+    context.fillStyle = look.ink.quiet;
+    if (x + context.measureText(label).width + 4 < look.widthPx)
+      context.fillText(label, x + 4, TOP_PX + PLOT_PX + BOTTOM_PX / 2);
+  }
+  return canvas;
+}
+
+/** What was not recorded, hatched over the full height: nothing is known of its durations. */
+function gaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLCanvasElement {
+  const canvas = newCanvas(1, 1);
+  const context = prepared(canvas, look);
+  const plotPx = plotWidth(look.widthPx);
+  context.strokeStyle = `#${THEMES[look.theme].error}`;
+  context.lineWidth = 1.5;
+  for (const gap of coverage.gaps) {
+    const span = gapSpan(gap, scale, plotPx);
+    if (!span) continue;
+    context.save();
+    context.beginPath();
+    context.rect(span.fromPx, TOP_PX, span.toPx - span.fromPx, PLOT_PX);
+    context.clip();
+    context.beginPath();
+    for (let x = span.fromPx - PLOT_PX; x < span.toPx; x += HATCH_PX) {
+      context.moveTo(x, TOP_PX + PLOT_PX);
+      context.lineTo(x + PLOT_PX, TOP_PX);
+    }
+    context.stroke();
+    context.restore();
+  }
+  return canvas;
+}
+
+/** A short gap is as wide as can be seen; null for one outside the map. */
+function gapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
+  const place = (ns: number | bigint) =>
+    LEFT_PX + (Math.min(Math.max(columnAt(scale, BigInt(ns)), 0), scale.columnCount) / scale.columnCount) * plotPx;
+  if (scale.columnCount === 0) return null;
+  const isOutside = columnAt(scale, BigInt(to)) < 0 || columnAt(scale, BigInt(from)) > scale.columnCount;
+  if (isOutside) return null;
+  const fromPx = Math.min(place(from), LEFT_PX + plotPx - GAP_WIDTH_PX_MIN);
+  return { fromPx, toPx: Math.max(place(to), fromPx + GAP_WIDTH_PX_MIN) };
+}

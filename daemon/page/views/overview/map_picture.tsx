@@ -1,0 +1,221 @@
+/** The map of latencies as a picture, with a box that pointer and keys move. */
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import {
+  type Box,
+  boxOfCells,
+  type CellBox,
+  cellBoxOf,
+  cellsBetween,
+  countIn,
+  moved,
+  resized,
+  rounded,
+} from '../../map/box.ts';
+import type { LatencyMap, Selection } from '../../map/questions.ts';
+import { boxText } from '../../map/summary.ts';
+import { grouped } from '../../numbers/exact_times.ts';
+import { currentTheme } from '../theme.ts';
+import { createMapCanvas, type MapCanvas, type MapLook } from './map_canvas.ts';
+
+interface Props {
+  map: LatencyMap;
+  selection: Selection | null;
+  /** What the picture shows, in a sentence. */
+  summary: string;
+  /** Null clears the box. */
+  onBox: (box: Box | null) => void;
+}
+
+/** What follows from a box is asked when it has rested for this long. */
+const REST_MS = 100;
+/** A pointer that moves less than this draws no box. */
+const DRAG_PX = 4;
+
+export function MapPicture({ map, selection, summary, onBox }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const readout = useRef<HTMLParagraphElement>(null);
+  const { frame, look } = useLook();
+  const picture = useMemo(() => look && createMapCanvas(map, look), [map, look]);
+  const chosen = useMemo(() => selection && cellBoxOf(map.scale, selection.box), [map, selection]);
+  const isWhole = selection?.kind === 'failed';
+  const draw = useCallback(
+    (draft: CellBox | null) => {
+      if (!picture) return;
+      picture.draw(canvas.current!, draft ?? (isWhole ? null : chosen), selection?.isFailed === true);
+      readout.current!.textContent = draft ? draftText(map, draft) : selection ? chosenText(map, selection) : '';
+    },
+    [picture, chosen, isWhole, selection, map],
+  );
+  const draft = useDraft({ map, draw, onBox });
+  useLayoutEffect(() => draw(draft.current()), [draw]);
+  const start = () => draft.current() ?? (chosen ? rounded(map.scale, chosen) : middleOf(map));
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.code === 'Escape') {
+      draft.clear();
+      onBox(null);
+    } else {
+      const step = STEPS.get(event.code);
+      if (!step) return;
+      const change = event.shiftKey ? resized : moved;
+      draft.set(change(map.scale, start(), ...step));
+    }
+    event.preventDefault();
+  };
+  return (
+    <div ref={frame} class="frame">
+      <canvas
+        {...{ ref: canvas, class: 'map', role: 'img', tabIndex: 0, onKeyDown }}
+        aria-label={summary}
+        {...useDrag({ map, picture, draft })}
+      />
+      <p ref={readout} class="readout quiet digits" />
+    </div>
+  );
+}
+
+const STEPS: ReadonlyMap<string, readonly [columns: number, bands: number]> = new Map([
+  ['ArrowLeft', [-1, 0]],
+  ['ArrowRight', [1, 0]],
+  ['ArrowUp', [0, 1]],
+  ['ArrowDown', [0, -1]],
+]);
+
+/** Where keys begin without a box: a quarter of the map, around its middle. */
+function middleOf({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
+  const [left, bottom] = [Math.floor((columnCount * 3) / 8), Math.floor((bandCount * 3) / 8)];
+  return {
+    ...{ left, right: Math.max(Math.ceil((columnCount * 5) / 8), left + 1) },
+    ...{ bottom, top: Math.max(Math.ceil((bandCount * 5) / 8), bottom + 1) },
+  };
+}
+
+function chosenText(map: LatencyMap, { kind, box }: Selection): string {
+  return kind === 'failed' ? 'Selected: what failed' : `Selected: ${boxText(map, box)}`;
+}
+
+function draftText(map: LatencyMap, box: CellBox): string {
+  const { count, failed } = countIn(map.cells, box);
+  const atLeast = map.answer.coverage.complete ? '' : 'at least ';
+  const failures = failed > 0 ? `, ${grouped(failed)} failed` : '';
+  return `${atLeast}${grouped(count)} in the box${failures}: ${boxText(map, boxOfCells(map.scale, box))}`;
+}
+
+/** How the picture looks: drawn again when its width or the theme changes. */
+function useLook() {
+  const frame = useRef<HTMLDivElement>(null);
+  const [look, setLook] = useState<MapLook | null>(null);
+  useLayoutEffect(() => {
+    const measure = () => {
+      const [widthPx, dpr, theme] = [frame.current!.clientWidth, window.devicePixelRatio, currentTheme()];
+      setLook((now) =>
+        now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme
+          ? now
+          : { widthPx, dpr, theme, ink: inkOf() },
+      );
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(frame.current!);
+    measure();
+    window.addEventListener('themechange', measure);
+    window.addEventListener('resize', measure);
+    return () => {
+      observer.disconnect();
+      window.removeEventListener('themechange', measure);
+      window.removeEventListener('resize', measure);
+    };
+  }, []);
+  return { frame, look: look && look.widthPx > 0 ? look : null };
+}
+
+/** The colours of the style sheet, which a canvas does not know by itself. */
+function inkOf(): MapLook['ink'] {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { text: colour('text'), quiet: colour('quiet'), line: colour('line') };
+}
+
+interface Draft {
+  current(): CellBox | null;
+  /** Shows a box in this frame, and gives it on when it rests. */
+  set(box: CellBox): void;
+  /** Gives it on now. */
+  commit(): void;
+  clear(): void;
+}
+
+interface DraftOptions {
+  map: LatencyMap;
+  draw: (draft: CellBox | null) => void;
+  onBox: (box: Box | null) => void;
+}
+
+/** The box that is being drawn or moved, before the link has it. */
+function useDraft({ map, draw, onBox }: DraftOptions): Draft {
+  const state = useRef<{ map: LatencyMap; box: CellBox | null; timer: number | undefined }>({
+    ...{ map, box: null, timer: undefined },
+  });
+  // A box of another map's cells means nothing here.
+  if (state.current.map !== map) {
+    window.clearTimeout(state.current.timer);
+    state.current = { map, box: null, timer: undefined };
+  }
+  useEffect(() => () => window.clearTimeout(state.current.timer), []);
+  const commit = () => {
+    window.clearTimeout(state.current.timer);
+    const { box } = state.current;
+    state.current.box = null;
+    if (box) onBox(boxOfCells(map.scale, box));
+  };
+  return {
+    current: () => state.current.box,
+    set(box) {
+      window.clearTimeout(state.current.timer);
+      state.current.box = box;
+      state.current.timer = window.setTimeout(commit, REST_MS);
+      draw(box);
+    },
+    commit,
+    clear() {
+      window.clearTimeout(state.current.timer);
+      state.current.box = null;
+      draw(null);
+    },
+  };
+}
+
+interface DragOptions {
+  map: LatencyMap;
+  picture: MapCanvas | null;
+  draft: Draft;
+}
+
+/** Dragging draws a new box: a finger that begins sideways, too, while one that begins upwards scrolls the page. */
+function useDrag({ map, picture, draft }: DragOptions) {
+  const start = useRef<{ map: LatencyMap; xPx: number; yPx: number; isDrag: boolean } | null>(null);
+  return {
+    onPointerDown(event: PointerEvent) {
+      if (!picture || event.button !== 0 || map.scale.columnCount === 0) return;
+      start.current = { map, xPx: event.offsetX, yPx: event.offsetY, isDrag: false };
+      (event.currentTarget as Element).setPointerCapture(event.pointerId);
+    },
+    onPointerMove(event: PointerEvent) {
+      const from = start.current;
+      // The cells under the pointer are others now.
+      if (from && from.map !== map) start.current = null;
+      if (!from || from.map !== map || !picture) return;
+      const [xPx, yPx] = [event.offsetX, event.offsetY];
+      from.isDrag ||= Math.hypot(xPx - from.xPx, yPx - from.yPx) > DRAG_PX;
+      if (!from.isDrag) return;
+      draft.set(cellsBetween(map.scale, picture.placeAt(from.xPx, from.yPx), picture.placeAt(xPx, yPx)));
+    },
+    onPointerUp() {
+      if (start.current?.isDrag) draft.commit();
+      start.current = null;
+    },
+    onPointerCancel() {
+      if (start.current?.isDrag) draft.clear();
+      start.current = null;
+    },
+  };
+}

@@ -1,0 +1,51 @@
+/** The three answers of an overview, which follow from each other, and each of which can fail alone. */
+import { useMemo, useState } from 'preact/hooks';
+import {
+  type Apart,
+  askApart,
+  askMap,
+  askSlowest,
+  differencesPath,
+  type LatencyMap,
+  mapPath,
+  type Selection,
+  type Slowest,
+  selectionOf,
+  slowestKey,
+  slowestPath,
+} from '../../map/questions.ts';
+import { usePage } from '../context.ts';
+import { type Answer, useAnswer } from '../use_answer.ts';
+
+/** Columns by the width of the window, CSS pixels: each is some pixels wide. */
+const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
+  [1000, 240],
+  [600, 120],
+  [0, 60],
+];
+
+export interface OverviewState {
+  map: Answer<LatencyMap>;
+  slowest: Answer<Slowest>;
+  apart: Answer<Apart>;
+  /** What the link selects; null if it is not known yet, or if there are too few to select the slowest by themselves. */
+  selection: Selection | null;
+  /** Whether `apart.body` is of another map or selection than the present one. */
+  isApartOld: boolean;
+  isSlowestOld: boolean;
+}
+
+export function useOverview(): OverviewState {
+  const { daemon, link } = usePage();
+  const [columns] = useState(() => COLUMNS.find(([widthPx]) => window.innerWidth >= widthPx)![1]);
+  const map = useAnswer(mapPath(link, columns), (signal) => askMap(daemon, link, columns, signal));
+  const path = map.body && slowestPath(link, map.body);
+  const slowestNow = path && slowestKey(path, link.box_max);
+  const slowest = useAnswer(slowestNow, (signal) => askSlowest(daemon, path!, link.box_max, signal));
+  const isSlowestOld = slowest.body?.key !== slowestNow;
+  const known = !isSlowestOld ? slowest.body : slowest.failure && !slowest.isLoading ? 'failed' : null;
+  const selection = useMemo(() => map.body && selectionOf(link, map.body, known), [link, map.body, known]);
+  const apartNow = map.body && selection && differencesPath(map.body, selection);
+  const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
+  return { map, slowest, apart, selection, isSlowestOld, isApartOld: apart.body?.key !== apartNow };
+}

@@ -1,0 +1,92 @@
+/** What sets the selected apart: values with their shares, each of which can be kept or excluded. */
+
+import type { DifferencesAnswer, DifferentValue } from '../../feed/answers.ts';
+import { withValue } from '../../link/filters.ts';
+import type { Apart } from '../../map/questions.ts';
+import { sharesOf } from '../../map/sentence.ts';
+import { fieldName, listed, valueText } from '../../map/wording.ts';
+import { percentText } from '../../numbers/amounts.ts';
+import { grouped } from '../../numbers/exact_times.ts';
+import { usePage } from '../context.ts';
+import { shownName } from '../names.ts';
+
+interface Props {
+  apart: Apart;
+  /** Whether another answer is awaited: what acts on this one is off. */
+  isOld: boolean;
+}
+
+export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
+  const { differences, too_few, more, equal, left_out, window } = answer;
+  const names = (fields: readonly DifferentValue['field'][]) => listed(fields.map(fieldName));
+  return (
+    <>
+      <h2>What is different</h2>
+      <p class="quiet">
+        <span class="key selected-share" aria-hidden="true" /> {grouped(answer.selected.count)} selected,{' '}
+        <span class="key other-share" aria-hidden="true" /> {grouped(answer.others.count)} others
+      </p>
+      {too_few && <p>Too few to compare: 30 selected and 30 others are needed.</p>}
+      {!too_few && differences.length === 0 && <p>No difference outside noise.</p>}
+      <ul class="differences">
+        {differences.map(({ values }) => (
+          <li key={`${values[0]!.field} ${values[0]!.value}`}>
+            {values.map((value) => (
+              <Value key={`${value.field} ${value.value}`} value={value} isOld={isOld} />
+            ))}
+            <Shares answer={answer} value={values[0]!} />
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p class="quiet">{grouped(more)} more, less different, are not listed.</p>}
+      {!too_few && equal.length > 0 && <p class="quiet">no difference: {names(equal)}</p>}
+      {left_out.length > 0 && <p class="quiet">not compared, as there are too many values: {names(left_out)}</p>}
+      {window.narrowed && (
+        <p class="quiet">
+          The window has too many events to compare all: the others are those of the same time as the selected.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
+  const { link, go } = usePage();
+  const text = valueText(value, shownName);
+  const act = (isExcluded: boolean) => go(withValue(link, value.field, value.value, isExcluded));
+  return (
+    <div class="value">
+      <span class="text">{text}</span>
+      <button type="button" disabled={isOld} aria-label={`Keep ${text}`} onClick={() => act(false)}>
+        Keep
+      </button>
+      <button type="button" disabled={isOld} aria-label={`Exclude ${text}`} onClick={() => act(true)}>
+        Exclude
+      </button>
+    </div>
+  );
+}
+
+function Shares({ answer, value }: { answer: DifferencesAnswer; value: DifferentValue }) {
+  const [selected, others] = sharesOf(answer, value);
+  return (
+    <div class="shares">
+      <Share name="selected" kind="selected-share" share={selected} />
+      <Share name="others" kind="other-share" share={others} />
+    </div>
+  );
+}
+
+function Share({ name, kind, share }: { name: string; kind: string; share: number }) {
+  return (
+    <>
+      <div class="bar" aria-hidden="true">
+        <div class={kind} style={{ width: `${share * 100}%` }} />
+      </div>
+      <span class="digits">
+        {percentText(share)}
+        <span class="spoken"> of the {name}</span>
+      </span>
+    </>
+  );
+}
