@@ -5,6 +5,8 @@ import { type CoverageQuery, unrecorded } from './unrecorded.ts';
 
 /** Gaps closer to each other than this are merged if there are too many. */
 const APART_NS_MIN = 1_000_000n;
+/** Farther than any two are from each other. */
+const APART_NS_MAX = 2n ** 66n;
 /** Number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
@@ -16,9 +18,12 @@ export async function spansFor(store: Store, nodes: readonly string[] | undefine
 
 /** `spans` must be read before the events: events committed in between may be missing from the answer. */
 export async function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Promise<Coverage> {
-  const { fromNs, toNs, nodes } = window;
-  const coverage = coverageOf(await store.losses(fromNs, toNs, nodes), spans, window);
-  const unreadable = (await store.unreadable(nodes)).map(({ path }) => path);
+  const { fromNs, toNs, nodes, excludedNodes = [] } = window;
+  const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
+  const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
+  const losses = await store.losses(fromNs, toNs, nodes);
+  const coverage = coverageOf(losses.filter(isAsked), spans.filter(isAsked), asked);
+  const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 
@@ -30,25 +35,28 @@ export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan
   const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joined(
-    all.map(({ fromNs, toNs, lost, cause }) => ({ from: fromNs, to: toNs, lost, cause })),
+    all.map(({ fromNs, toNs, lost, cause, node }) => ({ from: fromNs, to: toNs, lost, cause, node })),
     0n,
   );
-  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX; apartNs *= 4n) gaps = joined(gaps, apartNs);
+  // Each cause on each node keeps a gap, however many there are.
+  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
+    gaps = joined(gaps, apartNs);
   const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
   return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
 }
 
-/** Merges gaps of one cause that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
+/** Merges gaps of one node and cause that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
 function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
   const joint: Gap[] = [];
   const lastOf = new Map<string, Gap>();
   for (const gap of gaps) {
-    const open = lastOf.get(gap.cause);
+    const key = `${gap.cause} ${gap.node ?? ''}`;
+    const open = lastOf.get(key);
     if (open && gap.from <= open.to + apartNs) {
       if (gap.to > open.to) open.to = gap.to;
       open.lost += gap.lost;
     } else {
-      lastOf.set(gap.cause, gap);
+      lastOf.set(key, gap);
       joint.push(gap);
     }
   }

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { int64 } from '../../bpf/schema/api.ts';
 
 /**
- * Limit of gaps in one answer. Beyond it, gaps close to each other are merged into a longer one with as many lost
- * events.
+ * Limit of gaps in one answer. Beyond it, gaps of one node and cause that are close to each other are merged into a
+ * longer one with as many lost events.
  */
 export const GAPS_MAX = 1000;
 
@@ -19,9 +19,15 @@ export const coverageSchema = z
           to: int64().meta({ description: 'nanoseconds since the epoch' }),
           lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
           cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
+          node: z.string().nullable().meta({
+            description:
+              'host whose recording lacks them; null for a file that cannot be read and does not say whose it is',
+          }),
         }),
       )
-      .meta({ description: `about ${GAPS_MAX} at most: gaps that are close to each other are merged beyond that` }),
+      .meta({
+        description: `about ${GAPS_MAX} at most: gaps of a node and cause that are close to each other are merged beyond that`,
+      }),
     recorded_until: int64().nullable().meta({
       description:
         'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',

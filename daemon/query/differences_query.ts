@@ -5,7 +5,7 @@ import { Problem } from '../problem.ts';
 import type { ComparisonRequest, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
-import { eventConditions, filterOf } from './event_conditions.ts';
+import { eventConditions, exclusions, filterOf, VALUE_NAMES, valueConditions, valuesOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { onlyFor, type Population, populationKind } from './population.ts';
@@ -15,7 +15,7 @@ import { reversed, type TimeRange } from './time_range.ts';
 /** Events that one comparison reads at most: some seconds of work. */
 export const COMPARED_EVENTS_MAX = 5_000_000;
 
-const { transaction_id, trace_id, event_type, pid, comm } = eventConditions;
+const { transaction_id, trace_id, pid } = eventConditions;
 
 export const differencesQuerySchema = z
   .strictObject({
@@ -30,15 +30,17 @@ export const differencesQuerySchema = z
     window_min_duration_ms: described(parameter.milliseconds, 'what is no shorter than this is compared'),
     window_max_duration_ms: described(parameter.milliseconds, 'what is no longer than this is compared'),
     window_failed: described(parameter.boolean, 'whether what is compared failed'),
-    service: described(parameter.services, 'events of these services, or transactions in which one took part; a list'),
+    service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
     node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
-    ...{ transaction_id, trace_id, event_type, pid, comm },
+    ...valueConditions,
+    ...exclusions,
+    ...{ transaction_id, trace_id, pid },
   })
   .partial();
 
 export type DifferencesQuery = Population & { box: Box };
 
-const OF_EVENTS = ['transaction_id', 'trace_id', 'event_type', 'pid', 'comm'] as const;
+const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', ...VALUE_NAMES] as const;
 
 export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQuery {
   const given = parseQuery(query, differencesQuerySchema);
@@ -46,10 +48,9 @@ export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQ
   onlyFor(of, query, { events: OF_EVENTS, transactions: [] });
   const { from, to, min_duration_ms, max_duration_ms } = given;
   const box = filterOf({ from, to, min_duration_ms, max_duration_ms, failed: given.failed }, nowNs) as Box;
-  const { service, node, event_type: eventType, pid: process, comm: name } = given;
-  const owners = { transaction_id: given.transaction_id, trace_id: given.trace_id };
   const filter = {
-    ...filterOf({ ...owners, service, node, event_type: eventType, pid: process, comm: name }, nowNs),
+    ...omitUndefined({ transactionId: given.transaction_id, traceId: given.trace_id, pid: given.pid }),
+    ...valuesOf(given),
     ...windowOf(given, nowNs),
   };
   if (of === 'events') return { of, box, filter: omitUndefined({ ...filter, failed }) };

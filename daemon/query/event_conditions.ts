@@ -6,24 +6,83 @@ import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { resolveTimeRange, reversed } from './time_range.ts';
 
-export const CONDITION_LISTS = ['event_type', 'service', 'node'];
+/** Parameters that are values of events, beside services and nodes. */
+export const valueConditions = {
+  event_type: described(parameter.eventTypes, 'events of these types; a list'),
+  operation: described(parameter.operations, 'block requests with these operations; a list'),
+  syscall: described(parameter.syscalls, 'calls of these system calls; a list'),
+  device: described(parameter.names, 'block requests to these devices; a list'),
+  comm: described(parameter.text, 'events of threads with this command name'),
+  file: described(
+    parameter.names,
+    'calls on these files, by path; with a star at the end on all that begin so; a list',
+  ),
+  error: described(parameter.errors, 'events that failed with these errors, such as ENOSPC; a list'),
+};
+
+export const exclusions = {
+  exclude_service: described(parameter.names, 'not events that service would select; a list'),
+  exclude_node: described(parameter.texts, 'not events that these hosts recorded; a list'),
+  exclude_event_type: described(parameter.eventTypes, 'not events of these types; a list'),
+  exclude_operation: described(parameter.operations, 'not block requests with these operations; a list'),
+  exclude_syscall: described(parameter.syscalls, 'not calls of these system calls; a list'),
+  exclude_device: described(parameter.names, 'not block requests to these devices; a list'),
+  exclude_comm: described(parameter.names, 'not events of threads with these command names; a list'),
+  exclude_file: described(parameter.names, 'not calls on these files; likewise with a star at the end; a list'),
+  exclude_error: described(parameter.errors, 'not events that failed with these errors; a list'),
+};
+
+export const VALUE_NAMES: readonly string[] = [...Object.keys(valueConditions), ...Object.keys(exclusions)];
+
+export const CONDITION_LISTS = ['service', 'node', ...VALUE_NAMES.filter((name) => name !== 'comm')];
 
 export const eventConditions = {
   transaction_id: described(parameter.text, 'events of one transaction'),
   trace_id: described(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
-  service: described(parameter.services, 'events of these services; a list'),
+  service: described(parameter.names, 'events of these services; a list'),
   node: described(parameter.texts, 'events that these hosts recorded; a list'),
-  event_type: described(parameter.eventTypes, 'events of these types; a list'),
+  ...valueConditions,
+  ...exclusions,
   from: described(parameter.time, 'events that began at or after this time'),
   to: described(parameter.time, 'events that began before this time'),
   min_duration_ms: described(parameter.milliseconds, 'no shorter than this; decimal milliseconds'),
   max_duration_ms: described(parameter.milliseconds, 'no longer than this; decimal milliseconds'),
   pid: described(parameter.processId, 'events of one process'),
-  comm: described(parameter.text, 'events of threads with this command name'),
   failed: described(parameter.boolean, 'true for negative results, false for the others'),
 };
 
-type Conditions = { [Name in keyof typeof eventConditions]?: z.output<(typeof eventConditions)[Name]> | undefined };
+type Given<Parameters extends Record<string, z.ZodType>> = {
+  [Name in keyof Parameters]?: z.output<Parameters[Name]> | undefined;
+};
+type Conditions = Given<typeof eventConditions>;
+type Values = Pick<Conditions, 'service' | 'node' | keyof typeof valueConditions | keyof typeof exclusions>;
+
+/** The part of a filter that is about values of events. */
+export function valuesOf(given: Values) {
+  const excluded = omitUndefined({
+    services: given.exclude_service,
+    nodes: given.exclude_node,
+    eventTypes: given.exclude_event_type,
+    operations: given.exclude_operation,
+    syscalls: given.exclude_syscall,
+    devices: given.exclude_device,
+    comms: given.exclude_comm,
+    files: given.exclude_file,
+    results: given.exclude_error,
+  });
+  return omitUndefined({
+    services: given.service,
+    nodes: given.node,
+    eventTypes: given.event_type,
+    operations: given.operation,
+    syscalls: given.syscall,
+    devices: given.device,
+    comm: given.comm,
+    files: given.file,
+    results: given.error,
+    excluded: Object.keys(excluded).length > 0 ? excluded : undefined,
+  });
+}
 
 export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
@@ -32,14 +91,11 @@ export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
   return omitUndefined({
     transactionId: given.transaction_id,
     traceId: given.trace_id,
-    services: given.service,
-    nodes: given.node,
-    eventTypes: given.event_type,
+    ...valuesOf(given),
     ...resolveTimeRange(given, nowNs),
     minDurationNs,
     maxDurationNs,
     pid: given.pid,
-    comm: given.comm,
     failed: given.failed,
   });
 }

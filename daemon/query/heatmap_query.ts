@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { NodeSpan, RecordingState } from '../store/store.ts';
 import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
-import { eventConditions, filterOf } from './event_conditions.ts';
+import { eventConditions, filterOf, VALUE_NAMES } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { onlyFor, type Population, populationKind } from './population.ts';
@@ -21,7 +21,7 @@ export const heatmapQuerySchema = z
     ...eventConditions,
     from: described(parameter.time, 'start of the first column; the first recorded event unless given'),
     to: described(parameter.time, 'end of the window; the end of what is recorded unless given'),
-    service: described(parameter.services, 'events of these services, or transactions in which one took part; a list'),
+    service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
     node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
     has_error: described(parameter.boolean, 'of transactions: whether any of their events failed'),
   })
@@ -30,7 +30,7 @@ export const heatmapQuerySchema = z
 export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
 
 /** Parameters that only one kind has. */
-const OF_EVENTS = ['transaction_id', 'trace_id', 'event_type', 'pid', 'comm', 'failed'] as const;
+const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed', ...VALUE_NAMES] as const;
 const OF_TRANSACTIONS = ['has_error'] as const;
 
 export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
@@ -45,15 +45,18 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
 
 /** Returns the columns of a query: without bounds, they cover what the recordings hold. */
 export function columnsOf(
-  { columnCount, nowNs, filter }: HeatmapQuery,
+  { of, columnCount, nowNs, filter }: HeatmapQuery,
   states: readonly RecordingState[],
   spans: readonly NodeSpan[],
 ): HeatmapColumns {
-  const own = states.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
+  const excluded = of === 'events' ? (filter.excluded?.nodes ?? []) : [];
+  const isAsked = ({ node }: { node: string }) =>
+    (!filter.nodes || filter.nodes.includes(node)) && !excluded.includes(node);
+  const own = states.filter(isAsked);
   const starts = own.flatMap(({ firstTimestampNs }) => firstTimestampNs ?? []);
   const ends = [
     ...own.flatMap(({ lastTimestampNs }) => (lastTimestampNs === null ? [] : lastTimestampNs + 1n)),
-    ...spans.map(({ toNs }) => toNs),
+    ...spans.filter(isAsked).map(({ toNs }) => toNs),
   ];
   const toNs = filter.toNs ?? ends.reduce<bigint | undefined>(larger, undefined) ?? nowNs;
   const fromNs = filter.fromNs ?? starts.reduce<bigint>((a, b) => (b < a ? b : a), toNs);

@@ -3,8 +3,10 @@
  */
 import { z } from 'zod';
 import { parseMilliseconds } from '../../agent/config/duration.ts';
-import { EVENT_TYPES, type EventType } from '../../bpf/schema/index.ts';
+import { EVENT_TYPES, EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { documented } from '../documented.ts';
+import { ERROR_NAMES, resultsOf } from '../store/blocks/errno.ts';
+import { fieldsOf } from '../store/blocks/named_fields.ts';
 import { parseTime, timeMessage } from './time.ts';
 
 export const noParameters = z.strictObject({});
@@ -29,14 +31,20 @@ export const texts = documented(
   listOf({ minLength: 1 }),
 );
 
+/** A comma in a name may be written with a backslash before it, and then separates nothing. */
+const SEPARATOR = /(?<!\\),/;
+
+function namesIn(value: string): string[] {
+  const items = value.split(SEPARATOR).flatMap((item) => [item, item.replaceAll('\\,', ',')]);
+  return [...items.map((item) => item.trim()), ...items, value];
+}
+
 /**
- * Like `texts`, for services: a name may itself contain a comma or spaces, so untrimmed items and the whole value match
- * too.
+ * Like `texts`, for names that may contain commas or spaces: untrimmed items and the whole value match too, and `\,` is a
+ * comma that is part of a name.
  */
-export const services = documented(
-  severalTexts
-    .transform((values) => [...new Set(values.flatMap((value) => [...itemsOf(value), ...value.split(','), value]))])
-    .pipe(noneEmpty),
+export const names = documented(
+  severalTexts.transform((values) => [...new Set(values.flatMap(namesIn))]).pipe(noneEmpty),
   listOf({ minLength: 1 }),
 );
 
@@ -101,13 +109,35 @@ export const traceId = parsed(
   { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
 );
 
-export const eventTypes = documented(
-  texts.pipe(
-    z.array(
-      z.custom<EventType>((value) => (EVENT_TYPES as readonly unknown[]).includes(value), {
-        error: ({ input }) => `${JSON.stringify(input)} is not an event type; known are: ${EVENT_TYPES.join(', ')}`,
-      }),
-    ),
+/** A list of words of a small set; `kind` says what one is. */
+function words<const Word extends string>(known: readonly Word[], kind: string) {
+  const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
+    error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
+  });
+  return documented(texts.pipe(z.array(word)), listOf({ enum: known }));
+}
+
+export const eventTypes = words<EventType>(EVENT_TYPES, 'an event type');
+
+/** The labels of all fields with this name. */
+function labelsOf(field: string): string[] {
+  const kinds = EVENTS.flatMap((event) => fieldsOf(event, (name) => name === field)).map(({ kind }) => kind);
+  return [...new Set(kinds.flatMap(({ labels }) => [...(labels?.values() ?? [])]))];
+}
+
+export const operations = words(labelsOf('operation'), 'an operation');
+export const syscalls = words(labelsOf('syscall'), 'a system call that is recorded');
+
+/** Names of errors, as events have them; parsed to the results that they stand for. */
+export const errors = documented(
+  texts.transform((names, context) =>
+    names.flatMap((name, i) => {
+      const results = resultsOf(name);
+      if (results) return results;
+      const message = `${JSON.stringify(name)} is not the name of an error, such as ENOSPC or errno 1234`;
+      context.issues.push({ code: 'custom', message, input: name, path: [i] });
+      return [];
+    }),
   ),
-  listOf({ enum: EVENT_TYPES }),
+  { type: 'array', items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] } },
 );

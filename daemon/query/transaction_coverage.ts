@@ -22,8 +22,8 @@ export async function coverageFor(
   spans: readonly NodeSpan[],
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
-  const { fromNs, toNs, nodes, transactionId } = filter;
-  const window = { fromNs, toNs, nodes, nowNs };
+  const { fromNs, toNs, nodes, transactionId, excluded } = filter;
+  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
   if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, spans, window);
   const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);

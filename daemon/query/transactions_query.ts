@@ -14,7 +14,7 @@ const LISTS = ['service', 'node'];
 
 export const transactionsQuerySchema = z
   .strictObject({
-    service: described(parameter.services, 'one of these services took part; a list'),
+    service: described(parameter.names, 'one of these services took part; a list'),
     node: described(parameter.texts, 'one of these nodes took part; a list'),
     from: described(parameter.time, 'the transaction began (its first event) at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),

@@ -16,16 +16,22 @@ export interface CoverageQuery {
   fromNs?: bigint | undefined;
   toNs?: bigint | undefined;
   nodes?: readonly string[] | undefined;
+  /** Nothing of these nodes is asked for. */
+  excludedNodes?: readonly string[] | undefined;
   /** Nothing recorded can be later than this. */
   nowNs: bigint;
 }
 
+/** `spans` are those of the nodes that are asked for. */
 export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: CoverageQuery): NodeLoss[] {
   const endNs = toNs !== undefined && toNs < nowNs ? toNs : nowNs;
   const asked = { fromNs, endNs, nowNs, asksUntil: toNs !== undefined };
   const byNode = Map.groupBy(spans, ({ node }) => node);
-  const unheardOf = nodes.some((node) => !byNode.has(node)) ? gapsOf([], { ...asked, fromNs: fromNs ?? 0n }) : [];
-  return [...unheardOf, ...[...byNode.values()].flatMap((own) => gapsOf(own, asked))];
+  const unheardOf = [...new Set(nodes)].filter((node) => !byNode.has(node));
+  return [
+    ...unheardOf.flatMap((node) => gapsOf(node, [], { ...asked, fromNs: fromNs ?? 0n })),
+    ...[...byNode].flatMap(([node, own]) => gapsOf(node, own, asked)),
+  ];
 }
 
 const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
@@ -41,15 +47,18 @@ interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   asksUntil: boolean;
 }
 
-function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): NodeLoss[] {
+function gapsOf(node: string, spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): NodeLoss[] {
   const gaps: NodeLoss[] = [];
+  const add = (start: bigint, end: bigint, why: LossCause) => {
+    if (start < end) gaps.push({ fromNs: start, toNs: end, lost: 0, cause: why, node });
+  };
   let cause: LossCause = 'not_recorded_yet';
   let goesOn = false;
   // A query without a start asks for everything recorded, so the time before the recording is no gap.
   let reachedNs = fromNs;
   let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {
-    if (reachedNs !== undefined) add(gaps, reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
+    if (reachedNs !== undefined) add(reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
     const { end, toNs, isWholeFile } = span;
     if (reachedNs === undefined || toNs > reachedNs) reachedNs = toNs;
     if (lastNs !== undefined && toNs <= lastNs) continue;
@@ -58,10 +67,6 @@ function gapsOf(spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }:
     const isOngoing = isWholeFile || (end === 'open' && !isSilent(span, nowNs));
     goesOn = isOngoing && !asksUntil && (fromNs === undefined || fromNs <= toNs);
   }
-  if (reachedNs !== undefined && !goesOn) add(gaps, reachedNs, endNs, cause);
+  if (reachedNs !== undefined && !goesOn) add(reachedNs, endNs, cause);
   return gaps;
-}
-
-function add(gaps: NodeLoss[], fromNs: bigint, toNs: bigint, cause: LossCause): void {
-  if (fromNs < toNs) gaps.push({ fromNs, toNs, lost: 0, cause });
 }

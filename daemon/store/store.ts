@@ -34,6 +34,8 @@ export interface NodeLoss {
   toNs: bigint;
   lost: number;
   cause: string;
+  /** Null for a file that does not say whose it is. */
+  node: string | null;
 }
 
 /** A span of time in which a node was recorded. Everything that happened by `toNs` is committed. */
@@ -163,6 +165,8 @@ export interface RecordingState {
 /** An import that cannot be read; the other recordings are served without it. */
 export interface UnreadableFile {
   path: string;
+  /** Null if it is not known. */
+  node: string | null;
   code: string;
   reason: string;
 }
@@ -194,8 +198,7 @@ export interface FollowRequest {
 /** What follows a position; `id` is that of the position after it. */
 export type Followed =
   /** `isLate`: it was recorded after events that follow it in the total order had been returned. */
-  | { kind: 'event'; id: string; json: string; isLate: boolean }
-  | { kind: 'lost'; id: string; loss: NodeLoss & { node: string } };
+  { kind: 'event'; id: string; json: string; isLate: boolean } | { kind: 'lost'; id: string; loss: NodeLoss };
 
 export interface FollowedBatch {
   followed: Followed[];

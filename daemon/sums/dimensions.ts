@@ -84,8 +84,8 @@ const DIMENSIONS = {
       const results = block.columns.get('result') as BigInt64Array;
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
-        // Errors are small, so the low word distinguishes them.
-        codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2]! : 0),
+        // A double has all errors exactly, and other negative numbers down to -2^53.
+        codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
         meaningOf: (code) => errorName(BigInt(code)),
       };
     },

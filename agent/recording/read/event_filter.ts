@@ -3,14 +3,27 @@ import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
 import { typeMask } from '../codec/segment_facts.ts';
 import { U64_MAX } from '../format/schema.ts';
 import type { Lookup } from './lookup.ts';
+import { type OwnCondition, type OwnTexts, ownConditions } from './own_conditions.ts';
 
-/** All given conditions must hold. Owner filters match the event's own owner or any of its origins. */
-export interface EventFilter {
-  transactionId?: string;
-  traceId?: string;
+/** Values of events; an event has a service if the service owns it, wholly or in part. */
+export interface EventValues extends OwnTexts {
   services?: readonly string[];
   nodes?: readonly string[];
   eventTypes?: readonly EventType[];
+  /** Negative results, which are errors. */
+  results?: readonly bigint[];
+}
+
+/** An event with one of these values is excluded. */
+export interface ExcludedValues extends EventValues {
+  comms?: readonly string[];
+}
+
+/** All given conditions must hold. Owner filters match the event's own owner or any of its origins. */
+export interface EventFilter extends EventValues {
+  transactionId?: string;
+  traceId?: string;
+  excluded?: ExcludedValues;
   /** Half-open range of the start: [fromNs, toNs). */
   fromNs?: bigint;
   toNs?: bigint;
@@ -40,16 +53,24 @@ export interface ResolvedFilter {
   pid: number | undefined;
   comms: Ids | undefined;
   failed: boolean | undefined;
+  results: ReadonlySet<bigint> | undefined;
+  /** Each of these must hold. */
+  own: readonly OwnCondition[];
+  /** None of these may hold. */
+  excluded: { own: readonly OwnCondition[] } & Pick<ResolvedFilter, 'services' | 'comms' | 'results'>;
 }
 
 /** Returns undefined when nothing in this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
-  const ids = EVENTS.filter(({ name }) => !filter.eventTypes || filter.eventTypes.includes(name)).map(({ id }) => id);
+  const own = ownConditions(filter, lookup);
+  const ids = eventTypesOf(filter, own);
   const contexts: Ids[] = [];
   if (filter.transactionId !== undefined) contexts.push(idsOf(lookup.contextsOfTransaction(filter.transactionId)));
   if (filter.traceId !== undefined) contexts.push(idsOf(lookup.contextsOfTrace(filter.traceId)));
-  const services = filter.services && idsOf(filter.services.flatMap(lookup.nameIds));
-  const comms = filter.comm === undefined ? undefined : idsOf(lookup.nameIds(filter.comm));
+  const nameIds = (names: readonly string[] | undefined) => names && idsOf(names.flatMap(lookup.nameIds));
+  const services = nameIds(filter.services);
+  const comms = filter.comm === undefined ? undefined : nameIds([filter.comm]);
+  const excluded = filter.excluded ?? {};
   const resolved: ResolvedFilter = {
     eventTypes: idsOf(ids),
     typeMask: typeMask(ids),
@@ -61,15 +82,39 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
     services,
     pid: filter.pid,
     comms,
-    failed: filter.failed,
+    failed: filter.failed ?? (filter.results && true),
+    results: filter.results && new Set(filter.results),
+    own,
+    excluded: {
+      services: someOf(nameIds(excluded.services)),
+      comms: someOf(nameIds(excluded.comms)),
+      results: excluded.results && new Set(excluded.results),
+      own: ownConditions(excluded, lookup).filter(({ length }) => length > 0),
+    },
   };
   const impossible =
     (filter.nodes && !filter.nodes.includes(node)) ||
+    excluded.nodes?.includes(node) ||
     ids.length === 0 ||
     resolved.firstNs > resolved.lastNs ||
     resolved.minDurationNs > resolved.maxDurationNs ||
     [...contexts, services, comms].some((some) => some?.length === 0);
   return impossible ? undefined : resolved;
+}
+
+/** Ids of the types that a matching event can be of: one that has each of the fields that are asked for. */
+function eventTypesOf({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
+  return EVENTS.filter(
+    ({ name, id }) =>
+      (!eventTypes || eventTypes.includes(name)) &&
+      !excluded?.eventTypes?.includes(name) &&
+      own.every((condition) => condition.some(({ column }) => column.eventType === id)),
+  ).map(({ id }) => id);
+}
+
+/** An id that no event has excludes nothing. */
+function someOf(ids: Ids | undefined): Ids | undefined {
+  return ids && ids.length > 0 ? ids : undefined;
 }
 
 function idsOf(ids: readonly number[]): Ids {

@@ -7,7 +7,9 @@ import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { U64_MAX } from '../format/schema.ts';
+import { wordsOf } from '../words64.ts';
 import type { Ids, ResolvedFilter } from './event_filter.ts';
+import type { OwnCondition } from './own_conditions.ts';
 import type { Segment } from './segment.ts';
 
 const columnNamed = (name: string): Column => COLUMNS.find((column) => column.name === name)!;
@@ -22,7 +24,10 @@ const candidates = new Uint32Array(SEGMENT_ROWS_MAX);
 const ALL = candidates.map((_, row) => row);
 
 const SIGN = 2n ** 63n;
+/** The high word of a negative number is no smaller than this. */
+const SIGN_HIGH = 2 ** 31;
 const MARKED = Uint32Array.of(1);
+const UNMARKED = Uint32Array.of(0);
 
 /** Matching rows in arrival order; only those with a number below `endNumber`. */
 export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber: number): Uint32Array {
@@ -40,8 +45,13 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
     if (count > 0) count = nativeColumns.keepRowsOf(segment.column(column), ids, rows, count);
   }
 
-  function keepOwnedBy(kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): void {
-    if (count > 0) count = nativeColumns.keepRowsOf(ownedRows(segment, kind, ids), MARKED, rows, count);
+  /** Keeps the rows of which `markedRows` says so, or the others. */
+  function keepMarked(markedRows: () => Uint8Array, wanted: Uint32Array): void {
+    if (count > 0) count = nativeColumns.keepRowsOf(markedRows(), wanted, rows, count);
+  }
+
+  function keepResults(results: ReadonlySet<bigint>, areWanted: boolean): void {
+    if (count > 0) count = keepRowsWith(results, areWanted, segment.column(RESULT) as BigInt64Array, rows, count);
   }
 
   // Most scans want all types, and most segments are wholly inside the time.
@@ -52,13 +62,60 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
   if (!isInside) keepWithin(TIMESTAMP, filter.firstNs, filter.lastNs);
   keepWithin(DURATION, filter.minDurationNs, filter.maxDurationNs);
-  for (const contexts of filter.contexts) keepOwnedBy('context', contexts);
-  if (filter.services) keepOwnedBy('service', filter.services);
+  for (const contexts of filter.contexts) keepMarked(() => ownedRows(segment, 'context', contexts), MARKED);
+  const { services, excluded } = filter;
+  if (services) keepMarked(() => ownedRows(segment, 'service', services), MARKED);
   if (filter.pid !== undefined) keepWithin(PID, BigInt(filter.pid), BigInt(filter.pid));
   if (filter.comms) keepOneOf(COMM, filter.comms);
   if (filter.failed === true) keepWithin(RESULT, SIGN, U64_MAX);
   if (filter.failed === false) keepWithin(RESULT, 0n, SIGN - 1n);
+  if (filter.results) keepResults(filter.results, true);
+  for (const condition of filter.own) keepMarked(() => rowsWith(segment, condition), MARKED);
+  if (excluded.services) {
+    const { services: names } = excluded;
+    keepMarked(() => ownedRows(segment, 'service', names), UNMARKED);
+  }
+  if (excluded.comms) {
+    const { comms } = excluded;
+    keepMarked(() => rowsNamed(segment, comms), UNMARKED);
+  }
+  if (excluded.results) keepResults(excluded.results, false);
+  for (const condition of excluded.own) keepMarked(() => rowsWith(segment, condition), UNMARKED);
   return rows.slice(0, count);
+}
+
+/** Keeps the rows whose result is one of `results`, which are negative, or the others. */
+function keepRowsWith(
+  results: ReadonlySet<bigint>,
+  areWanted: boolean,
+  values: BigInt64Array,
+  rows: Uint32Array,
+  count: number,
+): number {
+  const words = wordsOf(values);
+  let kept = 0;
+  for (let i = 0; i < count; i++) {
+    const row = rows[i]!;
+    const has = words[row * 2 + 1]! >= SIGN_HIGH && results.has(values[row]!);
+    if (has === areWanted) rows[kept++] = row;
+  }
+  return kept;
+}
+
+/** Returns 1 for each row that has one of the values of a condition. */
+function rowsWith(segment: Segment, condition: OwnCondition): Uint8Array {
+  const marks = new Uint8Array(segment.rowCount);
+  for (const { column, numbers } of condition) {
+    if (segment.typeRowCount(column.eventType) === 0) continue;
+    nativeColumns.markRowsOf(segment.column(column), numbers, segment.rowsOfType(column.eventType), marks);
+  }
+  return marks;
+}
+
+function rowsNamed(segment: Segment, comms: Ids): Uint8Array {
+  const marks = new Uint8Array(segment.rowCount);
+  nativeColumns.markRowsOf(segment.column(COMM), comms, undefined, marks);
+  return marks;
 }
 
 function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {

@@ -14,6 +14,7 @@ interface Gap {
   to: number | bigint;
   lost: number | bigint;
   cause: string;
+  node: string | null;
 }
 
 /** The fields of the coverage that are shown. */
@@ -34,11 +35,13 @@ export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
   if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
+  const areOfSeveral = gaps.some(({ node }) => node !== gaps[0]?.node);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
     const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
     const [from, to] = [formatTime(BigInt(gap.from)), formatTime(BigInt(gap.to))];
     const count = BigInt(gap.lost) === 0n ? '' : `${gap.lost} `;
-    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}: ${printable(reason)}\n`);
+    const where = areOfSeveral && gap.node !== null ? ` on ${printable(gap.node)}` : '';
+    process.stderr.write(`kreplay:   ${count}from ${from} to ${to}${where}: ${printable(reason)}\n`);
   }
   const rest = gaps.length - GAPS_SHOWN_MAX;
   if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);

@@ -43,6 +43,7 @@ export function eventsCommand(): Command {
     examples: [
       'kreplay events --transaction order-1',
       'kreplay events --service shop --type sys_sync --min-duration 10ms --from -15m',
+      "kreplay events --file '/var/lib/pg/*' --exclude-comm walwriter --error EIO",
       'kreplay events --sort slowest --from -15m --limit 20',
       'kreplay events --recording incident.kreplay --failed --output ndjson',
     ],

@@ -2,8 +2,9 @@
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
+import { type ValueFilters, valueParameters, withValueFilters } from './value_filters.ts';
 
-export interface EventFilters {
+export interface EventFilters extends ValueFilters {
   transaction?: string;
   trace?: string;
   service?: string[];
@@ -28,12 +29,13 @@ export function withEventFilters(command: Command, { to = true } = {}): Command 
     .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, list)
     .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
   if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
-  return command
+  command
     .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
     .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
     .option('--pid <pid>', 'process id', positiveInteger)
     .option('--comm <name>', 'command name of the thread')
     .option('--failed', 'only events that failed');
+  return withValueFilters(command, 'events');
 }
 
 export function filterParameters(filters: EventFilters): Record<string, string | undefined> {
@@ -50,6 +52,7 @@ export function filterParameters(filters: EventFilters): Record<string, string |
     pid: filters.pid?.toString(),
     comm: filters.comm,
     failed: filters.failed && 'true',
+    ...valueParameters(filters),
   };
 }
 

@@ -12,7 +12,9 @@ const WHOLE = { complete: true, lost: 0, gaps: [], ...RECORDED };
 const LOST = {
   complete: false,
   lost: 12,
-  gaps: [{ from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full' }],
+  gaps: [
+    { from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full', node: NODE },
+  ],
   ...RECORDED,
 };
 

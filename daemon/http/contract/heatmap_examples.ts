@@ -5,7 +5,9 @@ import { NODE, RECORDED_UNTIL_NS } from './recorded_examples.ts';
 const COVERAGE = {
   complete: false,
   lost: 12,
-  gaps: [{ from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full' }],
+  gaps: [
+    { from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full', node: NODE },
+  ],
   recorded_until: RECORDED_UNTIL_NS,
   nodes: [{ node: NODE, recorded_until: RECORDED_UNTIL_NS }],
 };

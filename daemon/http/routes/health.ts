@@ -48,7 +48,7 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
       // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
       const states = await store.recordingStates();
       const recordings = states.map((state) => readiness(state, nowNs, answer));
-      const unreadable = (await store.unreadable()).map(({ path, ...why }) => ({ file: path, ...why }));
+      const unreadable = (await store.unreadable()).map(({ path, code, reason }) => ({ file: path, code, reason }));
       sendJson(res, 200, { status: 'ready', recordings, unreadable, sessions: sessions.keeping } satisfies z.infer<
         typeof readyResponse
       >);

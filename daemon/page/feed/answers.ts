@@ -8,6 +8,7 @@ export interface Gap {
   to: ExactInteger;
   lost: number;
   cause: string;
+  node: string | null;
 }
 
 export interface Coverage {

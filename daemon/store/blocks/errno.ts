@@ -36,3 +36,17 @@ export function errorName(result: bigint): string | null {
   if (result >= 0n) return null;
   return NAMES.get(-result) ?? `errno ${-result}`;
 }
+
+const RESULT_MIN = -(2n ** 63n);
+
+/** Names that errors have; a number without one is `errno` and the number. */
+export const ERROR_NAMES: readonly string[] = [...new Set(NAMES.values())].sort();
+
+/** Returns the results that a name stands for; undefined if it is none of an error. */
+export function resultsOf(name: string): bigint[] | undefined {
+  const results = [...NAMES].filter(([, known]) => known === name).map(([errno]) => -errno);
+  if (results.length > 0) return results;
+  const [, errno] = /^errno ([1-9]\d{0,18})$/.exec(name) ?? [];
+  const result = errno === undefined ? 0n : -BigInt(errno);
+  return result < 0n && result >= RESULT_MIN ? [result] : undefined;
+}

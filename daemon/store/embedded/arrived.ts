@@ -3,7 +3,7 @@
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { dictionaryOf } from './recording_scan.ts';
-import type { ArrivalRequest, Arrived, Extent, NumberedNodeLoss } from './recordings.ts';
+import type { ArrivalRequest, Arrived, Extent, NumberedLoss } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
@@ -46,7 +46,7 @@ export function removedFrom(open: Open, recordingId: string, from: number, end: 
   return withFailuresOf(recording.file, () => recording.reader.removed(from, end));
 }
 
-export function lossesSince(open: Open, recordingId: string, lossId: number): NumberedNodeLoss[] {
+export function lossesSince(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
   const recording = find(open, recordingId);
   if (!recording) return [];
   const losses = withFailuresOf(recording.file, () => recording.reader.lossesAfter(lossId));

@@ -37,11 +37,16 @@ function known(position: Position): KnownPosition {
 
 export function startFollowing(
   recordings: Recordings,
-  { nodes }: EventFilter,
+  filter: EventFilter,
   horizonNs: bigint,
   sinceNs: bigint | undefined,
 ): FollowPosition {
-  return known(startOf(recordings.extents(nodes), horizonNs, sinceNs));
+  return known(startOf(extentsFor(recordings, filter), horizonNs, sinceNs));
+}
+
+/** A tail has nothing of nodes that it excludes, neither events nor losses. */
+function extentsFor(recordings: Recordings, { nodes, excluded }: EventFilter): readonly Extent[] {
+  return recordings.extents(nodes).filter(({ node }) => !excluded?.nodes?.includes(node));
 }
 
 export function positionOf(id: string): FollowPosition | undefined {
@@ -57,7 +62,7 @@ export async function follow(
 ): Promise<FollowedBatch | undefined> {
   const { filter, horizonNs } = request;
   const position = request.position as KnownPosition;
-  const extents = recordings.extents(filter.nodes);
+  const extents = extentsFor(recordings, filter);
   const draft: Draft = {
     fromNs: position.fromNs,
     key: position.key,
@@ -114,7 +119,7 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Dr
   }
 }
 
-function addLoss(draft: Draft, loss: NodeLoss & { node: string }): void {
+function addLoss(draft: Draft, loss: NodeLoss): void {
   draft.followed.push({ kind: 'lost', id: encodePosition(draft), loss });
 }
 

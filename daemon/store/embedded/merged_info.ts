@@ -43,9 +43,11 @@ type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 /** Returns the events that the recordings have lost. */
 export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
   const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
-  return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()]
-    .flatMap((copies) => copies.map(lossesOf).reduce(united))
-    .map(({ count, ...loss }) => ({ ...loss, lost: count }));
+  return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
+    const { node } = copies[0]!;
+    const losses = copies.map(lossesOf).reduce(united);
+    return losses.map(({ count, ...loss }) => ({ ...loss, lost: count, node }));
+  });
 }
 
 /** Copies of a recording have the same loss records: a record that both have counts once. */

@@ -91,7 +91,10 @@ export function openRecordingStore(
   return {
     recordingStates: () => read((open) => open.map(recordingState)),
     unreadable: (nodes) =>
-      unreadable(nodes).map(({ path, error: { code, message } }) => ({ path, code, reason: message })),
+      unreadable(nodes).map(({ path, node = null, error: { code, message } }) => ({
+        ...{ path, node, code },
+        reason: message,
+      })),
     findings: files.findings,
     adopt(findings) {
       if (findings.leftOut.length === 0 && findings.damaged.length === 0) return;
@@ -126,8 +129,8 @@ export function openRecordingStore(
     nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
     losses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
       const losses = read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs));
-      const gaps = unreadable(nodes).slice(0, 1);
-      return [...losses, ...gaps.map(() => ({ fromNs, toNs, lost: 0, cause: 'unreadable' }))];
+      const gaps = new Set(unreadable(nodes).map(({ node = null }) => node));
+      return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
     clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
     spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),

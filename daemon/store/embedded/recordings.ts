@@ -46,7 +46,7 @@ export interface Arrived {
   next: number;
 }
 
-export interface NumberedNodeLoss extends NodeLoss {
+export interface NumberedLoss extends Omit<NodeLoss, 'node'> {
   lossId: number;
 }
 
@@ -80,7 +80,7 @@ export interface Recordings {
    * start time up to which it has removed events.
    */
   removed(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
-  lossesAfter(recordingId: string, lossId: number): NumberedNodeLoss[];
+  lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */

@@ -32,6 +32,20 @@ const PLACES: [string, () => string[]][] = [
 describe.each(PLACES)('queries of %s', (_, place) => {
   const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
 
+  test('values select events and exclude them', async () => {
+    const { stdout } = await ask('events', '--error', 'ENOSPC', '--exclude-service', 'shop', '--output', 'ndjson');
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).transaction_id),
+    ).toEqual(Array(10).fill('order-5'));
+    const none = await ask('stats', '--exclude-type', 'sys_write', '--output', 'json');
+    expect(JSON.parse(none.stdout).total.count).toBe(0);
+    const wrong = await ask('events', '--operation', 'wrote');
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('"wrote" is not an operation')]);
+  });
+
   test('the slowest transactions with an error', async () => {
     const { code, stdout } = await ask('transactions', '--sort', 'slowest', '--has-error', '--output', 'ndjson');
     const lines = stdout.trim().split('\n');

@@ -32,12 +32,29 @@ async function coverage(query: string): Promise<string> {
 }
 
 const gap = (from: bigint, to: bigint, lost: number, cause = 'ring_full') =>
-  `{"from":${START + from * S},"to":${START + to * S},"lost":${lost},"cause":"${cause}"}`;
+  `{"from":${START + from * S},"to":${START + to * S},"lost":${lost},"cause":"${cause}","node":"${NODE}"}`;
 
 test('all losses are listed, and adjacent gaps of one cause as one', async () => {
   expect(await coverage('')).toBe(
     `{"complete":false,"lost":113,"gaps":[${[gap(10n, 12n, 12), gap(11n, 12n, 1, 'no_memory'), gap(20n, 21n, 100)]}]}`,
   );
+});
+
+test('each gap has its node, and touching gaps of two nodes stay apart', async () => {
+  const lose = (from: bigint, to: bigint) => (writer: ReturnType<typeof newWriter>) =>
+    writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START + from, toNs: START + to });
+  const folders = [recordedOn('a', [{ at: START }], lose(0n, 5n)), recordedOn('b', [{ at: START }], lose(5n, 9n))];
+  const daemon = await servedHere(openRecordingStore(undefined, folders.map(recordingPath)));
+  const nodesOf = async (query: string) => {
+    const { coverage } = (await daemon.get(`/api/events?${query}`)).json;
+    return [coverage.lost, ...coverage.gaps.map(({ node, lost }: { node: string; lost: number }) => `${node} ${lost}`)];
+  };
+  expect(await nodesOf('')).toEqual([6, 'a 3', 'b 3']);
+  expect(await nodesOf('node=b')).toEqual([3, 'b 3']);
+  expect(await nodesOf('exclude_node=b')).toEqual([3, 'a 3']);
+  expect(await nodesOf('exclude_node=a,b')).toEqual([0]);
+  expect(await nodesOf('node=a,x,y')).toEqual([3, 'x 0', 'y 0', 'a 3']);
+  expect(await nodesOf('node=a,x,y&exclude_node=x')).toEqual([3, 'y 0', 'a 3']);
 });
 
 test('a node in a list is recognised in any notation of the list', async () => {

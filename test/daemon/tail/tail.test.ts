@@ -5,7 +5,7 @@
 import type { RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { REORDER_NS, TAILS_MAX } from '../../../daemon/tail/tails.ts';
-import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../recorded.ts';
+import { appendRows, NODE, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served } from '../served.ts';
 import { tail } from './tailed.ts';
 
@@ -52,6 +52,41 @@ test('an event that is recorded out of order is marked', async () => {
   const frames = await client.until(3);
   expect(starts(frames)).toEqual([100n, 50n, 2000n]);
   expect(frames.map(({ data }) => data.late)).toEqual([undefined, true, undefined]);
+});
+
+test('values that appear for the first time are selected and excluded', async () => {
+  const files = await tail(daemon, '?file=/data/*&exclude_file=/data/tmp/*');
+  const others = await tail(daemon, '?exclude_comm=new&exclude_error=EIO');
+  write({ at: START + 10n, file: '/data/1', comm: 'new' }, { at: START + 20n, file: '/data/tmp/1', result: -5n });
+  due(100n);
+  await files.until(1);
+  write({ at: START + 110n, file: '/database' }, { at: START + 120n, file: '/data/2', comm: 'new' });
+  write({ at: START + 130n, type: 'block_io', comm: 'newer' });
+  due(200n);
+  expect(starts(await files.until(2))).toEqual([10n, 120n]);
+  expect(starts(await others.until(2))).toEqual([110n, 130n]);
+});
+
+test('a tail has neither events nor losses of nodes that it excludes', async () => {
+  const other = newFolder();
+  const otherWriter = newWriter(other, 'other');
+  try {
+    const both = await served(openRecordingStore(undefined, [folder, other].map(recordingPath)));
+    const client = await tail(both, '?exclude_node=other');
+    const loss = { cause: 'ring_full', eventType: null, count: 1, fromNs: START, toNs: START + 5n } as const;
+    otherWriter.recordLoss(loss);
+    appendRows(otherWriter, [{ at: START + 1n }]);
+    writer.recordLoss(loss);
+    write({ at: START + 2n });
+    both.setNow(START + 10n + REORDER_NS);
+    const frames = await client.until(2);
+    expect(frames.map(({ event, data }) => [event, data.node])).toEqual([
+      ['lost', NODE],
+      ['event', NODE],
+    ]);
+  } finally {
+    otherWriter.close();
+  }
 });
 
 test('from may be before or after all events', async () => {

@@ -26,16 +26,18 @@ export function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
               <th scope="col">From</th>
               <th scope="col">For</th>
               <th scope="col">Events</th>
+              <th scope="col">Node</th>
               <th scope="col">Why</th>
               <th scope="col">What helps</th>
             </tr>
           </thead>
           <tbody>
-            {gaps.map(({ from, to, lost, cause }) => (
-              <tr key={`${from} ${to} ${cause}`}>
+            {gaps.map(({ from, to, lost, cause, node }) => (
+              <tr key={`${from} ${to} ${cause} ${node}`}>
                 <td>{clockText(BigInt(from))}</td>
                 <td>{shortDuration(Number(BigInt(to) - BigInt(from)))}</td>
                 <td>{lost > 0 ? grouped(lost) : 'not counted'}</td>
+                <td>{node === null ? 'unknown' : shownName(node)}</td>
                 <td>{CAUSES.get(cause) ?? shownName(cause)}</td>
                 <td>{REMEDIES.get(cause) ?? '–'}</td>
               </tr>

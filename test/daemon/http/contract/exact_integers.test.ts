@@ -55,7 +55,7 @@ const longest = () =>
   `{"event_id":"${ids[2]}","event_type":"sys_write","timestamp_ns":0,"duration_ns":9223372036854775807,` +
   `${common('longest')}"result":9007199254740993,"error":null,${file}"bytes_requested":null,"fd":1,"syscall":"write"}`;
 
-const GAP = '{"from":9007199254740993,"to":9223372036854775807,"lost":1,"cause":"ring_full"}';
+const GAP = `{"from":9007199254740993,"to":9223372036854775807,"lost":1,"cause":"ring_full","node":"${NODE}"}`;
 
 const textOf = async (path: string, sent?: object) => (await served.get(path, sent)).text;
 const eventsOf = async (query: string) => {

@@ -1,0 +1,61 @@
+/** Conditions on fields that only some types of event have: their texts become numbers, type by type. */
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import type { Kind } from '../../../bpf/schema/kinds.ts';
+import type { Lookup } from './lookup.ts';
+
+/** Texts of a field; the path of a file that ends in a star stands for all that begin with what precedes it. */
+export interface OwnTexts {
+  operations?: readonly string[];
+  syscalls?: readonly string[];
+  devices?: readonly string[];
+  files?: readonly string[];
+}
+
+const FIELDS = { operations: 'operation', syscalls: 'syscall', devices: 'device', files: 'file' } as const;
+
+interface OwnColumn {
+  column: Column;
+  kind: Kind;
+}
+
+const columnsOf = (field: string): OwnColumn[] =>
+  EVENTS.flatMap((event) =>
+    Object.entries(event.fields)
+      .filter(([name, of]) => apiName(name, of) === field)
+      .map(([, { kind }]) => ({ kind, column: COLUMNS.find(({ name }) => name === `${event.name}.${field}`)! })),
+  );
+
+const OWNERS = Object.entries(FIELDS).map(([texts, field]) => ({
+  texts: texts as keyof OwnTexts,
+  columns: columnsOf(field),
+}));
+
+/** Values of a column that one type of event has; the numbers are in ascending order, each once. */
+export interface OwnValues {
+  column: Column;
+  numbers: Uint32Array;
+}
+
+/** Whether an event has one of these values. */
+export type OwnCondition = readonly OwnValues[];
+
+/** Returns a condition for each field that is given; one that no event of this recording can meet is empty. */
+export function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
+  return OWNERS.flatMap(({ texts, columns }) => {
+    const wanted = given[texts];
+    return wanted ? [columns.flatMap((own) => valuesOf(own, wanted, lookup))] : [];
+  });
+}
+
+function valuesOf({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
+  const numbers = Uint32Array.from(new Set(wanted.flatMap((text) => numbersOf(kind, text, lookup)))).sort();
+  return numbers.length > 0 ? [{ column, numbers }] : [];
+}
+
+function numbersOf({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
+  if (source === 'file') return lookup.fileIds(text);
+  if (source === 'text') return lookup.nameIds(text);
+  return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);
+}
