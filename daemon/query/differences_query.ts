@@ -4,16 +4,14 @@ import { described } from '../../bpf/schema/api.ts';
 import { Problem } from '../problem.ts';
 import type { ComparisonRequest, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
+import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
-import { eventConditions, exclusions, filterOf, VALUE_NAMES, valueConditions, valuesOf } from './event_conditions.ts';
+import { eventConditions, exclusions, filterOf, valueConditions, valuesOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { onlyFor, type Population, populationKind } from './population.ts';
 import { parseQuery, type Query } from './query_string.ts';
 import { reversed, type TimeRange } from './time_range.ts';
-
-/** Events that one comparison reads at most: some seconds of work. */
-export const COMPARED_EVENTS_MAX = 5_000_000;
 
 const { transaction_id, trace_id, pid } = eventConditions;
 
@@ -40,7 +38,7 @@ export const differencesQuerySchema = z
 
 export type DifferencesQuery = Population & { box: Box };
 
-const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', ...VALUE_NAMES] as const;
+const OF_EVENTS = ['transaction_id', 'trace_id', 'pid'] as const;
 
 export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQuery {
   const given = parseQuery(query, differencesQuerySchema);
@@ -81,7 +79,7 @@ export interface Compared {
 export async function* compared(
   store: Pick<Store, 'compare'>,
   { box, ...population }: DifferencesQuery,
-  eventsMax = COMPARED_EVENTS_MAX,
+  eventsMax = KEPT_EVENTS_MAX,
 ): AsyncGenerator<void, Compared> {
   const request: ComparisonRequest = { box, eventsMax, ...population };
   const { fromNs, toNs } = population.filter;

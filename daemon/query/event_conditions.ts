@@ -7,32 +7,45 @@ import * as parameter from './parameters.ts';
 import { resolveTimeRange, reversed } from './time_range.ts';
 
 /** Parameters that are values of events, beside services and nodes. */
-export const valueConditions = {
-  event_type: described(parameter.eventTypes, 'events of these types; a list'),
-  operation: described(parameter.operations, 'block requests with these operations; a list'),
-  syscall: described(parameter.syscalls, 'calls of these system calls; a list'),
-  device: described(parameter.names, 'block requests to these devices; a list'),
-  comm: described(parameter.text, 'events of threads with this command name'),
-  file: described(
-    parameter.names,
-    'calls on these files, by path; with a star at the end on all that begin so; a list',
-  ),
-  error: described(parameter.errors, 'events that failed with these errors, such as ENOSPC; a list'),
+export const valueConditions = valuesWith('');
+export const exclusions = exclusionsOf('not ');
+
+/** The same for transactions, of which one event is enough. */
+export const transactionValues = {
+  ...valuesWith('transactions with '),
+  ...exclusionsOf('no transactions with '),
 };
 
-export const exclusions = {
-  exclude_service: described(parameter.names, 'not events that service would select; a list'),
-  exclude_node: described(parameter.texts, 'not events that these hosts recorded; a list'),
-  exclude_event_type: described(parameter.eventTypes, 'not events of these types; a list'),
-  exclude_operation: described(parameter.operations, 'not block requests with these operations; a list'),
-  exclude_syscall: described(parameter.syscalls, 'not calls of these system calls; a list'),
-  exclude_device: described(parameter.names, 'not block requests to these devices; a list'),
-  exclude_comm: described(parameter.names, 'not events of threads with these command names; a list'),
-  exclude_file: described(parameter.names, 'not calls on these files; likewise with a star at the end; a list'),
-  exclude_error: described(parameter.errors, 'not events that failed with these errors; a list'),
-};
+function valuesWith(start: string) {
+  return {
+    event_type: described(parameter.eventTypes, `${start}events of these types; a list`),
+    operation: described(parameter.operations, `${start}block requests with these operations; a list`),
+    syscall: described(parameter.syscalls, `${start}calls of these system calls; a list`),
+    device: described(parameter.names, `${start}block requests to these devices; a list`),
+    comm: described(parameter.text, `${start}events of threads with this command name`),
+    file: described(
+      parameter.names,
+      `${start}calls on these files, by path; with a star at the end on all that begin so; a list`,
+    ),
+    error: described(parameter.errors, `${start}events that failed with these errors, such as ENOSPC; a list`),
+  };
+}
 
-export const VALUE_NAMES: readonly string[] = [...Object.keys(valueConditions), ...Object.keys(exclusions)];
+function exclusionsOf(start: string) {
+  return {
+    exclude_service: described(parameter.names, `${start}events of these services, wholly or in part; a list`),
+    exclude_node: described(parameter.texts, `${start}events that these hosts recorded; a list`),
+    exclude_event_type: described(parameter.eventTypes, `${start}events of these types; a list`),
+    exclude_operation: described(parameter.operations, `${start}block requests with these operations; a list`),
+    exclude_syscall: described(parameter.syscalls, `${start}calls of these system calls; a list`),
+    exclude_device: described(parameter.names, `${start}block requests to these devices; a list`),
+    exclude_comm: described(parameter.names, `${start}events of threads with these command names; a list`),
+    exclude_file: described(parameter.names, `${start}calls on these files; likewise with a star at the end; a list`),
+    exclude_error: described(parameter.errors, `${start}events that failed with these errors; a list`),
+  };
+}
+
+const VALUE_NAMES: readonly string[] = [...Object.keys(valueConditions), ...Object.keys(exclusions)];
 
 export const CONDITION_LISTS = ['service', 'node', ...VALUE_NAMES.filter((name) => name !== 'comm')];
 

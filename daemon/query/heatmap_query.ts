@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { NodeSpan, RecordingState } from '../store/store.ts';
 import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
-import { eventConditions, filterOf, VALUE_NAMES } from './event_conditions.ts';
+import { eventConditions, filterOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { onlyFor, type Population, populationKind } from './population.ts';
@@ -30,7 +30,7 @@ export const heatmapQuerySchema = z
 export type HeatmapQuery = { columnCount: number; nowNs: bigint } & Population;
 
 /** Parameters that only one kind has. */
-const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed', ...VALUE_NAMES] as const;
+const OF_EVENTS = ['transaction_id', 'trace_id', 'pid', 'failed'] as const;
 const OF_TRANSACTIONS = ['has_error'] as const;
 
 export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {

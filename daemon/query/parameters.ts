@@ -125,19 +125,33 @@ function labelsOf(field: string): string[] {
   return [...new Set(kinds.flatMap(({ labels }) => [...(labels?.values() ?? [])]))];
 }
 
-export const operations = words(labelsOf('operation'), 'an operation');
-export const syscalls = words(labelsOf('syscall'), 'a system call that is recorded');
+export const OPERATIONS = labelsOf('operation');
+export const SYSCALLS = labelsOf('syscall');
+
+export const operations = words(OPERATIONS, 'an operation');
+export const syscalls = words(SYSCALLS, 'a system call that is recorded');
+
+/** The JSON schema of a list of errors. */
+const ERRORS_JSON = {
+  type: 'array',
+  items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] },
+};
 
 /** Names of errors, as events have them; parsed to the results that they stand for. */
-export const errors = documented(
-  texts.transform((names, context) =>
-    names.flatMap((name, i) => {
-      const results = resultsOf(name);
-      if (results) return results;
-      const message = `${JSON.stringify(name)} is not the name of an error, such as ENOSPC or errno 1234`;
-      context.issues.push({ code: 'custom', message, input: name, path: [i] });
-      return [];
-    }),
-  ),
-  { type: 'array', items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] } },
+const errorResults = z.array(z.string()).transform((names, context) =>
+  names.flatMap((name, i) => {
+    const results = resultsOf(name);
+    if (results) return results;
+    const message = `${JSON.stringify(name)} is not the name of an error, such as ENOSPC or errno 1234`;
+    context.issues.push({ code: 'custom', message, input: name, path: [i] });
+    return [];
+  }),
 );
+
+export const errors = documented(texts.pipe(errorResults), ERRORS_JSON);
+
+/** The same in a body. */
+export const errorArray = documented(z.array(z.string()).min(1, 'must name an error').pipe(errorResults), {
+  ...ERRORS_JSON,
+  minItems: 1,
+});

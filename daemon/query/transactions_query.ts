@@ -1,16 +1,16 @@
 /** `GET /api/transactions`: converts the URL's parameters to a request for a list. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
-import type { TransactionsRequest } from '../store/store.ts';
+import type { TransactionFilter, TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
+import { CONDITION_LISTS, transactionValues, valuesOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
-import { resolveTimeRange } from './time_range.ts';
+import { resolveTimeRange, reversed } from './time_range.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
-const LISTS = ['service', 'node'];
 
 export const transactionsQuerySchema = z
   .strictObject({
@@ -18,7 +18,9 @@ export const transactionsQuerySchema = z
     node: described(parameter.texts, 'one of these nodes took part; a list'),
     from: described(parameter.time, 'the transaction began (its first event) at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),
+    ...transactionValues,
     min_duration_ms: described(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),
+    max_duration_ms: described(parameter.milliseconds, 'maximum of its duration_ns, likewise'),
     has_error: described(parameter.boolean, 'whether any of its events failed'),
     sort: described(
       z.enum(['recent', 'slowest'], { error: 'must be recent or slowest' }),
@@ -28,6 +30,19 @@ export const transactionsQuerySchema = z
     cursor: described(parameter.text, 'next_cursor of the page before; the other parameters stay as they were'),
   })
   .partial();
+
+type Given = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor'>;
+
+function transactionFilterOf(given: Given, nowNs: bigint): TransactionFilter {
+  const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
+  if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
+    throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
+  return omitUndefined({
+    ...valuesOf(given),
+    ...resolveTimeRange(given, nowNs),
+    ...{ minDurationNs, maxDurationNs, hasError },
+  });
+}
 
 export const SUMMARY_LIMIT_DEFAULT = 20;
 
@@ -51,16 +66,10 @@ export interface TransactionsQuery {
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
   const { cursor, sort = 'recent', limit = LIMIT_DEFAULT, ...given } = parseQuery(query, transactionsQuerySchema);
   // The extra name makes the fingerprint differ from those of event queries.
-  const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, LISTS);
+  const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
-  const filter = omitUndefined({
-    services: given.service,
-    nodes: given.node,
-    ...resolveTimeRange(given, queryNowNs),
-    minDurationNs: given.min_duration_ms,
-    hasError: given.has_error,
-  });
+  const filter = transactionFilterOf(given, queryNowNs);
   return {
     request: {
       filter,

@@ -1,8 +1,9 @@
 /** Schemas of what-if requests: about one transaction, or about all that fit. */
 import { z } from 'zod';
 import { parseMilliseconds } from '../../agent/config/duration.ts';
+import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { documented } from '../documented.ts';
-import { TIME_JSON } from '../query/parameters.ts';
+import { errorArray, OPERATIONS, SYSCALLS, TIME_JSON } from '../query/parameters.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../query/time.ts';
 import { clockOffsetsNs, extraLatencyNs, names, only, timeoutNs } from './contract.ts';
 
@@ -31,6 +32,33 @@ const milliseconds = documented(
   { type: 'number', minimum: 0 },
 );
 
+const oneOf = <Word extends string>(words: readonly Word[], what: string) =>
+  z.array(z.enum(words)).min(1, `must name ${what}`).optional();
+
+const eventTypes = () => oneOf(EVENT_TYPES, 'a type');
+const operations = () => oneOf(OPERATIONS, 'an operation');
+const syscalls = () => oneOf(SYSCALLS, 'a system call');
+
+/** The same as the parameters of a list of transactions, as arrays. */
+const values = {
+  event_type: eventTypes().meta({ description: 'with events of these types' }),
+  operation: operations().meta({ description: 'with block requests with these operations' }),
+  syscall: syscalls().meta({ description: 'with calls of these system calls' }),
+  device: names('device').meta({ description: 'with block requests to these devices' }),
+  comm: z.string().min(1, 'must not be empty').optional().meta({ description: 'with events of threads of this name' }),
+  file: names('file').meta({ description: 'with calls on these files; with a star at the end on all that begin so' }),
+  error: errorArray.optional().meta({ description: 'with events that failed with these errors' }),
+  exclude_service: names('service').meta({ description: 'none of these services took part' }),
+  exclude_node: names('node').meta({ description: 'none of these nodes took part' }),
+  exclude_event_type: eventTypes().meta({ description: 'without events of these types' }),
+  exclude_operation: operations().meta({ description: 'without block requests with these operations' }),
+  exclude_syscall: syscalls().meta({ description: 'without calls of these system calls' }),
+  exclude_device: names('device').meta({ description: 'without block requests to these devices' }),
+  exclude_comm: names('command').meta({ description: 'without events of threads with these names' }),
+  exclude_file: names('file').meta({ description: 'without calls on these files; likewise with a star at the end' }),
+  exclude_error: errorArray.optional().meta({ description: 'without events that failed with these errors' }),
+};
+
 const where = z
   .strictObject({
     from: time.optional().meta({ description: 'they began (their first event) at or after this time' }),
@@ -40,6 +68,8 @@ const where = z
     min_duration_ms: milliseconds
       .optional()
       .meta({ description: 'minimum of their duration, in decimal milliseconds' }),
+    max_duration_ms: milliseconds.optional().meta({ description: 'maximum of their duration, likewise' }),
+    ...values,
   })
   .meta({ description: 'instead of a transaction: all that fit' });
 

@@ -11,11 +11,11 @@ import {
 import { STREAMS_MAX } from '../http/access/stream_room.ts';
 import { UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
-import { COMPARED_EVENTS_MAX } from '../query/differences_query.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../query/event_query.ts';
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../replay/contract.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import { VIEWERS_MAX } from '../replay/session/stream.ts';
+import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
 import { STATS_ROWS_MAX } from '../sums/stats.ts';
 import { TAILS_MAX } from '../tail/tails.ts';
 import {
@@ -61,9 +61,9 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     'a cursor continues',
   ],
   [
-    'events that `/api/differences` reads',
-    count(COMPARED_EVENTS_MAX),
-    'the time of the box alone, then 400 `too_many_events`',
+    'events that `/api/differences` reads, and a filter of transactions by values of their events',
+    count(KEPT_EVENTS_MAX),
+    'of differences the time of the box alone; then 400 `too_many_events`',
   ],
   ['rows of `/api/stats`', count(STATS_ROWS_MAX), '400 `too_many_groups`'],
   [

@@ -3,7 +3,7 @@
  * see API parameters. Answers come later, because a store may be another machine's database; the recordings of this
  * machine (`embedded/`) are one store. Replay plans read those directly, in a thread of their own.
  */
-import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
+import type { EventFilter, EventValues, ExcludedValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Box } from '../sums/box.ts';
@@ -66,10 +66,13 @@ export interface TransactionSummary {
   nodes: string[];
 }
 
-export interface TransactionFilter {
-  /** At least one of these services took part. */
-  services?: readonly string[];
-  nodes?: readonly string[];
+/**
+ * A transaction has one of each list of values, and none that is excluded: services and nodes that took part, and other
+ * values of its own events, or devices of requests for which its syncs waited.
+ */
+export interface TransactionFilter extends EventValues {
+  comm?: string;
+  excluded?: ExcludedValues;
   /** Half-open range [fromNs, toNs) of the first event's start. */
   fromNs?: bigint;
   toNs?: bigint;
@@ -80,7 +83,7 @@ export interface TransactionFilter {
 }
 
 export interface TransactionsRequest {
-  filter: Omit<TransactionFilter, 'maxDurationNs'>;
+  filter: TransactionFilter;
   /** Order by start or by duration, descending. */
   sort: 'recent' | 'slowest';
   limit: number;
@@ -228,7 +231,10 @@ export interface Store {
   stats(request: StatsRequest): AsyncGenerator<void, StatsTable>;
   /** The events that took longest; an event that is recorded meanwhile may be missing. */
   slowest(request: SlowestRequest): AsyncGenerator<void, SlowestPage>;
-  /** Counts by start and duration. The filter need not repeat the time of the columns. */
+  /**
+   * Counts by start and duration. The filter need not repeat the time of the columns. Rejects with a Problem if it needs
+   * too many events of transactions.
+   */
   heatmap(request: HeatmapRequest): AsyncGenerator<void, Heatmap>;
   /** Returns undefined if there are too many events. */
   compare(request: ComparisonRequest): AsyncGenerator<void, Comparison | undefined>;
@@ -240,6 +246,7 @@ export interface Store {
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   event(eventId: string): Promise<ApiEvent | undefined>;
   transaction(transactionId: string): Promise<TransactionSummary | undefined>;
+  /** Rejects with a Problem if the filter needs too many events. */
   transactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
   /**
    * Pins the transaction in every recording that retention could remove it from, and returns the pins. Imports lose

@@ -1,6 +1,7 @@
 /** `kreplay transactions`: lists transactions that can be replayed. */
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
+import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
@@ -9,6 +10,7 @@ import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { queryOf } from '../options/event_filters.ts';
 import { list, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
+import { type ValueFilters, valueParameters, withValueFilters } from '../options/value_filters.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
 import { newTable, type TableColumn } from '../print/table.ts';
@@ -16,12 +18,15 @@ import { newTable, type TableColumn } from '../print/table.ts';
 const LIMIT_DEFAULT = 20;
 const PAGE_MAX = 1000;
 
-interface Options extends PlaceOptions {
+interface Options extends PlaceOptions, ValueFilters {
   service?: string[];
   node?: string[];
+  type?: string[];
+  comm?: string;
   from?: string;
   to?: string;
   minDuration?: string;
+  maxDuration?: string;
   hasError?: true;
   sort: string;
   limit: number;
@@ -77,6 +82,7 @@ export function transactionsCommand(): Command {
     )
     .option('--to <time>', 'only transactions that began before this time', timeText)
     .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
+    .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
     .option('--has-error', 'only transactions with an event that failed')
     .addOption(new Option('--sort <order>', 'sort order').choices(['recent', 'slowest']).default('recent'))
     .option('--limit <count>', 'maximum number of transactions', positiveInteger, LIMIT_DEFAULT)
@@ -85,11 +91,17 @@ export function transactionsCommand(): Command {
         .choices(['table', 'csv', 'ndjson', 'json'])
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );
-  withPlace(command).action((options: Options) => atPlace(options, (url) => listTransactions(url, options)));
+  command
+    .option('--type <types>', `only transactions with an event of these types: ${EVENT_TYPES.join(', ')}; a list`, list)
+    .option('--comm <name>', 'only transactions with an event of a thread with this command name');
+  withPlace(withValueFilters(command, 'transactions')).action((options: Options) =>
+    atPlace(options, (url) => listTransactions(url, options)),
+  );
   return withHelpEnd(command, {
     examples: [
       'kreplay transactions',
       'kreplay transactions --service shop --sort slowest --from -15m --limit 5',
+      'kreplay transactions --device nvme1n1 --exclude-comm backup --from -15m',
       'kreplay transactions --recording incident.kreplay --has-error --output ndjson',
     ],
   });
@@ -145,8 +157,12 @@ function csvOf(transactions: readonly Transaction[]): string {
 }
 
 async function transactionsOf(url: string, options: Options) {
-  const { service, node, from, to, minDuration, hasError, sort, limit } = options;
-  const filters = { service: service?.join(), node: node?.join(), from, to, min_duration_ms: minDuration };
+  const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, sort, limit } = options;
+  const filters = {
+    ...{ service: service?.join(), node: node?.join(), event_type: type?.join(), comm, from, to },
+    ...{ min_duration_ms: minDuration, max_duration_ms: maxDuration },
+    ...valueParameters(options),
+  };
   const transactions: Transaction[] = [];
   let coverage: ShownCoverage | undefined;
   // A cursor depends on the limit, so all pages have the same size.

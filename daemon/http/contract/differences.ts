@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { described, int64 } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
-import { COMPARED_EVENTS_MAX, differencesQuerySchema } from '../../query/differences_query.ts';
+import { differencesQuerySchema } from '../../query/differences_query.ts';
+import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { COMPARED_MIN, ROWS_MAX } from '../../sums/differences/comparison.ts';
 import { FIELDS } from '../../sums/differences/profiles.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -29,7 +30,7 @@ export const differencesSchema = z.object({
   of: described(z.enum(['transactions', 'events']), 'what is compared'),
   window: described(
     z.object({ from: int64().nullable(), to: int64().nullable(), narrowed: z.boolean() }),
-    `the time of what is compared; null where it has no bound; narrowed to that of the box when it has more than ${COMPARED_EVENTS_MAX} events`,
+    `the time of what is compared; null where it has no bound; narrowed to that of the box when it has more than ${KEPT_EVENTS_MAX} events`,
   ),
   selected: described(sideSchema, 'what is in the box'),
   others: described(sideSchema, 'what is in the window, and not in the box'),

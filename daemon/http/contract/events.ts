@@ -124,12 +124,13 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
       'coverage of the list. A transaction that does not change while you page, and that retention leaves alone, is ' +
       'returned exactly once. One that continues meanwhile may be missed by `slowest`, if it becomes slower than ' +
       'what was already listed; `recent` does not miss it, and returns it again if an event is recorded late that ' +
-      'began before its first one. `cursor_mismatch` means that another parameter was changed between pages; after ' +
-      '`busy` and `query_timeout` try again.',
+      'began before its first one. `cursor_mismatch` means that another parameter was changed between pages, `too_many_events` that a filter by ' +
+      'other values than services and nodes needs too many events of the window; after `busy` and `query_timeout` ' +
+      'try again.',
     curl: '"$api/api/transactions?sort=slowest&limit=10"',
     query: transactionsQuerySchema,
     success: { status: 200, description: 'A page.', content: { 'application/json': transactionsSchema } },
-    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'busy', 'query_timeout'],
+    errors: ['invalid_parameter', 'invalid_cursor', 'cursor_mismatch', 'too_many_events', 'busy', 'query_timeout'],
   },
   {
     method: 'get',

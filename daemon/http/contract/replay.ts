@@ -245,7 +245,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       'events would have ended after a deadline; `curve` is its duration with any latency. With `where` instead of ' +
       '`transaction_id` it returns the curves of all transactions that fit. It makes no session and plays nothing. ' +
       '`transaction_not_found` means that no event of the transaction is recorded, and `invalid_body` names each ' +
-      'field that is wrong; after `busy` try again.',
+      'field that is wrong, and `too_many_events` that `where` asks for values of too many events; after `busy` try again.',
     curl: '"$api/api/replay/whatif" --json \'{"transaction_id": "order-1", "extra_latency_ns": 5000000, "timeout_ns": 250000000}\'',
     body: whatIfRequest,
     success: {
@@ -253,7 +253,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       description: 'How long it would take, and what would be too late; with `where` the curves.',
       content: { 'application/json': z.union([whatIfSchema, curvesSchema]) },
     },
-    errors: [...BODY_ERRORS, 'transaction_not_found', 'shutting_down', 'busy', 'query_timeout'],
+    errors: [...BODY_ERRORS, 'transaction_not_found', 'too_many_events', 'shutting_down', 'busy', 'query_timeout'],
   },
   {
     method: 'get',

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { stringify } from '../../exact_json.ts';
 import { Problem, pointerTo } from '../../problem.ts';
 import { coverageIn, spansFor } from '../../query/coverage.ts';
+import { valuesOf } from '../../query/event_conditions.ts';
 import { omitUndefined } from '../../query/omit_undefined.ts';
 import { resolveTime } from '../../query/time.ts';
 import { type Curve, curveView, endWith } from '../../replay/plan/curve.ts';
@@ -49,13 +50,14 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
 
 type Filter = TransactionsRequest['filter'];
 
-function filterOf({ from, to, service, node, min_duration_ms }: Where, nowNs: bigint): Filter {
+function filterOf({ from, to, ...where }: Where, nowNs: bigint): Filter {
   const [fromNs, toNs] = [from && resolveTime(from, nowNs), to && resolveTime(to, nowNs)];
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) {
     const message = 'must not be later than to';
     throw new Problem('invalid_body', `where/from: ${message}`, [{ pointer: pointerTo(['where', 'from']), message }]);
   }
-  return omitUndefined({ fromNs, toNs, services: service, nodes: node, minDurationNs: min_duration_ms });
+  const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = where;
+  return omitUndefined({ fromNs, toNs, ...valuesOf(where), minDurationNs, maxDurationNs });
 }
 
 async function* curvesWhere(

@@ -3,6 +3,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import { spansFor } from '../../query/coverage.ts';
 import { type Compared, compared, parseDifferencesQuery } from '../../query/differences_query.ts';
+import { coveredPart } from '../../query/population.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
@@ -29,7 +30,7 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const spans = await spansFor(store, query.filter.nodes, nowNs);
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;
-      const coverage = await coverageFor(store, spans, { filter: { ...query.filter, ...found.window }, nowNs });
+      const coverage = await coverageFor(store, spans, { filter: { ...coveredPart(query), ...found.window }, nowNs });
       sendJson(res, 200, { of: query.of, ...viewOf(found), coverage } satisfies z.input<typeof differencesSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));

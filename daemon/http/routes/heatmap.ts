@@ -3,6 +3,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import { spansFor } from '../../query/coverage.ts';
 import { columnsOf, parseHeatmapQuery } from '../../query/heatmap_query.ts';
+import { coveredPart } from '../../query/population.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
@@ -36,7 +37,7 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
       const map = await finished(res, turn, store.heatmap({ ...query, filter, columns }));
       if (!map) return;
       // Coverage is that of the query: without `to` it ends where recording does.
-      const coverage = await coverageFor(store, spans, { filter: query.filter, nowNs });
+      const coverage = await coverageFor(store, spans, { filter: coveredPart(query), nowNs });
       sendJson(res, 200, { of: query.of, ...viewOf(map, columns), coverage } satisfies Answer);
     })
     .all(methodNotAllowed('GET', 'HEAD'));

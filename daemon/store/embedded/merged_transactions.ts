@@ -1,15 +1,10 @@
 /** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
 
-import type {
-  TransactionFilter,
-  TransactionPage,
-  TransactionRows,
-  TransactionSummary,
-  TransactionsRequest,
-} from '../store.ts';
+import type { TransactionPage, TransactionRows, TransactionSummary } from '../store.ts';
 import { withFailuresOf } from './failures.ts';
 import { joinParts, type Part } from './merged_transaction.ts';
 import type { OpenRecording } from './recording_files.ts';
+import type { ChosenFilter, ChosenRequest } from './recordings.ts';
 import { selectedTransactions } from './selected_transactions.ts';
 import { type Chosen, chooseTransactions } from './transaction_choice.ts';
 import { groupTransactions, type TransactionGroups, tableOf } from './transaction_groups.ts';
@@ -22,10 +17,10 @@ export interface TransactionLists {
   /** Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. */
   each(
     open: readonly OpenRecording[],
-    filter: TransactionFilter,
+    filter: ChosenFilter,
     add: (rows: TransactionRows) => void,
   ): Generator<void, void>;
-  list(open: readonly OpenRecording[], request: TransactionsRequest): Generator<void, TransactionPage>;
+  list(open: readonly OpenRecording[], request: ChosenRequest): Generator<void, TransactionPage>;
 }
 
 export function createTransactionLists(): TransactionLists {

@@ -56,6 +56,15 @@ export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 
   risingMinNs?: () => bigint;
 }
 
+/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
+export interface ChosenFilter extends TransactionFilter {
+  hashes?: ReadonlySet<number>;
+}
+
+export interface ChosenRequest extends TransactionsRequest {
+  filter: ChosenFilter;
+}
+
 export interface Gathered<Result> {
   add(rows: TransactionRows): void;
   finish(): Result;
@@ -84,12 +93,12 @@ export interface Recordings {
   event(eventId: string): ApiEvent | undefined;
   transaction(transactionId: string): TransactionSummary | undefined;
   /** Yields to let other work run. Only one list is made at a time: the next may begin when this one has ended. */
-  transactions(request: TransactionsRequest): Generator<void, TransactionPage>;
+  transactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
    * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
    * turns out to be unreadable. The arrays that `add` gets are reused.
    */
-  gatherTransactions<Result>(filter: TransactionFilter, begin: () => Gathered<Result>): Generator<void, Result>;
+  gatherTransactions<Result>(filter: ChosenFilter, begin: () => Gathered<Result>): Generator<void, Result>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
   pins(transactionId?: string): Pin[];

@@ -1,5 +1,6 @@
 /** Questions that read much of the recordings. They are answered in steps, in the thread that asks or in others. */
 import type { Box } from '../../sums/box.ts';
+import { choiceColumns, transactionChooser } from '../../sums/differences/chosen_transactions.ts';
 import { COMPARED_COLUMNS, compareEvents } from '../../sums/differences/compare_events.ts';
 import { compareTransactions, TRANSACTION_COLUMNS } from '../../sums/differences/compare_transactions.ts';
 import type { Comparison } from '../../sums/differences/comparison.ts';
@@ -11,11 +12,26 @@ import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts'
 import { jsonPieces } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type { NextBuffer } from '../blocks/text_rows.ts';
-import type { EventFilter, HeatmapRequest, ScanRequest, SlowestRequest, StatsRequest, Store } from '../store.ts';
+import type {
+  EventFilter,
+  HeatmapRequest,
+  ScanRequest,
+  SlowestRequest,
+  StatsRequest,
+  Store,
+  TransactionFilter,
+} from '../store.ts';
 import type { Recordings } from './recordings.ts';
 
 /** Compares events, or those of transactions that are known already. */
 export type CompareScan = { eventsMax: number } & ({ filter: EventFilter; box: Box } | { population: PopulationRows });
+
+/** Which transactions of a population the events of the filter choose. */
+export interface ChoiceScan {
+  population: PopulationRows;
+  filter: TransactionFilter;
+  eventsMax: number;
+}
 
 export type EventHeatmapRequest = Extract<HeatmapRequest, { of: 'events' }>;
 
@@ -24,6 +40,8 @@ export interface Scans extends Pick<Store, 'stats' | 'slowest' | 'scanJson'> {
   eventHeatmap(request: EventHeatmapRequest): AsyncGenerator<void, Heatmap>;
   /** Returns undefined if there are too many events. */
   compare(request: CompareScan): AsyncGenerator<void, Comparison | undefined>;
+  /** Returns 1 for each row that is chosen; undefined if there are too many events. */
+  choose(request: ChoiceScan): AsyncGenerator<void, Uint8Array | undefined>;
   close(): Promise<void>;
 }
 
@@ -35,6 +53,7 @@ export function scansOf(recordings: Recordings): Scans {
     scanJson: (request) => jsonOf(recordings, request),
     eventHeatmap: (request) => eventHeatmapOf(recordings, request),
     compare: (request) => compareIn(recordings, request),
+    choose: (request) => chooseIn(recordings, request),
     close: async () => {},
   };
 }
@@ -120,14 +139,35 @@ export async function* compareIn(
   const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population);
   const filter = isOfEvents ? request.filter : rangeOf(request.population);
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
+  const blocks = recordings.scanUnordered({ filter, columns, reusesMemory: true });
+  return (yield* fewScannedInto(comparer, blocks, request.eventsMax)) ? comparer.finish() : undefined;
+}
+
+export async function* chooseIn(
+  recordings: Recordings,
+  { population, filter, eventsMax }: ChoiceScan,
+): AsyncGenerator<void, Uint8Array | undefined> {
+  if (population.count === 0) return new Uint8Array(0);
+  const chooser = transactionChooser(population, filter);
+  const request = { filter: rangeOf(population), columns: choiceColumns(filter), reusesMemory: true };
+  const isWhole = yield* fewScannedInto(chooser, recordings.scanUnordered(request), eventsMax);
+  return isWhole ? chooser.finish() : undefined;
+}
+
+/** Returns false if there are more events. */
+async function* fewScannedInto(
+  sums: { add(scanned: ScannedBlock): void },
+  blocks: Iterable<ScannedBlock>,
+  eventsMax: number,
+): AsyncGenerator<void, boolean> {
   let events = 0;
-  for (const scanned of recordings.scanUnordered({ filter, columns, reusesMemory: true })) {
+  for (const scanned of blocks) {
     events += scanned.block.rowCount;
-    if (events > request.eventsMax) return undefined;
-    comparer.add(scanned);
+    if (events > eventsMax) return false;
+    sums.add(scanned);
     if (!scanned.nextAtHand) yield;
   }
-  return comparer.finish();
+  return true;
 }
 
 /** The time in which transactions have events that their callers waited for. */

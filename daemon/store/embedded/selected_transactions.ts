@@ -1,8 +1,9 @@
 /** Walks through all transactions that a filter selects, in the tables in memory, without reading a recording. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { boxTest } from '../../sums/box.ts';
-import type { TransactionFilter, TransactionRows } from '../store.ts';
+import type { TransactionRows } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
+import type { ChosenFilter } from './recordings.ts';
 import { knownOfMany, ownerTest } from './transaction_choice.ts';
 import { isAlone, type TransactionGroups } from './transaction_groups.ts';
 
@@ -12,12 +13,13 @@ const ROWS_A_STEP = 8192;
 export function* selectedTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
-  filter: TransactionFilter,
+  filter: ChosenFilter,
 ): Generator<TransactionRows> {
   const rows = newRows();
   const [first, durations] = [wordsOf(rows.startsNs), wordsOf(rows.durationsNs)];
-  const isOwned = filter.services || filter.nodes ? ownerTest(open, groups, filter) : undefined;
-  const { hasError: failed, ...bounds } = filter;
+  const { hasError: failed, hashes, excluded, ...bounds } = filter;
+  const hasOwners = filter.services || filter.nodes || excluded?.services || excluded?.nodes;
+  const isOwned = hasOwners ? ownerTest(open, groups, filter) : undefined;
   const hasFailed = (at: number) => rows.failed[at] === 1;
   const isWanted = boxTest({ ...bounds, ...(failed !== undefined && { failed }) }, { ...rows, hasFailed });
   const { tables, starts, covered } = groups;
@@ -42,7 +44,7 @@ export function* selectedTransactions(
       rows.durationsNs[at] = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
       rows.failed[at] = known.hasError ? 1 : 0;
     }
-    if (isWanted(at) && (!isOwned || isOwned(own))) rows.length++;
+    if (isWanted(at) && (!hashes || hashes.has(rows.hashes[at]!)) && (!isOwned || isOwned(own))) rows.length++;
   }
 
   for (let table = 0; table < tables.length; table++) {

@@ -1,8 +1,9 @@
 /** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
 
 import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import type { TransactionKey, TransactionsRequest } from '../store.ts';
+import type { TransactionKey } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
+import type { ChosenRequest } from './recordings.ts';
 import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
 
 const ROWS_A_STEP = 8192;
@@ -41,9 +42,9 @@ function placeOf({ value, transactionId }: TransactionKey): RankedTransaction {
 export function* chooseTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
-  { filter, sort, limit, after }: TransactionsRequest,
+  { filter, sort, limit, after }: ChosenRequest,
 ): Generator<void, Chosen[]> {
-  const { fromNs, toNs, minDurationNs, hasError } = filter;
+  const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
   const start = after && placeOf(after);
   const isOwned = ownerTest(open, groups, filter);
   let chosen: Chosen[] = [];
@@ -66,9 +67,11 @@ export function* chooseTransactions(
     // A transaction that has only later write-back took none of its caller's time.
     const durationNs = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
     if (minDurationNs !== undefined && durationNs < minDurationNs) continue;
+    if (maxDurationNs !== undefined && durationNs > maxDurationNs) continue;
     if (hasError !== undefined && known.hasError !== hasError) continue;
     if (!isOwned(known.rows)) continue;
     const hash = groups.tables[tableOf(groups, first)]!.hashes[first - groups.starts[tableOf(groups, first)]!]!;
+    if (hashes && !hashes.has(hash)) continue;
     const found = { rows: known.rows, value: sort === 'slowest' ? durationNs : known.firstNs, hash };
     if ((start && !isBefore(start, found)) || (last && !isBefore(found, last))) continue;
     chosen.push(found);
@@ -109,18 +112,35 @@ function joined(a: Known, b: Known): Known {
   };
 }
 
-type Owners = Pick<TransactionsRequest['filter'], 'services' | 'nodes'>;
+type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
-/** Tests whether one of the nodes and one of the services took part. */
-export function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, { services, nodes }: Owners) {
-  const isNode = open.map(({ node }) => !nodes || nodes.includes(node));
-  const hasService = open.map(({ reader }) =>
-    reader.transactionIndex.serviceSets().map((names) => !services || names.some((name) => services.includes(name))),
-  );
-  const takesPart = (row: number) => {
-    const table = tableOf(groups, row);
-    return hasService[table]![groups.tables[table]!.serviceSets[row - groups.starts[table]!]!];
-  };
+/** Tests whether one of the nodes and one of the services took part, and none of those that are excluded. */
+export function ownerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
+  const { services, nodes, excluded } = filter;
+  const isWanted = partTest(open, groups, services, nodes);
+  const isExcluded = partTest(open, groups, excluded?.services, excluded?.nodes);
   return (rows: readonly number[]) =>
-    (!nodes || rows.some((row) => isNode[tableOf(groups, row)])) && (!services || rows.some(takesPart));
+    (!nodes || rows.some(isWanted.onNode)) &&
+    (!services || rows.some(isWanted.ofService)) &&
+    !(excluded?.nodes && rows.some(isExcluded.onNode)) &&
+    !(excluded?.services && rows.some(isExcluded.ofService));
+}
+
+function partTest(
+  open: readonly OpenRecording[],
+  groups: TransactionGroups,
+  services: readonly string[] = [],
+  nodes: readonly string[] = [],
+) {
+  const isNode = open.map(({ node }) => nodes.includes(node));
+  const hasService = open.map(({ reader }) =>
+    reader.transactionIndex.serviceSets().map((names) => names.some((name) => services.includes(name))),
+  );
+  return {
+    onNode: (row: number) => isNode[tableOf(groups, row)]!,
+    ofService: (row: number) => {
+      const table = tableOf(groups, row);
+      return hasService[table]![groups.tables[table]!.serviceSets[row - groups.starts[table]!]!]!;
+    },
+  };
 }

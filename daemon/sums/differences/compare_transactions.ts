@@ -11,7 +11,7 @@ import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
 import { comparisonOf } from './comparison.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
-import { createProfiles, type Profile } from './profiles.ts';
+import { createProfiles, type Profile, type Profiles } from './profiles.ts';
 import { type KeptEvent, keepEvents } from './recorded_parts.ts';
 import { queueTimes, sideOf, sideSums } from './side_sums.ts';
 import { createIntervals, type Intervals, KINDS } from './time_parts.ts';
@@ -23,8 +23,8 @@ export const TRANSACTION_COLUMNS = [...COMPARED_COLUMNS, 'context', 'context_sou
 
 const WORD = 2 ** 32;
 
-export function compareTransactions(population: PopulationRows): Comparer {
-  const profiles = createProfiles();
+/** Keeps the events of the transactions, and returns which values of their profiles each transaction has. */
+export function gatherTransactions(population: PopulationRows, profiles: Pick<Profiles, 'numbersOf' | 'profiles'>) {
   const find = contextFinder(population);
   const kept = keepEvents(population.count);
   const startWords = wordsOf(population.startsNs);
@@ -32,7 +32,7 @@ export function compareTransactions(population: PopulationRows): Comparer {
   let events = 0;
 
   return {
-    add(scanned) {
+    add(scanned: ScannedBlock): void {
       events += scanned.block.rowCount;
       const numbers = profiles.numbersOf(scanned);
       const read = eventReader(scanned, startWords);
@@ -53,12 +53,27 @@ export function compareTransactions(population: PopulationRows): Comparer {
         }
       }
     },
+    /** `valueCount` is larger than the numbers of all values. */
+    each: (valueCount: number): Each => carrierReader(population.count, kept, profiles.profiles, valueCount),
+    get events() {
+      return events;
+    },
+  };
+}
+
+export function compareTransactions(population: PopulationRows): Comparer {
+  const profiles = createProfiles();
+  const gathered = gatherTransactions(population, profiles);
+  const durationOf = durationReader(population.durationsNs);
+  return {
+    add: gathered.add,
     finish() {
+      const { events } = gathered;
       const { profiles: known, values } = profiles;
       const sides = [sideSums(), sideSums()] as const;
       const carriers = new Float64Array(values.length * 2);
       const intervals = createIntervals();
-      const each = carrierReader(population.count, kept, known, values.length);
+      const each = gathered.each(values.length);
       each(
         (transaction, own, its) => {
           const other = population.selected[transaction] === 1 ? 0 : 1;

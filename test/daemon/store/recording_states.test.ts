@@ -9,7 +9,7 @@ import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import { SILENT_AFTER_NS } from '../../../daemon/store/written_span.ts';
-import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from '../recorded.ts';
+import { appendRows, NODE, newFolder, newWriter, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
 const opened: Served[] = [];
@@ -145,7 +145,7 @@ test('a damaged segment is left out and reported as a loss', async () => {
   expect(await outcome(daemon, '/api/events?limit=10000')).toEqual([200, rows - lost]);
   const { text } = await daemon.get('/api/events?limit=1');
   expect((await daemon.get('/readyz')).json.recordings[0].damaged).toBe(true);
-  const gap = `{"from":${START},"to":${START + BigInt(lost - 1)},"lost":${lost},"cause":"damaged"}`;
+  const gap = `{"from":${START},"to":${START + BigInt(lost - 1)},"lost":${lost},"cause":"damaged","node":"${NODE}"}`;
   expect(text).toContain(`"coverage":{"complete":false,"lost":${lost},"gaps":[${gap}],`);
   const after = await daemon.get(`/api/events?from=${START + BigInt(lost)}&limit=1`);
   expect(after.json.coverage).toMatchObject({ complete: true, lost: 0, gaps: [] });

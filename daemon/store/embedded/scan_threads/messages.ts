@@ -6,17 +6,18 @@ import type { StatsTable } from '../../../sums/stats.ts';
 import type { ThreadFailure } from '../../../thread_failure.ts';
 import type { SlowestRequest, StatsRequest, Store } from '../../store.ts';
 import type { Findings } from '../recording_files.ts';
-import type { CompareScan, EventHeatmapRequest } from '../scans.ts';
+import type { ChoiceScan, CompareScan, EventHeatmapRequest } from '../scans.ts';
 
 export type Question =
   | { kind: 'stats'; request: StatsRequest }
   | { kind: 'slowest'; request: SlowestRequest }
   | { kind: 'heatmap'; request: EventHeatmapRequest }
   | { kind: 'compare'; request: CompareScan }
+  | { kind: 'choose'; request: ChoiceScan }
   | { kind: 'json'; request: Parameters<Store['scanJson']>[0] };
 
 /** Undefined for a stream, and for a scan that was cancelled. */
-export type Answer = StatsTable | SlowestPage | Heatmap | Comparison | undefined;
+export type Answer = StatsTable | SlowestPage | Heatmap | Comparison | Uint8Array | undefined;
 
 /** Pieces that a thread may send before the first one is used: it writes one while the other is sent. */
 export const PIECES_AHEAD = 2;

@@ -51,6 +51,7 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
     stats: (request) => steps(ask({ kind: 'stats', request })),
     eventHeatmap: (request) => steps(ask({ kind: 'heatmap', request })),
     compare: (request) => steps(ask({ kind: 'compare', request })),
+    choose: (request) => steps(ask({ kind: 'choose', request })),
     slowest: (request) => steps(ask({ kind: 'slowest', request })),
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);

@@ -5,7 +5,7 @@ import { nextPiece } from '../../../pace.ts';
 import { failureOf } from '../../../thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';
 import { openRecordingStore } from '../recording_store.ts';
-import { compareIn, eventHeatmapOf, jsonOf, slowestOf, statsOf } from '../scans.ts';
+import { chooseIn, compareIn, eventHeatmapOf, jsonOf, slowestOf, statsOf } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
 
@@ -80,6 +80,8 @@ async function answerTo(question: Question, scan: Scan) {
       return finished(eventHeatmapOf(recordings, question.request), scan);
     case 'compare':
       return finished(compareIn(recordings, question.request), scan);
+    case 'choose':
+      return finished(chooseIn(recordings, question.request), scan);
     case 'json': {
       const nextBuffer = () => {
         const spent = scan.spent.pop();

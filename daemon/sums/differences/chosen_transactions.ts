@@ -1,0 +1,129 @@
+/** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
+import type { EventValues, ExcludedValues } from '../../../agent/recording/read/event_filter.ts';
+import { errorName } from '../../store/blocks/errno.ts';
+import { rowNumbers } from '../../store/blocks/row_numbers.ts';
+import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { type DimensionName, dimension } from '../dimensions.ts';
+import { gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
+import type { PopulationRows } from './population.ts';
+import type { Profile } from './profiles.ts';
+
+/** Events that one answer reads at most, if it keeps those of all transactions until it has read the last one. */
+export const KEPT_EVENTS_MAX = 5_000_000;
+
+type ValueFilter = EventValues & { comm?: string; excluded?: ExcludedValues };
+
+interface Condition {
+  field: DimensionName;
+  isExcluded: boolean;
+  isMet: (value: string) => boolean;
+}
+
+/** Conditions that only events can answer: the services and nodes of transactions are known without. */
+function conditionsOf({ comm, excluded = {}, ...values }: ValueFilter): Condition[] {
+  return [...listsOf({ ...values, ...(comm !== undefined && { comms: [comm] }) }, false), ...listsOf(excluded, true)];
+}
+
+type Lists = Pick<ValueFilter, 'eventTypes' | 'operations' | 'syscalls' | 'devices' | 'files' | 'results'> & {
+  comms?: readonly string[];
+};
+
+function listsOf(lists: Lists, isExcluded: boolean): Condition[] {
+  const { eventTypes, operations, syscalls, devices, comms, files, results } = lists;
+  const errors = results?.map((result) => String(errorName(result)));
+  const given = { event_type: eventTypes, operation: operations, syscall: syscalls, device: devices, comm: comms };
+  return Object.entries({ ...given, file: files, error: errors }).flatMap(([field, list]) =>
+    list ? [{ field: field as DimensionName, isExcluded, isMet: testOf(field, list) }] : [],
+  );
+}
+
+function testOf(field: string, list: readonly string[]): (value: string) => boolean {
+  const texts = new Set(list);
+  if (field !== 'file') return (value) => texts.has(value);
+  const prefixes = list.filter((text) => text.endsWith('*')).map((text) => text.slice(0, -1));
+  return (value) => texts.has(value) || prefixes.some((prefix) => value.startsWith(prefix));
+}
+
+/** Whether the events of transactions must be read to apply the filter. */
+export function needsEvents(filter: ValueFilter): boolean {
+  return conditionsOf(filter).length > 0;
+}
+
+/** Columns that a scan must read. */
+export function choiceColumns(filter: ValueFilter): string[] {
+  const fields = new Set([...PLACE_FIELDS, ...conditionsOf(filter).map(({ field }) => field)]);
+  return [...new Set([...TRANSACTION_COLUMNS, ...[...fields].flatMap((field) => dimension(field).columns)])];
+}
+
+export interface TransactionChooser {
+  add(scanned: ScannedBlock): void;
+  /** Returns 1 for each row of the population that is chosen. */
+  finish(): Uint8Array;
+}
+
+export function transactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
+  const conditions = conditionsOf(filter);
+  const gathered = gatherTransactions(population, conditionProfiles(conditions));
+  return {
+    add: gathered.add,
+    finish() {
+      const met = new Uint16Array(population.count);
+      gathered.each(conditions.length)(
+        () => {},
+        (value, transaction) => {
+          if (value !== NONE) met[transaction]! |= 1 << value;
+        },
+      );
+      const wanted = conditions.reduce((bits, { isExcluded }, i) => (isExcluded ? bits : bits | (1 << i)), 0);
+      return Uint8Array.from(met, (bits) => (bits === wanted ? 1 : 0));
+    },
+  };
+}
+
+const NONE = -1;
+/** Fields on which it depends whether a sync waited for a request. */
+const PLACE_FIELDS = ['event_type', 'node'] as const;
+
+/** Profiles whose values are the conditions that an event meets. */
+function conditionProfiles(conditions: readonly Condition[]) {
+  const fields = [...new Set<DimensionName>([...PLACE_FIELDS, ...conditions.map(({ field }) => field)])];
+  const profiles: Profile[] = [];
+  let numbers = new Uint32Array(0);
+  const rows = rowNumbers<[eventType: string, node: string, device: number, ...met: number[]]>(
+    fields.length,
+    ([eventType, node, device, ...values]) => void profiles.push({ values, eventType, node, device }),
+  );
+  /** An excluded device comes first: a transaction that has it is not chosen, whatever else it has. */
+  const deviceConditions = [...conditions.keys()]
+    .filter((i) => conditions[i]!.field === 'device')
+    .sort((a, b) => Number(conditions[b]!.isExcluded) - Number(conditions[a]!.isExcluded));
+
+  return {
+    profiles,
+    numbersOf(scanned: ScannedBlock): Uint32Array {
+      const { rowCount } = scanned.block;
+      if (numbers.length < rowCount) numbers = new Uint32Array(rowCount);
+      const readers = fields.map((name) => dimension(name).open(scanned));
+      const codes = readers.map(
+        (one) => one.codes ?? Float64Array.from({ length: rowCount }, (_, row) => one.codeAt(row)),
+      );
+      const isMetBy = (row: number) => (i: number) => {
+        const { field, isMet } = conditions[i]!;
+        const reader = readers[fields.indexOf(field)]!;
+        const value = reader.meaningOf(reader.codeAt(row));
+        return value !== null && isMet(String(value));
+      };
+      rows.setNumbers(
+        { codes, from: 0, to: rowCount, scope: scanned.dictionary },
+        (row) => {
+          const isMet = isMetBy(row);
+          const met = [...conditions.keys()].filter(isMet);
+          const [eventType, node] = readers.map((one) => String(one.meaningOf(one.codeAt(row))));
+          return [eventType!, node!, deviceConditions.find(isMet) ?? NONE, ...met];
+        },
+        numbers,
+      );
+      return numbers;
+    },
+  };
+}
