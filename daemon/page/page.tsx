@@ -66,8 +66,10 @@ function App() {
 
   const go = useCallback((change: Partial<Link>, isNewEntry?: boolean) => {
     setParsed(({ link }) => {
-      const changed = { ...link, ...change };
-      const isOther = changed.view !== link.view || changed.transaction !== link.transaction;
+      const { view, transaction, trace } = { ...link, ...change };
+      const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
+      // What was in view is a time of the picture that is left.
+      const changed = { ...link, ...(isOther && { zoom_from: null, zoom_to: null }), ...change };
       address.write(changed, isNewEntry ?? isOther);
       return { link: changed, problems: [] };
     });

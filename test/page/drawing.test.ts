@@ -116,11 +116,11 @@ function modelOf(events: readonly Partial<MadeEvent>[]): LanesModel {
   return createLanes(columnsOf(events), { transactions: new Set(['order-1']) });
 }
 
-const SIZES = { headerPx: 20, trackPx: 16, gapPx: 4 };
+const SIZES = { headerPx: 20, trackPx: 16, gapPx: 4, thinPx: 2 };
 
 /** Hex colours of the strips, without the empty columns at the ends; `.` is an empty one. */
 function strips(model: LanesModel, shown: View): string[][] {
-  const { tracks } = layOut(model, shown, SIZES);
+  const { tracks } = layOut(model, [shown], SIZES);
   const columns = columnCount(shown);
   const pixels = new Uint32Array(columns * ROWS_PER_TRACK * tracks.length).fill(0x12345678);
   const palette = paletteOf('light');
@@ -227,20 +227,29 @@ test('labels name calls, waits, and the owners of what was in the way', () => {
   ]);
 });
 
-test('lanes without an event in view are folded, and tracks are found by their height', () => {
+test('lanes without an event in view are thin lines in their place, and tracks are found by their height', () => {
   const model = modelOf([
     { start: 0, tid: 8 },
     { start: 500, tid: 9 },
     { start: 505, tid: 9 },
+    { start: 900, tid: 10 },
   ]);
   const shown = { fromNs: 400, toNs: 600, widthPx: 100, dpr: 1 };
-  const layout = layOut(model, shown, SIZES);
-  expect(layout.groups.map(({ foldedCount, topPx }) => [foldedCount, topPx])).toEqual([[1, 0]]);
-  expect(layout.lanes.map(({ lane, topPx, heightPx }) => [lane.tid, topPx, heightPx])).toEqual([[9, 20, 32]]);
-  expect([19, 20, 35, 36, 51, 52].map((yPx) => trackAt(layout, yPx))).toEqual([-1, 0, 0, 1, 1, -1]);
-  expect(layout.heightPx).toBe(56);
-  const kept = new Set(model.groups[0]!.lanes.map(({ key }) => key));
-  expect(layOut(model, shown, SIZES, kept).lanes).toHaveLength(2);
+  const layout = layOut(model, [shown], SIZES);
+  const places = (some: typeof layout.lanes) => some.map(({ lane, topPx, heightPx }) => [lane.tid, topPx, heightPx]);
+  expect(layout.groups.map(({ foldedCount, topPx }) => [foldedCount, topPx])).toEqual([[2, 0]]);
+  expect(places(layout.thin)).toEqual([
+    [8, 20, 2],
+    [10, 58, 2],
+  ]);
+  expect(places(layout.lanes)).toEqual([[9, 22, 32]]);
+  expect([21, 22, 37, 38, 53, 54, 59].map((yPx) => trackAt(layout, yPx))).toEqual([-1, 0, 0, 1, 1, -1, -1]);
+  expect(layout.heightPx).toBe(60);
+  const kept = new Set(model.groups[0]!.lanes.slice(0, 1).map(({ key }) => key));
+  const tids = ({ lanes }: typeof layout) => lanes.map(({ lane }) => lane.tid);
+  expect(tids(layOut(model, [shown], SIZES, { kept }))).toEqual([8, 9]);
+  expect(tids(layOut(model, [shown, { fromNs: 800, toNs: 1000 }], SIZES))).toEqual([9, 10]);
+  expect(tids(layOut(model, [shown], SIZES, { all: true }))).toEqual([8, 9, 10]);
 });
 
 test('ticks are at multiples of a round step, exact, apart from each other, and none is missing', () => {

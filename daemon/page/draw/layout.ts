@@ -1,14 +1,15 @@
 /** Where groups, lanes and tracks are, from top to bottom. */
-import type { Group, Lane, LanesModel } from '../lanes/model.ts';
+import type { Group, Lane, LanesModel, TimeSpan } from '../lanes/model.ts';
 import { isInView } from './bins.ts';
 import type { PaintedTrack } from './strips.ts';
-import type { View } from './view.ts';
 
 export interface Sizes {
   headerPx: number;
   trackPx: number;
   /** Between lanes. */
   gapPx: number;
+  /** Height of a folded lane, with the gap to the next. */
+  thinPx: number;
 }
 
 export interface PlacedTrack extends PaintedTrack {
@@ -25,35 +26,53 @@ export interface PlacedLane {
 export interface PlacedGroup {
   group: Group;
   topPx: number;
-  /** Lanes of the group without an event in view, which have no place. */
+  /** Lanes of the group without an event in view, which are thin lines. */
   foldedCount: number;
 }
 
 export interface Layout {
   groups: PlacedGroup[];
   lanes: PlacedLane[];
+  /** Lanes that are folded. */
+  thin: PlacedLane[];
   /** In the order of the strips that are painted for them. */
   tracks: PlacedTrack[];
   heightPx: number;
 }
 
-/** Lanes without an event in view are folded, unless their key is in `kept`, as that of the selected event's lane. */
+export interface Unfolded {
+  /** Keys of lanes that are never folded, as that of the selected event's lane. */
+  kept?: ReadonlySet<string>;
+  /** Whether no lane is folded. */
+  all?: boolean;
+}
+
+/** Lanes without an event in any part of the picture are folded, in their place: the order is always the same. */
 export function layOut(
   { groups }: LanesModel,
-  view: View,
+  parts: readonly TimeSpan[],
   sizes: Sizes,
-  kept: ReadonlySet<string> = new Set(),
+  { kept = new Set(), all = false }: Unfolded = {},
 ): Layout {
-  const layout: Layout = { groups: [], lanes: [], tracks: [], heightPx: 0 };
+  const layout: Layout = { groups: [], lanes: [], thin: [], tracks: [], heightPx: 0 };
+  const isShown = ({ key, tracks }: Lane) =>
+    all || kept.has(key) || tracks.some((track) => parts.some((part) => isInView(track, part)));
   for (const group of groups) {
-    const lanes = group.lanes.filter(({ key, tracks }) => kept.has(key) || tracks.some((one) => isInView(one, view)));
-    layout.groups.push({ group, topPx: layout.heightPx, foldedCount: group.lanes.length - lanes.length });
+    const placed: PlacedGroup = { group, topPx: layout.heightPx, foldedCount: 0 };
+    layout.groups.push(placed);
     layout.heightPx += sizes.headerPx;
-    for (const lane of lanes) {
+    for (const lane of group.lanes) {
+      const topPx = layout.heightPx;
+      if (!isShown(lane)) {
+        placed.foldedCount++;
+        layout.thin.push({ lane, topPx, heightPx: sizes.thinPx });
+        layout.heightPx += sizes.thinPx;
+        continue;
+      }
       const heightPx = lane.tracks.length * sizes.trackPx;
-      layout.lanes.push({ lane, topPx: layout.heightPx, heightPx });
+      layout.lanes.push({ lane, topPx, heightPx });
       for (const [at, track] of lane.tracks.entries())
-        layout.tracks.push({ lane, track, topPx: layout.heightPx + at * sizes.trackPx, heightPx: sizes.trackPx });
+        layout.tracks.push({ lane, track, topPx: topPx + at * sizes.trackPx, heightPx: sizes.trackPx });
       layout.heightPx += heightPx + sizes.gapPx;
     }
   }

@@ -14,17 +14,29 @@ export interface Address {
 
 export function createAddress(page: Window = window): Address {
   let timer: number | undefined;
+  let waiting: Link | null = null;
   const addressOf = (link: Link) => `${page.location.pathname}${formatLink(link)}`;
+  const replace = () => {
+    if (waiting) page.history.replaceState(null, '', addressOf(waiting));
+    waiting = null;
+  };
   return {
     read: () => parseLink(page.location.hash),
     write(link, isNewEntry) {
       page.clearTimeout(timer);
-      if (isNewEntry) page.history.pushState(null, '', addressOf(link));
-      else timer = page.setTimeout(() => page.history.replaceState(null, '', addressOf(link)), WRITE_AFTER_MS);
+      if (isNewEntry) {
+        // Back is to show the view as it was left.
+        replace();
+        page.history.pushState(null, '', addressOf(link));
+        return;
+      }
+      waiting = link;
+      timer = page.setTimeout(replace, WRITE_AFTER_MS);
     },
     onMove(moved) {
       const listener = () => {
         page.clearTimeout(timer);
+        waiting = null;
         moved(parseLink(page.location.hash));
       };
       page.addEventListener('popstate', listener);

@@ -1,5 +1,6 @@
 /** Draws lanes on two canvases: what is recorded, and above it what moves: playhead, selection, labels. */
 import { firstAtLeast } from '../columns/event_columns.ts';
+import { type Axis, BREAK_PX, foldedLeftPx, widthOf, xOnAxis } from '../draw/axis.ts';
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
@@ -9,9 +10,12 @@ import { ticksOf } from '../draw/ticks.ts';
 import { columnCount, FAINT_ALPHA, type View, xOf } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
+import { counted } from '../numbers/amounts.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
 import { shownName } from './names.ts';
+import { cleared, type Ink } from './use_frame.ts';
 
-export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6 } as const;
+export const SIZES = { headerPx: 20, trackPx: 18, gapPx: 6, thinPx: 4 } as const;
 /** Width of the names left of the time line, on a wide and on a narrow screen. */
 const NAMES_PX = { wide: 150, narrow: 84 } as const;
 const NARROW_PX = 500;
@@ -26,11 +30,10 @@ export const namesWidth = (pictureWidthPx: number) => (pictureWidthPx < NARROW_P
 export interface Scene {
   /** Width of the names left of the time line, CSS pixels. */
   namesPx: number;
-  view: View;
+  axis: Axis;
   layout: Layout;
   theme: ThemeName;
-  /** Colours of the page for text and lines. */
-  ink: { text: string; quiet: string; line: string; ground: string };
+  ink: Ink;
 }
 
 export interface Moving {
@@ -42,31 +45,27 @@ export interface Moving {
 }
 
 export interface LanesCanvas {
-  layOut(view: View, selected: number): Layout;
+  /** `all` leaves no lane folded. */
+  layOut(axis: Axis, selected: number, all: boolean): Layout;
   drawRecorded(canvas: HTMLCanvasElement, scene: Scene): void;
   drawMoving(canvas: HTMLCanvasElement, scene: Scene, moving: Moving): void;
 }
 
 export function createLanesCanvas(model: LanesModel): LanesCanvas {
-  const painter = createStripPainter(model);
-  const strips = document.createElement('canvas');
+  const [inView, folded] = [createStrips(model), createStrips(model)];
   let labels: { placed: PlacedTrack; list: Label[] }[] = [];
 
-  function paintStrips({ view, layout, theme }: Scene, context: CanvasRenderingContext2D): void {
-    const [columns, count] = [columnCount(view), layout.tracks.length];
-    labels = [];
-    if (count === 0) return;
-    const image = new ImageData(columns, count * ROWS_PER_TRACK);
+  function paintStrips({ axis, layout, theme }: Scene, context: CanvasRenderingContext2D): void {
+    const palette = paletteOf(theme);
     let left = LABELS_MAX;
-    painter.paint(layout.tracks, view, paletteOf(theme), new Uint32Array(image.data.buffer), (at, bins) => {
+    labels = [];
+    inView.paint(axis.view, layout, palette, (at, bins) => {
       const placed = layout.tracks[at]!;
-      const list = labelsOf(placed, bins, view, context, left);
+      const list = labelsOf(placed, bins, axis.view, context, left);
       left -= list.length;
       if (list.length > 0) labels.push({ placed, list });
     });
-    strips.width = columns;
-    strips.height = count * ROWS_PER_TRACK;
-    strips.getContext('2d')!.putImageData(image, 0, 0);
+    if (axis.folded) folded.paint(axis.folded, layout, palette);
   }
 
   function labelsOf(
@@ -81,16 +80,14 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   }
 
   function drawRecorded(canvas: HTMLCanvasElement, scene: Scene): void {
-    const { view, layout, namesPx } = scene;
+    const { axis, layout, namesPx } = scene;
     const context = prepared(canvas, scene);
     paintStrips(scene, context);
     drawAxis(context, scene, model.firstNs);
-    context.imageSmoothingEnabled = false;
-    for (const [at, { topPx, heightPx }] of layout.tracks.entries()) {
-      const row = at * ROWS_PER_TRACK;
-      const top = topPx + AXIS_PX;
-      context.drawImage(strips, 0, row, strips.width, 1, namesPx, top, view.widthPx, heightPx - 2);
-      context.drawImage(strips, 0, row + 1, strips.width, 1, namesPx, top, view.widthPx, MARK_PX);
+    inView.draw(context, layout, namesPx);
+    if (axis.folded) {
+      folded.draw(context, layout, namesPx + foldedLeftPx(axis));
+      drawBreak(context, scene, model);
     }
     drawNames(context, scene);
     drawLabels(context, labels, scene);
@@ -98,14 +95,15 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   }
 
   function drawMoving(canvas: HTMLCanvasElement, scene: Scene, { selected, playheadNs, playedRow }: Moving): void {
-    const { view, layout, theme, ink, namesPx } = scene;
+    const { axis, layout, theme, ink, namesPx } = scene;
     const context = prepared(canvas, scene);
     const height = AXIS_PX + layout.heightPx;
     if (playheadNs !== null) {
-      const x = Math.min(Math.max(xOf(view, playheadNs), 0), view.widthPx);
+      const widthPx = widthOf(axis);
+      const x = Math.min(Math.max(xOnAxis(axis, playheadNs), 0), widthPx);
       context.globalAlpha = 1 - FAINT_ALPHA;
       context.fillStyle = ink.ground;
-      context.fillRect(namesPx + x, AXIS_PX, view.widthPx - x, height - AXIS_PX);
+      context.fillRect(namesPx + x, AXIS_PX, widthPx - x, height - AXIS_PX);
       context.globalAlpha = 1;
       context.fillStyle = ink.text;
       context.fillRect(namesPx + x - 1, 0, 2, height);
@@ -114,35 +112,71 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     frame(context, scene, selected, `#${THEMES[theme].selection}`);
   }
 
-  function frame(
-    context: CanvasRenderingContext2D,
-    { view, layout, namesPx }: Scene,
-    row: number,
-    colour: string,
-  ): void {
+  function frame(context: CanvasRenderingContext2D, scene: Scene, row: number, colour: string): void {
+    const { axis, layout, namesPx } = scene;
     const placed = row < 0 ? undefined : layout.tracks.find(({ track }) => hasRow(model, track, row));
     if (!placed) return;
-    const [from, to] = [xOf(view, model.starts[row]!), xOf(view, model.ends[row]!)];
     context.strokeStyle = colour;
     context.lineWidth = 2;
-    const left = Math.max(from, -2);
-    context.strokeRect(
-      namesPx + left - 1,
-      AXIS_PX + placed.topPx - 1,
-      Math.max(Math.min(to, view.widthPx + 2) - left, 1) + 2,
-      placed.heightPx,
-    );
+    for (const [leftPx, view] of partsOf(axis)) {
+      const [from, to] = [xOf(view, model.starts[row]!), xOf(view, model.ends[row]!)];
+      if (to < 0 || from > view.widthPx) continue;
+      const left = Math.max(from, -2);
+      context.strokeRect(
+        namesPx + leftPx + left - 1,
+        AXIS_PX + placed.topPx - 1,
+        Math.max(Math.min(to, view.widthPx + 2) - left, 1) + 2,
+        placed.heightPx,
+      );
+    }
   }
 
   return {
-    layOut: (view, selected) => {
+    layOut: (axis, selected, all) => {
       const lanes = selected < 0 ? [] : model.groups.flatMap((group) => group.lanes);
       const kept = lanes.filter(({ tracks }) => tracks.some((track) => hasRow(model, track, selected)));
-      return layOut(model, view, SIZES, new Set(kept.map(({ key }) => key)));
+      const parts = partsOf(axis).map(([, part]) => part);
+      return layOut(model, parts, SIZES, { kept: new Set(kept.map(({ key }) => key)), all });
     },
     drawRecorded,
     drawMoving,
   };
+}
+
+/** The strips of one part of the axis. */
+function createStrips(model: LanesModel) {
+  const painter = createStripPainter(model);
+  const strips = document.createElement('canvas');
+  let widthPx = 0;
+  return {
+    paint(view: View, { tracks }: Layout, palette: Uint32Array, onTrack?: (at: number, bins: Bins) => void): void {
+      const columns = columnCount(view);
+      widthPx = view.widthPx;
+      if (tracks.length === 0) return;
+      const image = new ImageData(columns, tracks.length * ROWS_PER_TRACK);
+      painter.paint(tracks, view, palette, new Uint32Array(image.data.buffer), onTrack);
+      strips.width = columns;
+      strips.height = tracks.length * ROWS_PER_TRACK;
+      strips.getContext('2d')!.putImageData(image, 0, 0);
+    },
+    /** Stretches each row of pixels to its height. */
+    draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number): void {
+      context.imageSmoothingEnabled = false;
+      for (const [at, { topPx, heightPx }] of tracks.entries()) {
+        const row = at * ROWS_PER_TRACK;
+        const top = topPx + AXIS_PX;
+        context.drawImage(strips, 0, row, strips.width, 1, leftPx, top, widthPx, heightPx - 2);
+        context.drawImage(strips, 0, row + 1, strips.width, 1, leftPx, top, widthPx, MARK_PX);
+      }
+    },
+  };
+}
+
+/** The parts of an axis with where they begin, CSS pixels. */
+function partsOf(axis: Axis): (readonly [leftPx: number, view: View])[] {
+  return axis.folded
+    ? [[0, axis.view] as const, [foldedLeftPx(axis), axis.folded] as const]
+    : [[0, axis.view] as const];
 }
 
 /** Whether a track has an event: its rows are in order of start. */
@@ -152,41 +186,47 @@ function hasRow({ starts }: LanesModel, track: Track, row: number): boolean {
   return false;
 }
 
-/** Sets the canvas to the size of the picture, and clears it. */
-function prepared(canvas: HTMLCanvasElement, { view, layout, namesPx }: Scene): CanvasRenderingContext2D {
-  const { dpr } = view;
-  const [width, height] = [namesPx + view.widthPx, Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX)];
-  const [columns, rows] = [Math.round(width * dpr), Math.round(height * dpr)];
-  if (canvas.width !== columns || canvas.height !== rows) {
-    canvas.width = columns;
-    canvas.height = rows;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext('2d')!;
-  context.setTransform(dpr, 0, 0, dpr, 0, 0);
-  context.clearRect(0, 0, width, height);
+function prepared(canvas: HTMLCanvasElement, { axis, layout, namesPx }: Scene): CanvasRenderingContext2D {
+  const heightPx = Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX);
+  const context = cleared(canvas, namesPx + widthOf(axis), heightPx, axis.view.dpr);
   context.font = FONT;
   context.textBaseline = 'middle';
   return context;
 }
 
-function drawAxis(context: CanvasRenderingContext2D, { view, layout, ink, namesPx }: Scene, originNs: number): void {
-  for (const { xPx, label } of ticksOf(view, originNs)) {
+function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesPx }: Scene, originNs: number): void {
+  for (const { xPx, label } of ticksOf(axis.view, originNs)) {
     context.fillStyle = ink.line;
     context.fillRect(namesPx + xPx, AXIS_PX - 4, 1, layout.heightPx + 4);
     context.fillStyle = ink.quiet;
-    context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
+    const isCut = axis.folded && xPx + 3 + context.measureText(label).width > axis.view.widthPx;
+    if (!isCut) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
   }
 }
 
-function drawNames(context: CanvasRenderingContext2D, { layout: { groups, lanes }, ink, namesPx }: Scene): void {
+/** Two lines where the axis is interrupted, and right of them when the last of what was folded ended. */
+function drawBreak(
+  context: CanvasRenderingContext2D,
+  { axis, layout, ink, namesPx }: Scene,
+  { writtenBack, ownSpan }: LanesModel,
+): void {
+  const left = namesPx + axis.view.widthPx;
+  context.fillStyle = ink.quiet;
+  for (const x of [left + BREAK_PX / 2 - 2, left + BREAK_PX / 2 + 1])
+    context.fillRect(x, AXIS_PX - 6, 1, layout.heightPx + 6);
+  if (!writtenBack || !ownSpan) return;
+  const later = `+${shortDuration(writtenBack.lastEndNs - ownSpan.toNs)}`;
+  context.fillText(fitting(context, later, axis.folded!.widthPx), left + BREAK_PX, AXIS_PX / 2);
+}
+
+function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, namesPx }: Scene): void {
+  const { groups, lanes, thin } = layout;
   for (const { group, topPx, foldedCount } of groups) {
     const { node, process } = group;
     const name = process
       ? `${shownName(node)} ${shownName(process.service)} ${process.pid}`
       : `${shownName(node)} devices`;
-    const folded = foldedCount > 0 ? `, ${foldedCount} not in view` : '';
+    const folded = foldedCount > 0 ? `, ${counted(foldedCount, 'lane')} not in view` : '';
     context.fillStyle = ink.text;
     context.fillText(name + folded, 4, AXIS_PX + topPx + SIZES.headerPx / 2);
   }
@@ -196,6 +236,9 @@ function drawNames(context: CanvasRenderingContext2D, { layout: { groups, lanes 
     context.fillStyle = ink.quiet;
     context.fillText(fitting(context, name + kind, namesPx - 16), 12, AXIS_PX + topPx + SIZES.trackPx / 2);
   }
+  context.fillStyle = ink.line;
+  for (const { topPx, heightPx } of thin)
+    context.fillRect(12, AXIS_PX + topPx + heightPx / 2 - 1, namesPx - 12 + widthOf(axis), 1);
 }
 
 /** The text, or as much of its start as fits. */
@@ -221,7 +264,7 @@ function drawLabels(
 
 function drawOwnSpan(
   context: CanvasRenderingContext2D,
-  { view, layout, ink, namesPx }: Scene,
+  { axis: { view }, layout, ink, namesPx }: Scene,
   { ownSpan }: LanesModel,
 ): void {
   if (!ownSpan) return;

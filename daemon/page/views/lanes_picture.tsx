@@ -1,12 +1,17 @@
 /** The lanes as a picture that is zoomed, moved and asked by pointer and keys. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { axisOf, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
+import { densityOf } from '../draw/density.ts';
+import { extentsOf } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { onKey } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
-import { currentTheme } from './theme.ts';
+import { Minimap } from './minimap.tsx';
+import { inkOf, useFrame } from './use_frame.ts';
+import { useZoom } from './use_zoom.ts';
 
 interface Props {
   model: LanesModel;
@@ -23,40 +28,24 @@ interface Props {
 
 const ZOOM = 1.5;
 const PAN = 0.25;
-const MARGIN = 0.03;
 /** A pointer that moves less than this selects, and does not drag. */
 const DRAG_PX = 4;
 
 export function LanesPicture({ model, summary, selected, onSelect, playheadNs, playedRow }: Props) {
   const [recorded, moving] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
-  const frame = useRef<HTMLDivElement>(null);
+  const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
-  const bounds = useMemo(() => boundsOf(model), [model]);
-  const [pictureWidthPx, setPictureWidthPx] = useState(0);
+  const [isAllShown, setIsAllShown] = useState(false);
   const namesPx = namesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
-  const [span, setSpan] = useState(bounds);
-  const [theme, setTheme] = useState(currentTheme);
-  useEffect(() => setSpan(bounds), [bounds]);
-
-  useLayoutEffect(() => {
-    const measure = () => setPictureWidthPx(frame.current!.clientWidth);
-    const observer = new ResizeObserver(measure);
-    observer.observe(frame.current!);
-    measure();
-    const themed = () => setTheme(currentTheme());
-    window.addEventListener('themechange', themed);
-    return () => {
-      observer.disconnect();
-      window.removeEventListener('themechange', themed);
-    };
-  }, []);
+  const { span, show, bounds, folded, unfolding } = usePictureSpan(model);
+  const density = useMemo(() => densityOf(model, bounds, Math.max(widthPx, 1)), [model, bounds, widthPx]);
 
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
-    const view: View = { ...span, widthPx, dpr: window.devicePixelRatio };
-    return { namesPx, view, layout: canvas.layOut(view, selected), theme, ink: inkOf() };
-  }, [canvas, span, widthPx, namesPx, theme, selected]);
+    const axis = axisOf({ ...span, widthPx, dpr: window.devicePixelRatio }, folded);
+    return { namesPx, axis, layout: canvas.layOut(axis, selected, isAllShown), theme, ink: inkOf() };
+  }, [canvas, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
 
   useLayoutEffect(() => {
     if (scene) canvas.drawRecorded(recorded.current!, scene);
@@ -77,18 +66,20 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
     return () => cancelAnimationFrame(request);
   }, [canvas, scene, selected, playheadNs, playedRow]);
 
+  /** Keys may come faster than pictures: each goes on from the one before. */
+  const latest = useRef<View | null>(null);
+  latest.current = scene?.axis.view ?? null;
   const change = useCallback(
     (changed: (view: View) => View) => {
-      if (scene) {
-        const { fromNs, toNs } = changed(scene.view);
-        setSpan({ fromNs, toNs });
-      }
+      if (!latest.current) return;
+      latest.current = changed(latest.current);
+      show(latest.current);
     },
-    [scene],
+    [show],
   );
   const zoom = useCallback(
-    (factor: number, xPx = widthPx / 2) => change((view) => zoomed(view, factor, xPx, bounds)),
-    [change, widthPx, bounds],
+    (factor: number, xPx?: number) => change((view) => zoomed(view, factor, xPx ?? view.widthPx / 2, bounds)),
+    [change, bounds],
   );
   const step = useCallback(
     (direction: 1 | -1) => onSelect(neighbourOf(model, selected, direction)),
@@ -101,7 +92,7 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
       KeyS: () => zoom(ZOOM),
       KeyA: () => change((view) => panned(view, -PAN, bounds)),
       KeyD: () => change((view) => panned(view, PAN, bounds)),
-      KeyF: () => setSpan(bounds),
+      KeyF: () => show(bounds),
       ArrowRight: () => step(1),
       ArrowLeft: () => step(-1),
     };
@@ -110,15 +101,15 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
       actions[code]?.();
       return code in actions;
     });
-  }, [zoom, change, bounds, step]);
+  }, [zoom, change, show, bounds, step]);
 
   // An event that a link or a step has selected comes into view.
   useEffect(() => {
     if (selected < 0) return;
     const [start, end] = [model.starts[selected]!, model.ends[selected]!];
-    if (end >= span.fromNs && start <= span.toNs) return;
+    if (!scene || isOnAxis(scene.axis, start, end)) return;
     change((view) => fitted(view, { fromNs: start, toNs: end }, 1));
-  }, [selected, model]);
+  }, [selected, model, scene === null]);
 
   const pointer = usePointer({ scene, change, bounds, onHit: (xPx, yPx) => onSelect(hitAt(scene, xPx, yPx)) });
   useEffect(() => {
@@ -134,7 +125,20 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
   }, [zoom, namesPx]);
 
   return (
-    <div ref={frame} class="frame">
+    <div ref={element} class="frame">
+      <p class="controls">
+        {unfolding && (
+          <button type="button" aria-pressed={unfolding.isUnfolded} onClick={unfolding.toggle}>
+            Show write-back to scale
+          </button>
+        )}
+        <label>
+          <input type="checkbox" checked={isAllShown} onChange={() => setIsAllShown(!isAllShown)} /> show all lanes
+        </label>
+      </p>
+      {widthPx > 0 && (
+        <Minimap {...{ density, bounds, span, namesPx, widthPx, theme }} originNs={model.firstNs} onShow={show} />
+      )}
       <div class="stack">
         <canvas ref={recorded} />
         <canvas ref={moving} class="moving" role="img" tabIndex={0} aria-label={summary} {...pointer} />
@@ -143,19 +147,25 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
   );
 }
 
-/** From the first event to the end of what the caller waited for, with a margin; all of it where there is no such end. */
-function boundsOf({ ownSpan, firstNs, starts, ends }: LanesModel) {
-  const toNs = ownSpan?.toNs ?? ends.reduce((last, end) => Math.max(last, end), 0);
-  const fromNs = Math.min(ownSpan?.fromNs ?? starts[0] ?? 0, firstNs);
-  const { fromNs: from, toNs: to } = fitted({ fromNs, toNs, widthPx: 1, dpr: 1 }, { fromNs, toNs }, MARGIN);
-  return { fromNs: from, toNs: to };
-}
-
-/** The colours of the style sheet, which a canvas does not know by itself. */
-function inkOf(): Scene['ink'] {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { text: colour('text'), quiet: colour('quiet'), line: colour('line'), ground: colour('panel') };
+/** The time in view, and what the rest of the picture shows. */
+function usePictureSpan(model: LanesModel) {
+  const extents = useMemo(() => extentsOf(model), [model]);
+  const { normal, unfolded, all } = extents;
+  const [span, show] = useZoom(model.columns.baseNs, normal, all);
+  const [isAsked, setIsAsked] = useState(false);
+  // A link may name a later time than is shown at first.
+  const isUnfolded = isAsked || span.toNs > normal.toNs;
+  const toggle = () => {
+    setIsAsked(!isUnfolded);
+    show(isUnfolded ? normal : unfolded);
+  };
+  return {
+    span,
+    show,
+    bounds: isUnfolded ? unfolded : normal,
+    folded: isUnfolded ? null : extents.folded,
+    unfolding: extents.folded && { isUnfolded, toggle },
+  };
 }
 
 /** The event of the transaction before or after one in order of start. */
@@ -171,7 +181,12 @@ function hitAt(scene: Scene | null, xPx: number, yPx: number): number {
   if (!scene || xPx < scene.namesPx) return -1;
   const placed = scene.layout.tracks[trackAt(scene.layout, yPx - AXIS_PX)];
   if (!placed) return -1;
-  const place = hitTrack(placed.track, scene.view, xPx - scene.namesPx);
+  const { axis, namesPx } = scene;
+  const atPx = xPx - namesPx;
+  const isFolded = axis.folded !== null && atPx >= axis.view.widthPx;
+  const place = isFolded
+    ? hitTrack(placed.track, axis.folded!, atPx - foldedLeftPx(axis))
+    : hitTrack(placed.track, axis.view, atPx);
   return place < 0 ? -1 : placed.track.rows[place]!;
 }
 
@@ -188,7 +203,7 @@ function usePointer({ scene, change, bounds, onHit }: PointerOptions) {
   return {
     onPointerDown(event: PointerEvent) {
       if (!scene || event.button !== 0) return;
-      start.current = { xPx: event.offsetX, view: scene.view, isDrag: false };
+      start.current = { xPx: event.offsetX, view: scene.axis.view, isDrag: false };
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
     },
     onPointerMove(event: PointerEvent) {

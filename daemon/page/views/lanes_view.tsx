@@ -113,14 +113,14 @@ function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | null; i
   );
 }
 
-function WrittenBackNote({ model: { writtenBack, ownSpan, firstNs } }: { model: LanesModel }) {
+function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesModel }) {
   if (!writtenBack) return null;
   const requests = `${grouped(writtenBack.count)} ${writtenBack.count === 1 ? 'request' : 'requests'}`;
   const isLater = ownSpan !== null && writtenBack.lastEndNs > ownSpan.toNs;
   return (
     <span class="quiet">
-      {requests} wrote its data back{isLater && `, up to ${shortDuration(writtenBack.lastEndNs - firstNs)}`}: no part of
-      its time
+      {requests} wrote its data back{isLater && `, up to ${shortDuration(writtenBack.lastEndNs - ownSpan.toNs)} later`}:
+      no part of its time
     </span>
   );
 }

@@ -1,0 +1,61 @@
+/**
+ * The time axis of a picture: what is in view, and right of a break what comes so much later that to scale it would
+ * leave no room for the rest.
+ */
+import type { TimeSpan } from '../lanes/model.ts';
+import { nsAt, type View, xOf } from './view.ts';
+
+export interface Axis {
+  view: View;
+  /** Begins at the end of `view` or later; null without a break. */
+  folded: View | null;
+}
+
+/** Width of the break, CSS pixels. */
+export const BREAK_PX = 12;
+const FOLDED_PX = 72;
+/** The largest share of a narrow picture that the folded part takes. */
+const FOLDED_SHARE = 0.2;
+
+/** Divides the width of a picture. */
+export function axisOf(view: View, folded: TimeSpan | null): Axis {
+  if (!folded) return { view, folded: null };
+  const foldedPx = Math.min(FOLDED_PX, Math.floor(view.widthPx * FOLDED_SHARE));
+  const widthPx = view.widthPx - BREAK_PX - foldedPx;
+  if (foldedPx < 1 || widthPx < 1) return { view, folded: null };
+  return { view: { ...view, widthPx }, folded: { ...view, ...folded, widthPx: foldedPx } };
+}
+
+/** Where the folded part begins, CSS pixels. */
+export function foldedLeftPx({ view }: Axis): number {
+  return view.widthPx + BREAK_PX;
+}
+
+/** Width of the picture, CSS pixels. */
+export function widthOf(axis: Axis): number {
+  return axis.folded ? foldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
+}
+
+/** Position of a time in CSS pixels. Times between the two parts are within the break. */
+export function xOnAxis(axis: Axis, ns: number): number {
+  const { view, folded } = axis;
+  if (!folded || ns <= view.toNs) return xOf(view, ns);
+  const left = foldedLeftPx(axis);
+  if (ns >= folded.fromNs) return left + xOf(folded, ns);
+  return view.widthPx + ((ns - view.toNs) / (folded.fromNs - view.toNs)) * BREAK_PX;
+}
+
+/** Time at a position, in whole nanoseconds. */
+export function nsOnAxis(axis: Axis, xPx: number): number {
+  const { view, folded } = axis;
+  if (!folded || xPx <= view.widthPx) return nsAt(view, xPx);
+  const left = foldedLeftPx(axis);
+  if (xPx >= left) return nsAt(folded, xPx - left);
+  return Math.round(view.toNs + ((xPx - view.widthPx) / BREAK_PX) * (folded.fromNs - view.toNs));
+}
+
+/** Whether any of the time from `startNs` to `endNs` is seen. */
+export function isOnAxis({ view, folded }: Axis, startNs: number, endNs: number): boolean {
+  const isIn = ({ fromNs, toNs }: TimeSpan) => endNs >= fromNs && startNs <= toNs;
+  return isIn(view) || (folded !== null && isIn(folded));
+}

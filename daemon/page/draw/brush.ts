@@ -1,0 +1,28 @@
+/** The part of a minimap that is in view, dragged as a whole or by an edge. */
+import type { TimeSpan } from '../lanes/model.ts';
+import { LEAST_NS } from './view.ts';
+
+export type Grip = 'from' | 'to' | 'whole';
+
+/** Half of WCAG's 24 pixels on both sides of an edge. */
+const EDGE_PX = 12;
+
+/** What a pointer takes hold of; null outside of the part. A part that is too narrow for its edges has them outside. */
+export function gripAt(fromPx: number, toPx: number, xPx: number): Grip | null {
+  const insidePx = Math.min(EDGE_PX, (toPx - fromPx) / 4);
+  if (xPx >= fromPx - EDGE_PX && xPx < fromPx + insidePx) return 'from';
+  if (xPx <= toPx + EDGE_PX && xPx > toPx - insidePx) return 'to';
+  return xPx >= fromPx && xPx <= toPx ? 'whole' : null;
+}
+
+/** The span after its grip was moved by some time: within the bounds, and never shorter than the least view. */
+export function dragged({ fromNs, toNs }: TimeSpan, grip: Grip, byNs: number, bounds: TimeSpan): TimeSpan {
+  const by = Math.round(byNs);
+  if (grip === 'from')
+    return { fromNs: Math.min(Math.max(fromNs + by, Math.min(bounds.fromNs, fromNs)), toNs - LEAST_NS), toNs };
+  if (grip === 'to')
+    return { fromNs, toNs: Math.max(Math.min(toNs + by, Math.max(bounds.toNs, toNs)), fromNs + LEAST_NS) };
+  const length = toNs - fromNs;
+  const from = Math.max(Math.min(fromNs + by, bounds.toNs - length), bounds.fromNs);
+  return { fromNs: from, toNs: from + length };
+}

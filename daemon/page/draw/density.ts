@@ -1,0 +1,49 @@
+/** How many events a minimap has at each place. */
+import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+
+/** A value for each column of equal time. */
+export interface Density {
+  /** Number of events that have a part in the column. */
+  counts: Uint32Array;
+  /** How many of them failed. */
+  failed: Uint32Array;
+}
+
+/** Counts the events of all lanes; one without duration is in the column where it begins. */
+export function densityOf(
+  { starts, ends, columns: { result } }: Pick<LanesModel, 'starts' | 'ends'> & { columns: { result: Float64Array } },
+  { fromNs, toNs }: TimeSpan,
+  columns: number,
+): Density {
+  const scale = columns / (toNs - fromNs);
+  // Only where an event begins and ends: a long one costs as much as a short one.
+  const [changes, failedChanges] = [new Int32Array(columns + 1), new Int32Array(columns + 1)];
+  for (let row = 0; row < starts.length; row++) {
+    const start = starts[row]!;
+    if (start >= toNs) continue;
+    const first = Math.min(Math.floor((start - fromNs) * scale), columns - 1);
+    const last = Math.min(Math.max(Math.ceil((ends[row]! - fromNs) * scale) - 1, first), columns - 1);
+    if (last < 0) continue;
+    const from = Math.max(first, 0);
+    changes[from]!++;
+    changes[last + 1]!--;
+    if (result[row]! >= 0) continue;
+    failedChanges[from]!++;
+    failedChanges[last + 1]!--;
+  }
+  return { counts: summed(changes), failed: summed(failedChanges) };
+}
+
+function summed(changes: Int32Array): Uint32Array {
+  const sums = new Uint32Array(changes.length - 1);
+  for (let column = 0, sum = 0; column < sums.length; column++) {
+    sum += changes[column]!;
+    sums[column] = sum;
+  }
+  return sums;
+}
+
+/** Height of a column as a share of the largest: one event is seen beside a million. */
+export function heightOf(count: number, largest: number): number {
+  return count === 0 ? 0 : Math.log1p(count) / Math.log1p(largest);
+}

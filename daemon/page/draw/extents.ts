@@ -1,0 +1,39 @@
+/** Which time a picture of lanes shows: at first, at most, and right of a break. */
+
+import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import { fitted } from './view.ts';
+
+export interface Extents {
+  /** From the first event to the end of what the caller waited for. */
+  normal: TimeSpan;
+  /** With all that was written back later. */
+  unfolded: TimeSpan;
+  /** Every event of the picture. */
+  all: TimeSpan;
+  /** What was written back after `normal`; null if nothing was. */
+  folded: TimeSpan | null;
+}
+
+const MARGIN = 0.03;
+
+export function extentsOf({ ownSpan, writtenBack, firstNs, starts, ends }: LanesModel): Extents {
+  let [first, last] = [firstNs, Number.NEGATIVE_INFINITY];
+  for (let row = 0; row < starts.length; row++) {
+    if (starts[row]! < first) first = starts[row]!;
+    if (ends[row]! > last) last = ends[row]!;
+  }
+  if (last === Number.NEGATIVE_INFINITY) last = first;
+  const fromNs = ownSpan ? Math.min(ownSpan.fromNs, firstNs) : first;
+  const normal = withMargin({ fromNs, toNs: ownSpan?.toNs ?? last });
+  const lastEndNs = writtenBack ? writtenBack.lastEndNs : normal.toNs;
+  const isLater = ownSpan !== null && lastEndNs > normal.toNs;
+  const unfolded = isLater ? withMargin({ fromNs, toNs: lastEndNs }) : normal;
+  const all = { fromNs: Math.min(first, unfolded.fromNs), toNs: Math.max(last, unfolded.toNs) };
+  const folded = isLater ? { fromNs: normal.toNs, toNs: unfolded.toNs } : null;
+  return { normal, unfolded, all, folded };
+}
+
+function withMargin(span: TimeSpan): TimeSpan {
+  const { fromNs, toNs } = fitted({ ...span, widthPx: 1, dpr: 1 }, span, MARGIN);
+  return { fromNs, toNs };
+}

@@ -1,0 +1,109 @@
+/** All events as a strip, with the part that is in view: dragging moves it, and its edges zoom. */
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { dragged, type Grip, gripAt } from '../draw/brush.ts';
+import { type Density, heightOf } from '../draw/density.ts';
+import { THEMES, type ThemeName } from '../draw/theme.ts';
+import { panned, type View, xOf } from '../draw/view.ts';
+import type { TimeSpan } from '../lanes/model.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import { cleared, inkOf } from './use_frame.ts';
+
+interface Props {
+  density: Density;
+  /** The time of the strip. */
+  bounds: TimeSpan;
+  /** The part in view. */
+  span: TimeSpan;
+  /** Offset of the first event, from which times are counted. */
+  originNs: number;
+  namesPx: number;
+  widthPx: number;
+  theme: ThemeName;
+  onShow: (span: TimeSpan) => void;
+}
+
+const HEIGHT_PX = 32;
+const MARK_PX = 4;
+const FRAME_PX = 2;
+
+export function Minimap(props: Props) {
+  const { bounds, span, originNs, namesPx, widthPx, onShow } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const held = useRef<{ grip: Grip; xPx: number; span: TimeSpan } | null>(null);
+  const [cursor, setCursor] = useState('default');
+  const strip: View = { ...bounds, widthPx, dpr: window.devicePixelRatio };
+  const nsPerPx = (bounds.toNs - bounds.fromNs) / widthPx;
+  const hold = (xPx: number) => gripAt(xOf(strip, span.fromNs), xOf(strip, span.toNs), xPx);
+  useLayoutEffect(() => draw(canvas.current!, props));
+
+  const onPointerMove = (event: PointerEvent) => {
+    const xPx = event.offsetX - namesPx;
+    const from = held.current;
+    if (from) onShow(dragged(from.span, from.grip, (xPx - from.xPx) * nsPerPx, bounds));
+    else setCursor(CURSORS[hold(xPx) ?? 'none']);
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    const xPx = event.offsetX - namesPx;
+    if (event.button !== 0 || xPx < 0) return;
+    const grip = hold(xPx);
+    // A press beside the part brings it there.
+    const middleNs = bounds.fromNs + xPx * nsPerPx;
+    const at = grip ? span : panned({ ...strip, ...span }, shareTo(span, middleNs), bounds);
+    held.current = { grip: grip ?? 'whole', xPx, span: { fromNs: at.fromNs, toNs: at.toNs } };
+    (event.currentTarget as Element).setPointerCapture(event.pointerId);
+    if (!grip) onShow(held.current.span);
+  };
+  const letGo = () => {
+    held.current = null;
+  };
+  const [fromText, toText] = [span.fromNs, span.toNs].map((ns) => shortDuration(Math.round(ns - originNs)));
+  return (
+    <canvas
+      ref={canvas}
+      class="minimap"
+      style={{ cursor }}
+      role="img"
+      aria-label={`All events; in view is the time from ${fromText} to ${toText}`}
+      onPointerDown={onPointerDown}
+      onPointerMove={onPointerMove}
+      onPointerUp={letGo}
+      onPointerCancel={letGo}
+    />
+  );
+}
+
+const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resize', whole: 'grab', none: 'default' };
+
+const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
+
+function draw(canvas: HTMLCanvasElement, { density, bounds, span, namesPx, widthPx, theme }: Props): void {
+  const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
+  const ink = inkOf();
+  const { counts, failed } = density;
+  const largest = counts.reduce((most, count) => Math.max(most, count), 1);
+  const columnPx = widthPx / counts.length;
+  context.font = '12px system-ui, sans-serif';
+  context.textBaseline = 'middle';
+  context.fillStyle = ink.quiet;
+  context.fillText('All', 12, HEIGHT_PX / 2);
+  for (let column = 0; column < counts.length; column++) {
+    const heightPx = heightOf(counts[column]!, largest) * (HEIGHT_PX - MARK_PX - FRAME_PX);
+    if (heightPx === 0) continue;
+    const x = namesPx + column * columnPx;
+    context.fillRect(x, HEIGHT_PX - FRAME_PX - Math.max(heightPx, 1), Math.max(columnPx, 1), Math.max(heightPx, 1));
+  }
+  context.fillStyle = `#${THEMES[theme].error}`;
+  for (let column = 0; column < failed.length; column++)
+    if (failed[column]! > 0) context.fillRect(namesPx + column * columnPx - 1, 0, Math.max(columnPx, 1) + 2, MARK_PX);
+  const strip: View = { ...bounds, widthPx, dpr: 1 };
+  const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(xOf(strip, ns), 0), widthPx));
+  context.globalAlpha = 0.6;
+  context.fillStyle = ink.ground;
+  context.fillRect(namesPx, 0, from!, HEIGHT_PX);
+  context.fillRect(namesPx + to!, 0, widthPx - to!, HEIGHT_PX);
+  context.globalAlpha = 1;
+  context.strokeStyle = `#${THEMES[theme].rest}`;
+  context.lineWidth = FRAME_PX;
+  const left = Math.min(namesPx + from!, namesPx + widthPx - 2 * FRAME_PX) + FRAME_PX / 2;
+  context.strokeRect(left, FRAME_PX / 2, Math.max(to! - from! - FRAME_PX, FRAME_PX), HEIGHT_PX - FRAME_PX);
+}

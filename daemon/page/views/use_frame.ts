@@ -1,0 +1,59 @@
+/** What pictures on canvases must know of the page: how wide they may be, and which colours it has. */
+import type { RefObject } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { ThemeName } from '../draw/theme.ts';
+import { currentTheme } from './theme.ts';
+
+interface Frame {
+  element: RefObject<HTMLDivElement | null>;
+  widthPx: number;
+  theme: ThemeName;
+}
+
+export function useFrame(): Frame {
+  const element = useRef<HTMLDivElement>(null);
+  const [widthPx, setWidthPx] = useState(0);
+  const [theme, setTheme] = useState(currentTheme);
+  useLayoutEffect(() => {
+    const measure = () => setWidthPx(element.current!.clientWidth);
+    const observer = new ResizeObserver(measure);
+    observer.observe(element.current!);
+    measure();
+    const themed = () => setTheme(currentTheme());
+    window.addEventListener('themechange', themed);
+    return () => {
+      observer.disconnect();
+      window.removeEventListener('themechange', themed);
+    };
+  }, []);
+  return { element, widthPx, theme };
+}
+
+/** The colours of the style sheet, which a canvas does not know by itself. */
+export interface Ink {
+  text: string;
+  quiet: string;
+  line: string;
+  ground: string;
+}
+
+export function inkOf(): Ink {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { text: colour('text'), quiet: colour('quiet'), line: colour('line'), ground: colour('panel') };
+}
+
+/** Sets a canvas to a size in CSS pixels, and clears it. */
+export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: number, dpr: number) {
+  const [columns, rows] = [Math.round(widthPx * dpr), Math.round(heightPx * dpr)];
+  if (canvas.width !== columns || canvas.height !== rows) {
+    canvas.width = columns;
+    canvas.height = rows;
+    canvas.style.width = `${widthPx}px`;
+    canvas.style.height = `${heightPx}px`;
+  }
+  const context = canvas.getContext('2d')!;
+  context.setTransform(dpr, 0, 0, dpr, 0, 0);
+  context.clearRect(0, 0, widthPx, heightPx);
+  return context;
+}

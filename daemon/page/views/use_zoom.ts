@@ -1,0 +1,71 @@
+/** The part of a picture that is in view. The link names it, and has it as soon as it rests. */
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { LEAST_NS } from '../draw/view.ts';
+import type { TimeSpan } from '../lanes/model.ts';
+import { usePage } from './context.ts';
+
+/** As in the link: nanoseconds since the epoch. */
+interface Zoom {
+  from: bigint;
+  to: bigint;
+}
+
+const RESTS_AFTER_MS = 100;
+/** The largest time that a link can name. */
+const TIME_MAX_NS = 2n ** 63n - 1n;
+
+/**
+ * Offsets count from `baseNs`. `normal` is what a link without a zoom shows; one that names a time without any of the
+ * `extent`, as that of another transaction, shows the same.
+ */
+export function useZoom(
+  baseNs: bigint,
+  normal: TimeSpan,
+  extent: TimeSpan,
+): [span: TimeSpan, show: (span: TimeSpan) => void] {
+  const { link, go } = usePage();
+  const named = useMemo(
+    () => (link.zoom_from === null || link.zoom_to === null ? null : { from: link.zoom_from, to: link.zoom_to }),
+    [link.zoom_from, link.zoom_to],
+  );
+  const [zoom, setZoom] = useState<Zoom | null>(named);
+  const linked = useRef<Zoom | null>(named);
+
+  useEffect(() => {
+    if (isSame(named, linked.current)) return;
+    linked.current = named;
+    setZoom(named);
+  }, [named]);
+  useEffect(() => {
+    if (isSame(zoom, linked.current)) return undefined;
+    const timer = setTimeout(() => {
+      linked.current = zoom;
+      go({ zoom_from: zoom?.from ?? null, zoom_to: zoom?.to ?? null }, false);
+    }, RESTS_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [zoom, go]);
+
+  const span = useMemo(() => (zoom && offsetsOf(zoom, baseNs, extent)) ?? normal, [zoom, baseNs, normal, extent]);
+  const show = useCallback(
+    ({ fromNs, toNs }: TimeSpan) =>
+      setZoom(fromNs === normal.fromNs && toNs === normal.toNs ? null : zoomOf(baseNs, fromNs, toNs)),
+    [baseNs, normal],
+  );
+  return [span, show];
+}
+
+const isSame = (one: Zoom | null, other: Zoom | null) => one?.from === other?.from && one?.to === other?.to;
+
+function zoomOf(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
+  const inLink = (ns: bigint) => (ns < 0n ? 0n : ns > TIME_MAX_NS ? TIME_MAX_NS : ns);
+  const [from, to] = [inLink(baseNs + BigInt(fromNs)), inLink(baseNs + BigInt(toNs))];
+  return from < to ? { from, to } : null;
+}
+
+/** Null if there is nothing to see then. */
+function offsetsOf(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
+  const [from, to] = [Number(zoom.from - baseNs), Number(zoom.to - baseNs)];
+  if (to <= extent.fromNs || from >= extent.toNs) return null;
+  const fromNs = Math.max(from, extent.fromNs);
+  return { fromNs, toNs: Math.max(Math.min(to, extent.toNs), fromNs + LEAST_NS) };
+}
