@@ -19,6 +19,7 @@ import { Overview } from './views/overview/overview.tsx';
 import { applyTheme, nextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
 import { TopBar } from './views/top_bar.tsx';
+import { TraceView } from './views/trace_view.tsx';
 
 const tokens = createTokenKeeper();
 const address = createAddress();
@@ -112,7 +113,7 @@ function App() {
           Parts of the link were not understood, and the rest was applied. {parsed.problems.join('; ')}.
         </p>
       )}
-      <View name={parsed.link.view} transaction={parsed.link.transaction} />
+      <View link={parsed.link} />
       {isHelpOpen && <HelpDialog onClose={() => setIsHelpOpen(false)} />}
       <p class="spoken" aria-live="polite">
         {spoken}
@@ -122,7 +123,7 @@ function App() {
 }
 
 /** A fault of the page itself is said, too: a blank page would look like an answer. */
-function View({ name, transaction }: { name: ViewName; transaction: string | null }) {
+function View({ link: { view: name, transaction, trace } }: { link: Link }) {
   const [error, reset] = useErrorBoundary();
   if (error)
     return (
@@ -137,6 +138,7 @@ function View({ name, transaction }: { name: ViewName; transaction: string | nul
       </main>
     );
   if (name === 'lanes' && transaction !== null) return <LanesView key={transaction} transactionId={transaction} />;
+  if (name === 'lanes' && trace !== null) return <TraceView key={trace} traceId={trace} />;
   if (name === 'live') return <Live />;
   if (name === 'compare') return <Compare />;
   return name === 'health' ? <Health /> : <Overview />;

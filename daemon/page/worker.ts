@@ -42,13 +42,13 @@ async function load(question: LanesQuestion): Promise<void> {
 }
 
 function answer(
-  { transactionId, isDivided }: LanesQuestion,
+  { transactions, name, isDivided }: LanesQuestion,
   columns: EventColumns,
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
-  const model = createLanes(columns, { transactions: new Set([transactionId]), isDivided });
+  const model = createLanes(columns, { transactions: new Set(transactions), isDivided });
   const breakdown = breakdownOf(model);
-  const sentence = lanesSentence(model, breakdown, transactionId, shownName);
+  const sentence = lanesSentence(model, breakdown, name, shownName);
   self.postMessage({ kind: 'lanes', lanes: { model, breakdown, sentence, ...known } }, lanesBuffers(model));
 }
 

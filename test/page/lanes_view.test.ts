@@ -75,13 +75,15 @@ browserTest('one failed event of 50 ns among many is seen at every zoom', async 
   const { page } = await newPage({ colorScheme: 'light' });
   await page.goto(addressOf(url));
   await page.waitForSelector('.moving');
-  for (let zoom = 0; zoom < 4; zoom++) {
+  for (let zoom = 0; zoom < 5; zoom++) {
     await page.waitForTimeout(100);
-    expect(await countOfColour(await page.locator('canvas').first().screenshot(), [0xb3, 0x26, 0x1e])).toBeGreaterThan(
-      0,
-    );
+    for (const canvas of ['.minimap', '.stack canvas'])
+      expect(await countOfColour(await page.locator(canvas).first().screenshot(), [0xb3, 0x26, 0x1e])).toBeGreaterThan(
+        0,
+      );
     await page.keyboard.press('w');
-    await page.keyboard.press('a');
+    // The failed one stays in view: it is at 39 % of the time.
+    if (zoom === 0) await page.keyboard.press('a');
   }
 });
 

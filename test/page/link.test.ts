@@ -58,7 +58,7 @@ test.each([
   ['', []],
   ['#v=2', ['v: the link is of version 2, not 1']],
   ['#v=1&view=none', ['view: there is no view none']],
-  ['#v=1&view=lanes', ['transaction: is missing, and the lanes are those of one']],
+  ['#v=1&view=lanes', ['transaction: is missing, and the lanes are those of one, or of a trace']],
   ['#v=1&from=5&to=5', ['from: must be earlier than to']],
   ['#v=1&to=9223372036854775808', ['to: must be nanoseconds since the epoch, as digits']],
   ['#v=1&event=a&event=b', ['event: is given more than once']],
@@ -74,6 +74,14 @@ test.each([
   ['#v=1&toString=1', ['toString: is not known']],
 ])('%s: what is wrong is named', (hash, problems) => {
   expect(parseLink(hash).problems).toEqual(problems);
+});
+
+test('a link that names nothing but a trace opens its lanes', () => {
+  const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+  expect(parseLink(`#trace=${trace}`)).toEqual({ link: { ...EMPTY_LINK, view: 'lanes', trace }, problems: [] });
+  expect(parseLink(`#trace=${trace}&view=health`).link.view).toBe('health');
+  expect(parseLink('#trace=xyz').link.view).toBe('overview');
+  expect(parseLink('#trace=').link.view).toBe('overview');
 });
 
 test('a new page has an address without anything', () => {

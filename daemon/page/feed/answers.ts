@@ -26,6 +26,7 @@ export interface WrittenBack {
 
 export interface Transaction {
   transaction_id: string;
+  trace_id: string | null;
   first_timestamp_ns: ExactInteger;
   last_end_ns: ExactInteger;
   duration_ns: ExactInteger;

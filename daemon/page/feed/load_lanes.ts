@@ -1,4 +1,4 @@
-/** Reads the events of a transaction as lanes, in the page's second thread. */
+/** Reads the events of transactions as lanes, in the page's second thread. */
 import type { Breakdown } from '../lanes/breakdown.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Coverage } from './answers.ts';
@@ -6,10 +6,12 @@ import type { Daemon } from './daemon.ts';
 import { FailedRequest, type Failure } from './failure.ts';
 
 export interface LanesQuestion {
-  transactionId: string;
+  transactions: readonly string[];
+  /** What the sentence is of, safe to read. */
+  name: string;
   /** False for a recording that does not divide own events from later write-back. */
   isDivided: boolean;
-  /** Paths of the transaction's events, and of the requests to the devices of its nodes in its time. */
+  /** Paths of the transactions' events, and of the requests to the devices of its nodes in its time. */
   ownPath: string;
   othersPath: string;
   /** Number of requests of others after which reading ends. */

@@ -14,7 +14,7 @@ const FAILURES_MAX = 2;
 
 /**
  * For example `order-77 of shop took 394.7 ms. 81 % was waiting in nvme1n1's queue, inside 9 fsyncs of walwriter; backup
- * had 8 requests there.` `name` is that of the transaction; `shown` makes recorded names safe to read.
+ * had 8 requests there.` `name` is that of the transaction, safe to read; `shown` makes recorded names so.
  */
 export function lanesSentence(
   model: LanesModel,
@@ -22,11 +22,11 @@ export function lanesSentence(
   name: string,
   shown: (name: string) => string = (text) => text,
 ): string {
-  if (!breakdown) return `Nothing that ${shown(name)} itself did is here.`;
+  if (!breakdown) return `Nothing that ${name} itself did is here.`;
   const { durationNs, parts } = breakdown;
   const first = firstOwn(model);
   const service = threadOf(model.columns, first).service;
-  const took = `${shown(name)} of ${shown(service)} took ${shortDuration(durationNs)}.`;
+  const took = `${name} of ${shown(service)} took ${shortDuration(durationNs)}.`;
   if (durationNs === 0) return [took, ...failures(model, shown)].join(' ');
   const largest = PARTS.reduce((best, part) => (parts[part] > parts[best] ? part : best));
   const share = percentText(parts[largest] / durationNs);

@@ -109,11 +109,14 @@ export function parseLink(hash: string): ParsedLink {
   const link: Link = { ...EMPTY_LINK };
   const problems: string[] = [];
   const given = new URLSearchParams(hash.replace(/^#/, ''));
+  // Other tools link a trace by its id alone.
+  if (given.has('trace')) link.view = 'lanes';
   for (const name of new Set(given.keys())) {
     const texts = given.getAll(name);
     const problem = isIn(LISTS, name) ? takeList(link, name, texts) : takeOne(link, name, texts);
     if (problem !== null) problems.push(`${shortened(name)}: ${problem}`);
   }
+  if (given.has('trace') && link.trace === null && !given.has('view')) link.view = EMPTY_LINK.view;
   problems.push(...contradictions(link));
   return { link, problems };
 }
@@ -130,7 +133,7 @@ function contradictions(link: Link): string[] {
     link[most] = null;
   }
   if (link.view === 'lanes' && link.transaction === null && link.trace === null) {
-    problems.push('transaction: is missing, and the lanes are those of one');
+    problems.push('transaction: is missing, and the lanes are those of one, or of a trace');
     link.view = 'overview';
   }
   return problems;
@@ -184,7 +187,7 @@ function takeList(link: Link, name: (typeof LISTS)[number], texts: readonly stri
 /** Writes a link as the part of an address after `#`; what is as in a new page is left out. */
 export function formatLink(link: Link): string {
   const written = new URLSearchParams({ v: VERSION });
-  if (link.view !== EMPTY_LINK.view) written.set('view', link.view);
+  if (link.view !== (link.trace === null ? EMPTY_LINK.view : 'lanes')) written.set('view', link.view);
   for (const name of TEXTS) if (link[name] !== null) written.set(name, link[name]);
   for (const name of LISTS) for (const value of link[name]) written.append(name, value);
   for (const name of [...TIMES, ...DURATIONS]) if (link[name] !== null) written.set(name, link[name].toString());

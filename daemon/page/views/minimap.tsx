@@ -92,9 +92,6 @@ function draw(canvas: HTMLCanvasElement, { density, bounds, span, namesPx, width
     const x = namesPx + column * columnPx;
     context.fillRect(x, HEIGHT_PX - FRAME_PX - Math.max(heightPx, 1), Math.max(columnPx, 1), Math.max(heightPx, 1));
   }
-  context.fillStyle = `#${THEMES[theme].error}`;
-  for (let column = 0; column < failed.length; column++)
-    if (failed[column]! > 0) context.fillRect(namesPx + column * columnPx - 1, 0, Math.max(columnPx, 1) + 2, MARK_PX);
   const strip: View = { ...bounds, widthPx, dpr: 1 };
   const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(xOf(strip, ns), 0), widthPx));
   context.globalAlpha = 0.6;
@@ -102,6 +99,10 @@ function draw(canvas: HTMLCanvasElement, { density, bounds, span, namesPx, width
   context.fillRect(namesPx, 0, from!, HEIGHT_PX);
   context.fillRect(namesPx + to!, 0, widthPx - to!, HEIGHT_PX);
   context.globalAlpha = 1;
+  // A failure is as plain outside of the part in view.
+  context.fillStyle = `#${THEMES[theme].error}`;
+  for (let column = 0; column < failed.length; column++)
+    if (failed[column]! > 0) context.fillRect(namesPx + column * columnPx - 1, 0, Math.max(columnPx, 1) + 2, MARK_PX);
   context.strokeStyle = `#${THEMES[theme].rest}`;
   context.lineWidth = FRAME_PX;
   const left = Math.min(namesPx + from!, namesPx + widthPx - 2 * FRAME_PX) + FRAME_PX / 2;

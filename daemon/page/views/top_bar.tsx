@@ -38,7 +38,7 @@ export function TopBar({ coverage, onHelp }: Props) {
         ))}
         {link.view === 'lanes' && (
           <button type="button" aria-current="page">
-            Transaction
+            {link.transaction === null ? 'Trace' : 'Transaction'}
           </button>
         )}
       </nav>

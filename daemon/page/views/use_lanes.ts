@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
+import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { usePage } from './context.ts';
+import { shownName } from './names.ts';
 
 /** Requests that began earlier than this before the transaction are hardly ever still in its way. */
 const BEFORE_NS = 1_000_000_000n;
@@ -13,7 +14,7 @@ const OTHERS_MAX = 200_000;
 /** More events than these are not drawn one by one. */
 export const EVENTS_MAX = 2_000_000;
 
-type WholeTransaction = Transaction & { coverage: Coverage };
+export type WholeTransaction = Transaction & { coverage: Coverage };
 
 export interface LoadedLanes {
   transaction: WholeTransaction | null;
@@ -58,19 +59,35 @@ async function load(
   set({ transaction });
   if (transaction.event_count > EVENTS_MAX) return;
   const question = {
-    ...{ transactionId, isDivided: transaction.written_back !== null, othersMax: OTHERS_MAX },
-    ...{ ownPath: `/api/events?transaction_id=${id}`, othersPath: othersPath(transaction) },
+    ...questionOf([transaction]),
+    ...{ name: shownName(transactionId), ownPath: `/api/events?transaction_id=${id}` },
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }
 
-/** The requests to devices on the transaction's nodes in its time. */
-function othersPath({ first_timestamp_ns, last_end_ns, nodes }: Transaction): string {
-  const parameters = new URLSearchParams({
-    event_type: 'block_io',
-    from: (BigInt(first_timestamp_ns) - BEFORE_NS).toString(),
-    to: (BigInt(last_end_ns) + 1n).toString(),
-  });
+/** What is asked beside the events of the transactions themselves. */
+export function questionOf(
+  transactions: readonly Transaction[],
+): Pick<LanesQuestion, 'transactions' | 'isDivided' | 'othersPath' | 'othersMax'> {
+  return {
+    transactions: transactions.map(({ transaction_id }) => transaction_id),
+    isDivided: transactions.every(({ written_back }) => written_back !== null),
+    othersPath: othersPath(transactions),
+    othersMax: OTHERS_MAX,
+  };
+}
+
+/** The requests to devices on the transactions' nodes in their time. */
+function othersPath(transactions: readonly Transaction[]): string {
+  const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));
+  const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));
+  const from = firsts.reduce((least, ns) => (ns < least ? ns : least)) - BEFORE_NS;
+  const to = lasts.reduce((most, ns) => (ns > most ? ns : most)) + 1n;
+  return othersPathIn(from, to, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
+}
+
+function othersPathIn(from: bigint, to: bigint, nodes: readonly string[]): string {
+  const parameters = new URLSearchParams({ event_type: 'block_io', from: `${from < 0n ? 0n : from}`, to: `${to}` });
   for (const node of nodes) parameters.append('node', node);
   return `/api/events?${parameters}`;
 }

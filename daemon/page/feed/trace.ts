@@ -1,0 +1,44 @@
+/** Which transactions a trace has, and what the daemon knows of each. */
+import type { Coverage, Transaction } from './answers.ts';
+import type { Daemon } from './daemon.ts';
+
+export interface Trace {
+  transactions: Transaction[];
+  /** Number of events that carry the trace, as owner or as origin. */
+  eventCount: number;
+  coverage: Coverage;
+}
+
+interface Sums {
+  stats: { group: { transaction_id: string | null; event_type: string } }[];
+  total: { count: number };
+  coverage: Coverage;
+}
+
+/** Requests that are in flight at once: a browser has six connections. */
+const AT_ONCE = 4;
+
+export async function readTrace(daemon: Daemon, traceId: string, signal: AbortSignal): Promise<Trace> {
+  const path = `/api/stats?trace_id=${traceId}&group_by=transaction_id,event_type`;
+  const { stats, total, coverage } = await daemon.askJson<Sums>(path, { signal });
+  const named = stats.filter(({ group }) => group.transaction_id !== null);
+  const typesOf = Map.groupBy(named, ({ group }) => group.transaction_id!);
+  const found = await each([...typesOf], async ([id, rows]) => {
+    const transaction = await daemon.askJson<Transaction>(`/api/transactions/${encodeURIComponent(id)}`, { signal });
+    // A request that carries data of the trace may itself be of any other transaction.
+    const isOfCall = rows.some(({ group }) => !group.event_type.startsWith('block_'));
+    return isOfCall || transaction.trace_id === traceId ? [transaction] : [];
+  });
+  const transactions = found
+    .flat()
+    .sort((a, b) => (BigInt(a.first_timestamp_ns) < BigInt(b.first_timestamp_ns) ? -1 : 1));
+  return { transactions, eventCount: total.count, coverage };
+}
+
+/** Calls `ask` for each, some at a time, and returns the answers in order. */
+async function each<One, Answer>(all: readonly One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let at = 0; at < all.length; at += AT_ONCE)
+    answers.push(...(await Promise.all(all.slice(at, at + AT_ONCE).map(ask))));
+  return answers;
+}

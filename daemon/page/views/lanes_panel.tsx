@@ -1,0 +1,108 @@
+/** Lanes as a picture or a table, with the selected event beside them. */
+import { useCallback, useEffect, useMemo } from 'preact/hooks';
+import { eventId } from '../columns/event_columns.ts';
+import { createRowFinder } from '../columns/row_finder.ts';
+import type { Coverage } from '../feed/answers.ts';
+import type { ReadLanes } from '../feed/load_lanes.ts';
+import type { LanesModel } from '../lanes/model.ts';
+import { counted } from '../numbers/amounts.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { usePage } from './context.ts';
+import { EventDetail } from './event_detail.tsx';
+import { EventTable } from './event_table.tsx';
+import { onKey } from './keys.ts';
+import { LanesPicture } from './lanes_picture.tsx';
+import { shownName } from './names.ts';
+
+interface Props {
+  lanes: ReadLanes;
+  /** What the lanes are of, safe to read. */
+  name: string;
+  /** Where the clock of the replay is now; null without one. */
+  playheadNs?: (nowMs: number) => number | null;
+  /** The event that was played last; -1 before the first. */
+  playedRow?: () => number;
+}
+
+const noPlayhead = () => null;
+const noRow = () => -1;
+
+export function LanesPanel({ lanes, name, playheadNs = noPlayhead, playedRow = noRow }: Props) {
+  const { model, sentence } = lanes;
+  const { link, go } = usePage();
+  const rows = useMemo(() => createRowFinder(model.columns), [model]);
+  const selected = useMemo(() => (link.event === null ? -1 : rows.find(link.event)), [rows, link.event]);
+  const select = useCallback(
+    (row: number) => go({ event: row < 0 ? null : eventId(model.columns, row) }, false),
+    [go, model],
+  );
+  useEffect(
+    () =>
+      onKey((code) => {
+        if (code === 'KeyV') go({ table: !link.table }, false);
+        else if (code === 'Escape') select(-1);
+        else return false;
+        return true;
+      }),
+    [go, link.table, select],
+  );
+  const shown = { model, selected, onSelect: select };
+  // Until all is read, the event may be among what comes.
+  const isMissing = link.event !== null && selected < 0 && lanes.isOthersCut !== null;
+  return (
+    <>
+      {isMissing && (
+        <p class="loss" role="status">
+          ▲ The event {shownName(link.event!)} of the link is not here: it is of another transaction, or has been
+          overwritten, and {name} is shown without it.{' '}
+          <button type="button" onClick={() => select(-1)}>
+            Forget it
+          </button>
+        </p>
+      )}
+      <div class="lanes">
+        <section class="panel picture">
+          <div class="controls">
+            <button type="button" aria-pressed={link.table} onClick={() => go({ table: !link.table }, false)}>
+              Table
+            </button>
+            <WrittenBackNote model={model} />
+          </div>
+          {link.table ? (
+            <EventTable {...shown} />
+          ) : (
+            <LanesPicture {...shown} summary={sentence} playheadNs={playheadNs} playedRow={playedRow} />
+          )}
+        </section>
+        {selected >= 0 && <EventDetail model={model} row={selected} onSelect={select} />}
+      </div>
+    </>
+  );
+}
+
+/** What is not in the picture although it may have happened. */
+export function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | null; isOthersCut: boolean }) {
+  return (
+    <>
+      {known && !known.complete && (
+        <p class="loss">
+          ▲ {known.lost > 0 ? `At least ${counted(known.lost, 'event')}` : 'Events'} {known.lost === 1 ? 'is' : 'are'}{' '}
+          missing in this time, so that it may have waited for more than is shown.
+        </p>
+      )}
+      {isOthersCut && <p class="loss">▲ More requests of others were under way than are shown.</p>}
+    </>
+  );
+}
+
+function WrittenBackNote({ model: { writtenBack, ownSpan } }: { model: LanesModel }) {
+  if (!writtenBack) return null;
+  const requests = `${grouped(writtenBack.count)} ${writtenBack.count === 1 ? 'request' : 'requests'}`;
+  const isLater = ownSpan !== null && writtenBack.lastEndNs > ownSpan.toNs;
+  return (
+    <span class="quiet">
+      {requests} wrote its data back{isLater && `, up to ${shortDuration(writtenBack.lastEndNs - ownSpan.toNs)} later`}:
+      no part of its time
+    </span>
+  );
+}

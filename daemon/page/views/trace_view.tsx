@@ -1,0 +1,118 @@
+/** The transactions of a trace in common lanes. A trace with one transaction is that transaction. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Transaction } from '../feed/answers.ts';
+import type { Daemon } from '../feed/daemon.ts';
+import { asFailure, type Failure } from '../feed/failure.ts';
+import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
+import { readTrace, type Trace } from '../feed/trace.ts';
+import { counted } from '../numbers/amounts.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import { BreakdownBar } from './breakdown_bar.tsx';
+import { usePage } from './context.ts';
+import { FailureNote } from './failure_note.tsx';
+import { LanesPanel, Losses } from './lanes_panel.tsx';
+import { shownName } from './names.ts';
+import { EVENTS_MAX, questionOf } from './use_lanes.ts';
+
+interface Loaded {
+  trace: Trace | null;
+  lanes: ReadLanes | null;
+  failure: Failure | null;
+  isLoading: boolean;
+}
+
+const NOTHING: Loaded = { trace: null, lanes: null, failure: null, isLoading: true };
+/** Transactions that the sentence names. */
+const NAMED_MAX = 3;
+
+export function TraceView({ traceId }: { traceId: string }) {
+  const { daemon, go, setCoverage } = usePage();
+  const [{ trace, lanes, failure, isLoading }, setLoaded] = useState(NOTHING);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const closing = new AbortController();
+    const set = (change: Partial<Loaded>) => {
+      if (!closing.signal.aborted) setLoaded((before) => ({ ...before, ...change }));
+    };
+    set({ isLoading: true, failure: null });
+    load(daemon, traceId, set, closing.signal)
+      .catch((error: unknown) => set({ failure: asFailure(error) }))
+      .finally(() => set({ isLoading: false }));
+    return () => closing.abort();
+  }, [daemon, traceId, round]);
+  const only = trace?.transactions.length === 1 ? trace.transactions[0]! : null;
+  useEffect(() => {
+    // Back is to leave the trace, and not to come here again.
+    if (only) go({ transaction: only.transaction_id, trace: null }, false);
+  }, [only, go]);
+  const coverage = lanes?.coverage ?? trace?.coverage ?? null;
+  useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
+  const name = trace ? nameOf(traceId, trace) : '';
+  return (
+    <main aria-busy={isLoading}>
+      {isLoading && <div class="loading" />}
+      {failure && <FailureNote failure={failure} onRetry={() => setRound(round + 1)} />}
+      {trace && !only && !lanes && !isLoading && <h1>{whyNoLanes(traceId, trace)}</h1>}
+      {lanes && !only && <h1>{lanes.sentence}</h1>}
+      {trace && !only && trace.transactions.length > 0 && <Transactions transactions={trace.transactions} />}
+      {lanes && !only && (
+        <>
+          <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
+          {lanes.breakdown && <BreakdownBar breakdown={lanes.breakdown} />}
+          <LanesPanel lanes={lanes} name={name} />
+        </>
+      )}
+    </main>
+  );
+}
+
+async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loaded>) => void, signal: AbortSignal) {
+  const trace = await readTrace(daemon, traceId, signal);
+  set({ trace });
+  if (trace.transactions.length < 2 || trace.eventCount > EVENTS_MAX) return;
+  const question = {
+    ...questionOf(trace.transactions),
+    ...{ name: nameOf(traceId, trace), ownPath: `/api/events?trace_id=${traceId}` },
+  };
+  await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
+}
+
+function whyNoLanes(traceId: string, trace: Trace): string {
+  if (trace.eventCount === 0)
+    return `No event of trace ${traceId} is here: none was recorded, or all were overwritten.`;
+  if (trace.transactions.length === 0)
+    return `Trace ${traceId} has ${counted(trace.eventCount, 'event')}, and no transaction: there is nothing to show in lanes.`;
+  return (
+    `${nameOf(traceId, trace)} has ${grouped(trace.eventCount)} events, more than the ${grouped(EVENTS_MAX)} that are drawn: ` +
+    'choose one of its transactions.'
+  );
+}
+
+/** `Trace 4bf9… with order-1, order-2 and 7 more transactions`. */
+function nameOf(traceId: string, { transactions }: Trace): string {
+  const names = transactions.map(({ transaction_id }) => shownName(transaction_id));
+  const more = names.length - NAMED_MAX;
+  const all = more > 0 ? [...names.slice(0, NAMED_MAX), counted(more, 'more transaction')] : names;
+  return `Trace ${traceId} with ${[all.slice(0, -1).join(', '), all.at(-1)].filter(Boolean).join(' and ')}`;
+}
+
+function Transactions({ transactions }: { transactions: readonly Transaction[] }) {
+  const { go } = usePage();
+  return (
+    <ul class="figures" aria-label="Transactions of the trace">
+      {transactions.map(({ transaction_id, duration_ns, error_count }) => (
+        <li key={transaction_id}>
+          <button
+            type="button"
+            class="link"
+            onClick={() => go({ transaction: transaction_id, trace: null, event: null, session: null })}
+          >
+            {shownName(transaction_id)}
+          </button>{' '}
+          {shortDuration(Number(duration_ns))}
+          {error_count > 0 && ` ✕ ${grouped(error_count)} failed`}
+        </li>
+      ))}
+    </ul>
+  );
+}
