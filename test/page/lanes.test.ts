@@ -226,12 +226,14 @@ test('links are exact within a call of the same thread, inferred during a sync, 
         const both = common(nanoseconds([[from, to]]), nanoseconds([[start, end]]));
         return isOwn(call) && call.type === 'sys_sync' && hasData(request) && both.length > 0 ? ['inferred'] : [];
       };
-      for (const [row, one] of rows.entries())
-        expect(links.of(row)).toEqual(
-          rows.flatMap((other, at) =>
-            [...kind(one, other), ...kind(other, one)].map((found) => ({ row: at, kind: found })),
-          ),
+      for (const [row, one] of rows.entries()) {
+        const expected = rows.flatMap((other, at) =>
+          [...kind(one, other), ...kind(other, one)].map((found) => ({ row: at, kind: found })),
         );
+        const [last, count] = [expected.at(-1) ?? null, expected.length];
+        expect(links.of(row)).toEqual({ first: expected, last, count });
+        expect(links.of(row, 2)).toEqual({ first: expected.slice(0, 2), last, count });
+      }
     }),
     { numRuns: 500 },
   );

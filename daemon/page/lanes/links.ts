@@ -1,12 +1,12 @@
 /**
  * Which requests a call waited for, and which calls waited for a request. A link is exact where the thread of the call
  * queued the request within it, and inferred where the request carries data of the transactions while one of their
- * syncs runs.
+ * syncs runs. The tracks of the lanes are searched, which are sorted already: there is no index to be made of a million
+ * events before the first link is known.
  */
-import { firstAtLeast, recordingOf, typeName } from '../columns/event_columns.ts';
-import { isSameThread, type LanesModel } from './model.ts';
+import { firstAtLeast, recordingOf } from '../columns/event_columns.ts';
+import { isSameThread, type Lane, type LanesModel } from './model.ts';
 import { OWN, WRITTEN_BACK } from './shares.ts';
-import { reachOf } from './tracks.ts';
 
 export interface Link {
   /** The other end: a request for a call, a call for a request. */
@@ -14,56 +14,76 @@ export interface Link {
   kind: 'exact' | 'inferred';
 }
 
-export interface Links {
-  /** The links of a row in order of start: to requests for a call, to calls for a request. */
-  of(row: number): Link[];
+export interface LinksOfRow {
+  /** In order of start: the first `most` of them. */
+  first: Link[];
+  last: Link | null;
+  count: number;
 }
 
-interface Sorted {
-  rows: Uint32Array;
-  starts: Float64Array;
-  /** The latest end up to each row. */
-  reach: Float64Array;
+export interface Links {
+  /** The links of a row: to requests for a call, to calls for a request. */
+  of(row: number, most?: number): LinksOfRow;
 }
+
+const KINDS = ['exact', 'inferred'] as const;
+const [EXACT, INFERRED] = [1, 2];
 
 export function createLinks(model: LanesModel): Links {
   const { columns, starts, ends, deviceOf, shares } = model;
-  const rows = Array.from({ length: columns.count }, (_, row) => row);
-  const byNode = ([...some]: Iterable<number>) =>
-    new Map(
-      [...Map.groupBy(some, (row) => recordingOf(columns, row).node)].map(([node, list]) => [node, sorted(list)]),
-    );
-  const requests = byNode(rows.filter((row) => deviceOf[row]! >= 0));
-  const calls = byNode(rows.filter((row) => deviceOf[row]! < 0));
+  const isSync = Array.from({ length: 256 }, (_, type) => columns.types.get(type) === 'sys_sync');
 
-  function sorted(list: readonly number[]): Sorted {
-    const startsOf = Float64Array.from(list, (row) => starts[row]!);
-    return {
-      rows: Uint32Array.from(list),
-      starts: startsOf,
-      reach: reachOf(Float64Array.from(list, (row) => ends[row]!)),
+  /** Returns a function that has the kind of the link between the row and another one: 0 for none. */
+  function kindsFor(row: number): (other: number) => number {
+    const isRequest = deviceOf[row]! >= 0;
+    // By index of the thread, because names are compared far more slowly: 1 for the same thread, 2 for another.
+    const compared = new Uint8Array(columns.threads.length);
+    return (other) => {
+      const call = isRequest ? other : row;
+      const request = isRequest ? row : other;
+      const queuedNs = starts[request]!;
+      if (queuedNs >= starts[call]! && queuedNs <= ends[call]!) {
+        const thread = columns.thread[other]!;
+        if (compared[thread] === 0) compared[thread] = isSameThread(columns, row, other) ? 1 : 2;
+        if (compared[thread] === 1) return EXACT;
+      }
+      if (shares[call] !== OWN || shares[request] !== WRITTEN_BACK || !isSync[columns.type[call]!]) return 0;
+      return Math.max(starts[call]!, queuedNs) < Math.min(ends[call]!, ends[request]!) ? INFERRED : 0;
     };
   }
 
-  function kindOf(call: number, request: number): Link['kind'] | null {
-    const queuedNs = starts[request]!;
-    if (queuedNs >= starts[call]! && queuedNs <= ends[call]! && isSameThread(columns, call, request)) return 'exact';
-    const mayWait = shares[call] === OWN && shares[request] === WRITTEN_BACK && typeName(columns, call) === 'sys_sync';
-    return mayWait && Math.max(starts[call]!, queuedNs) < Math.min(ends[call]!, ends[request]!) ? 'inferred' : null;
-  }
-
-  function of(row: number): Link[] {
-    const isRequest = deviceOf[row]! >= 0;
-    const others = (isRequest ? calls : requests).get(recordingOf(columns, row).node);
-    const found: Link[] = [];
-    if (!others) return found;
-    for (let at = firstAtLeast(others.reach, starts[row]!); others.starts[at]! <= ends[row]!; at++) {
-      const other = others.rows[at]!;
-      const kind = isRequest ? kindOf(other, row) : kindOf(row, other);
-      if (kind) found.push({ row: other, kind });
-    }
-    return found;
+  function of(row: number, most = Number.POSITIVE_INFINITY): LinksOfRow {
+    const { node } = recordingOf(columns, row);
+    const isOther = (lane: Lane) => lane.node === node && (lane.kind === 'thread') === deviceOf[row]! >= 0;
+    const kindOf = kindsFor(row);
+    const [from, to] = [starts[row]!, ends[row]!];
+    // A place for each row puts what the tracks have in order of start, without sorting.
+    const kinds = new Uint8Array(columns.count);
+    let low = columns.count;
+    let high = -1;
+    for (const { tracks } of model.groups.flatMap(({ lanes }) => lanes.filter(isOther)))
+      for (const { rows, starts: sorted, reach } of tracks)
+        for (let at = firstAtLeast(reach, from); at < rows.length && sorted[at]! <= to; at++) {
+          const other = rows[at]!;
+          const kind = kindOf(other);
+          if (kind === 0) continue;
+          kinds[other] = kind;
+          if (other < low) low = other;
+          if (other > high) high = other;
+        }
+    return listed(kinds, low, high, most);
   }
 
   return { of };
+}
+
+function listed(kinds: Uint8Array, low: number, high: number, most: number): LinksOfRow {
+  const linkAt = (row: number): Link => ({ row, kind: KINDS[kinds[row]! - 1]! });
+  const first: Link[] = [];
+  let count = 0;
+  for (let row = low; row <= high; row++) {
+    if (kinds[row] === 0) continue;
+    if (count++ < most) first.push(linkAt(row));
+  }
+  return { first, last: high < 0 ? null : linkAt(high), count };
 }

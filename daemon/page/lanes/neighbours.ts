@@ -24,14 +24,21 @@ export function neighboursOf(model: LanesModel, rows?: readonly number[]): Neigh
   const { columns, shares, starts, ends, deviceOf, devices } = model;
   const busy = rows ? timesByDevice(model, rows) : waitedFor(model);
   const found = new Map<string, Neighbour>();
+  // By numbers, because texts as keys would take longer than all else.
+  const known: Neighbour[] = [];
+  const neighbourOf = (row: number, device: number): Neighbour => {
+    const { service, comm } = threadOf(columns, row);
+    const key = `${device} ${service || comm}`;
+    if (!found.has(key)) found.set(key, { device: devices[device]!, name: service || comm, count: 0, bytes: 0 });
+    return found.get(key)!;
+  };
   for (let row = 0; row < columns.count; row++) {
     const device = deviceOf[row]!;
     const times = shares[row] === OTHER ? busy.get(device) : undefined;
     if (!times || !overlaps(times, starts[row]!, ends[row]!)) continue;
-    const { service, comm } = threadOf(columns, row);
-    const key = `${device} ${service || comm}`;
-    if (!found.has(key)) found.set(key, { device: devices[device]!, name: service || comm, count: 0, bytes: 0 });
-    const neighbour = found.get(key)!;
+    const place = columns.thread[row]! * devices.length + device;
+    known[place] ??= neighbourOf(row, device);
+    const neighbour = known[place];
     neighbour.count++;
     neighbour.bytes += columns.bytes[row]! || 0;
   }

@@ -25,18 +25,18 @@ export function EventDetail({ model, row, onSelect }: Props) {
   const { columns } = model;
   const table = useMemo(() => createEventTable(columns, BigInt(model.firstNs)), [columns, model.firstNs]);
   const links = useMemo(() => createLinks(model), [model]);
-  const linked = links.of(row);
+  const linked = useMemo(() => links.of(row, LINKS_MAX), [links, row]);
   const isRequest = model.deviceOf[row]! >= 0;
-  const neighbours = isRequest ? neighboursOf(model, [row]) : [];
+  const neighbours = useMemo(() => (isRequest ? neighboursOf(model, [row]) : []), [model, row, isRequest]);
   const quality = QUALITIES.get(ownerOf(columns, row).quality);
   const cells = table.cells(row);
 
   useEffect(
     () =>
       onKey((code) => {
-        const next = code === 'BracketRight' ? linked[0] : code === 'BracketLeft' ? linked.at(-1) : undefined;
+        const next = code === 'BracketRight' ? linked.first[0] : code === 'BracketLeft' ? linked.last : null;
         if (next) onSelect(next.row);
-        return next !== undefined;
+        return Boolean(next);
       }),
     [linked, onSelect],
   );
@@ -56,8 +56,8 @@ export function EventDetail({ model, row, onSelect }: Props) {
           ),
         )}
       </dl>
-      {linked.length > 0 && <h3>{isRequest ? 'Calls that waited for it' : 'Requests that it waited for'}</h3>}
-      {linked.slice(0, LINKS_MAX).map(({ row: other, kind }) => (
+      {linked.count > 0 && <h3>{isRequest ? 'Calls that waited for it' : 'Requests that it waited for'}</h3>}
+      {linked.first.map(({ row: other, kind }) => (
         <p key={other}>
           <button type="button" class="link" onClick={() => onSelect(other)}>
             {shownName(callName(columns, other))} {shownName(whatOf(columns, other).target ?? '')}{' '}
@@ -66,7 +66,7 @@ export function EventDetail({ model, row, onSelect }: Props) {
           <span class="quiet"> {kind === 'exact' ? 'queued by this thread' : 'inferred: its data, during a sync'}</span>
         </p>
       ))}
-      {linked.length > LINKS_MAX && <p class="quiet">and {counted(linked.length - LINKS_MAX, 'more link')}</p>}
+      {linked.count > LINKS_MAX && <p class="quiet">and {counted(linked.count - LINKS_MAX, 'more link')}</p>}
       {neighbours.map(({ name, count }) => (
         <p key={name}>
           <strong>{counted(count, 'request')}</strong> of {shownName(name)} were there at the same time.
