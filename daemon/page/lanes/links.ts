@@ -36,7 +36,7 @@ export function createLinks(model: LanesModel): Links {
   /** Returns a function that has the kind of the link between the row and another one: 0 for none. */
   function kindsFor(row: number): (other: number) => number {
     const isRequest = deviceOf[row]! >= 0;
-    // By index of the thread, because names are compared far more slowly: 1 for the same thread, 2 for another.
+    // Names are compared once a thread: 1 for the same one, 2 for another.
     const compared = new Uint8Array(columns.threads.length);
     return (other) => {
       const call = isRequest ? other : row;

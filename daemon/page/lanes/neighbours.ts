@@ -24,7 +24,7 @@ export function neighboursOf(model: LanesModel, rows?: readonly number[]): Neigh
   const { columns, shares, starts, ends, deviceOf, devices } = model;
   const busy = rows ? timesByDevice(model, rows) : waitedFor(model);
   const found = new Map<string, Neighbour>();
-  // By numbers, because texts as keys would take longer than all else.
+  // Keys are numbers, because texts would take longer than all else.
   const known: Neighbour[] = [];
   const neighbourOf = (row: number, device: number): Neighbour => {
     const { service, comm } = threadOf(columns, row);

@@ -1,9 +1,11 @@
 /** One event with all digits, how its owner is known, and what it is linked to. */
 import { useEffect, useMemo } from 'preact/hooks';
 import { ownerOf, whatOf } from '../columns/event_columns.ts';
+import { attributionText } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { neighboursOf } from '../lanes/neighbours.ts';
+import { WRITTEN_BACK } from '../lanes/shares.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS } from '../table/rows.ts';
@@ -16,11 +18,6 @@ interface Props {
   onSelect: (row: number) => void;
 }
 
-const QUALITIES: ReadonlyMap<string, string> = new Map([
-  ['shared', 'Several owners share this work, and this is one of them.'],
-  ['ambiguous', 'It may be the work of another owner: the kernel does not say which.'],
-]);
-
 export function EventDetail({ model, row, onSelect }: Props) {
   const { columns } = model;
   const table = useMemo(() => createEventTable(columns, BigInt(model.firstNs)), [columns, model.firstNs]);
@@ -28,7 +25,7 @@ export function EventDetail({ model, row, onSelect }: Props) {
   const linked = useMemo(() => links.of(row, LINKS_MAX), [links, row]);
   const isRequest = model.deviceOf[row]! >= 0;
   const neighbours = useMemo(() => (isRequest ? neighboursOf(model, [row]) : []), [model, row, isRequest]);
-  const quality = QUALITIES.get(ownerOf(columns, row).quality);
+  const attribution = attributionText(ownerOf(columns, row));
   const cells = table.cells(row);
 
   useEffect(
@@ -45,7 +42,11 @@ export function EventDetail({ model, row, onSelect }: Props) {
       <h2>
         {shownName(callName(columns, row))} {shortDuration(columns.duration[row]!)}
       </h2>
-      {quality && <p class="loss">▲ {quality}</p>}
+      <p class={attribution.isDoubtful ? 'loss' : 'quiet'}>
+        {attribution.isDoubtful && '▲ '}
+        {shownName(attribution.source)} {attribution.quality}
+        {model.shares[row] === WRITTEN_BACK && ' It wrote data back, and is no part of the time.'}
+      </p>
       <dl>
         {HEADINGS.map((heading, at) =>
           cells[at] === '' ? null : (
