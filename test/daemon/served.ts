@@ -38,6 +38,8 @@ export interface Served {
   setNow(ns: bigint): void;
   open(path: string, sent?: Sent): Promise<IncomingMessage>;
   get(path: string, sent?: Sent): Promise<Answer>;
+  /** Number of live tails that are open. */
+  tailCount(): number;
   /** Lines of the unpaged answer. */
   lines(path: string): Promise<string[]>;
   close(): Promise<void>;
@@ -103,6 +105,7 @@ export async function serve(
     },
     open,
     get,
+    tailCount: () => tails.count,
     async lines(path) {
       const { text } = await get(path, { headers: { accept: 'application/x-ndjson' } });
       return text.split('\n').slice(0, -1);

@@ -1,26 +1,11 @@
 /** The page under axe, by keyboard alone, on a narrow screen, and with preferences of the system. */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { served } from '../daemon/served.ts';
+import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
 const BROWSER_MS = 120_000;
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-interface Violation {
-  id: string;
-  nodes: { html: string }[];
-}
-
-async function violations(page: Page): Promise<string[]> {
-  // The policy of the page allows no text as a script, except to a debugger.
-  await page.evaluate(AXE);
-  const found = (await page.evaluate('axe.run().then(({ violations }) => violations)')) as Violation[];
-  return found.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}
-
 test.each(['light', 'dark'] as const)(
   'axe finds nothing in any view, %s',
   async (colorScheme) => {

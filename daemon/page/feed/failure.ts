@@ -28,6 +28,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['too_many_attempts', 'wait, then enter a right token'],
   ['busy', 'ask again, or for less'],
   ['query_timeout', 'ask for less: a shorter window, or one service'],
+  ['tail_limit', 'close another tab or a kreplay tail; the page asks again by itself'],
   ['session_limit', 'delete a session that is not used, in Health'],
   ['replay_capacity', 'pause another session, or play more slowly'],
   ['transaction_not_found', 'it was never recorded, or has been overwritten since'],

@@ -4,9 +4,9 @@ import { type Command, type State, TRANSITIONS } from '../../replay/transitions.
 import type { PlayedEvent, Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
+import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
 import { createPlayhead, type Playhead } from './playhead.ts';
 import { type Frame, follow } from './stream.ts';
-import { shown, takeSlot, whileShown } from './stream_slot.ts';
 
 const SESSIONS = '/api/replay/sessions';
 /** Time between two questions of a tab that has no stream. */

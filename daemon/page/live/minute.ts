@@ -1,0 +1,92 @@
+/**
+ * The last minute as a grid: columns of a quarter of a second by the start of events, rows by their duration. All
+ * memory is taken at first, so that it does not grow however much is recorded.
+ */
+import { ROW_EDGES, ROWS_PER_DECADE, rowOf } from '../../sums/duration_rows.ts';
+
+export const MINUTE_COLUMNS = 240;
+export const COLUMN_NS = 250_000_000n;
+/** From 100 ns to 100 s; shorter and longer ones are in the first and the last row. */
+export const FIRST_ROW = 2 * ROWS_PER_DECADE;
+export const ROW_COUNT = 9 * ROWS_PER_DECADE;
+/** Columns that are kept: a power of two, with room for what begins while the minute is drawn. */
+const KEPT = 256;
+/** Events further ahead of the clock than this are not in the grid: one wrong time must not empty it. */
+const AHEAD = KEPT - MINUTE_COLUMNS - 1;
+
+export interface Minute {
+  /** Events per cell: column by column, rows from the shortest on. */
+  readonly counts: Uint32Array;
+  readonly failed: Uint32Array;
+  /** Moves the end of the minute. Columns that it leaves behind are emptied; it never moves back by itself. */
+  advance(nowNs: bigint): void;
+  /** Returns false if the event is not in the minute. */
+  add(startNs: bigint, durationNs: bigint, isFailed: boolean): boolean;
+  /** Marks the time in which events were lost, as far as it is in the minute. */
+  lose(fromNs: bigint, toNs: bigint): void;
+  /** The place of the n-th column of the minute, from 0 for the oldest, in the arrays. */
+  placeOf(column: number): number;
+  isLost(column: number): boolean;
+  /** Start of a column, nanoseconds since the epoch. */
+  startOf(column: number): bigint;
+  /** The longest event of a column, nanoseconds; -1 without events. */
+  longestOf(column: number): number;
+}
+
+export function createMinute(firstNs: bigint): Minute {
+  const [counts, failed] = [new Uint32Array(KEPT * ROW_COUNT), new Uint32Array(KEPT * ROW_COUNT)];
+  const [longest, lost] = [new Float64Array(KEPT).fill(-1), new Uint8Array(KEPT)];
+  const firstColumn = firstNs / COLUMN_NS;
+  /** The newest column, counted from the first one. */
+  let last = 0;
+
+  const columnOf = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
+  const slotOf = (column: number) => ((column % KEPT) + KEPT) % KEPT;
+
+  function empty(column: number): void {
+    const slot = slotOf(column);
+    counts.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
+    failed.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
+    longest[slot] = -1;
+    lost[slot] = 0;
+  }
+
+  function place(column: number): number {
+    return slotOf(last - MINUTE_COLUMNS + 1 + column);
+  }
+
+  return {
+    counts,
+    failed,
+    advance(nowNs) {
+      const now = columnOf(nowNs);
+      // What is ahead of the clock has its columns already.
+      for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) empty(column + AHEAD);
+      last = Math.max(last, now);
+    },
+    add(startNs, durationNs, isFailed) {
+      const column = columnOf(startNs);
+      if (column > last + AHEAD || column <= last - MINUTE_COLUMNS) return false;
+      const slot = slotOf(column);
+      const cell = slot * ROW_COUNT + Math.min(Math.max(rowOf(durationNs) - FIRST_ROW, 0), ROW_COUNT - 1);
+      counts[cell]!++;
+      if (isFailed) failed[cell]!++;
+      longest[slot] = Math.max(longest[slot]!, Number(durationNs));
+      return true;
+    },
+    lose(fromNs, toNs) {
+      const from = Math.max(columnOf(fromNs), last - MINUTE_COLUMNS + 1);
+      const to = Math.min(columnOf(toNs), last + AHEAD);
+      for (let column = from; column <= to; column++) lost[slotOf(column)] = 1;
+    },
+    placeOf: place,
+    isLost: (column) => lost[place(column)] === 1,
+    startOf: (column) => (firstColumn + BigInt(last - MINUTE_COLUMNS + 1 + column)) * COLUMN_NS,
+    longestOf: (column) => longest[place(column)]!,
+  };
+}
+
+/** The start of a row of the grid, nanoseconds; row 0 has all that are shorter as well. */
+export function rowStartNs(row: number): bigint {
+  return ROW_EDGES[FIRST_ROW + row]!;
+}

@@ -1,0 +1,98 @@
+/** The minute as pixels. */
+import { MINUTE_COLUMNS, type Minute, ROW_COUNT } from './minute.ts';
+
+/** Pixels of a `Uint32Array` over image data. */
+export interface MinutePalette {
+  ground: number;
+  /** From a single event to the most in any cell. */
+  counts: Uint32Array;
+  failed: number;
+  lost: number;
+}
+
+/** Cells are at least this wide, so that a single event is seen. */
+const CELL_PX_MIN = 2;
+/** Lines of the hatching, and the distance between two, across. */
+const [HATCH_PX, HATCH_EVERY_PX] = [2, 8];
+
+/** Number of neighbouring columns that are drawn as one. */
+export function columnsPerCell(widthPx: number): number {
+  let columns = 1;
+  while ((widthPx * columns) / MINUTE_COLUMNS < CELL_PX_MIN && columns < MINUTE_COLUMNS) columns *= 2;
+  return columns;
+}
+
+/** The column at a pixel: the first one of its cell. */
+export function columnAt(x: number, widthPx: number): number {
+  const columns = columnsPerCell(widthPx);
+  const cells = Math.ceil(MINUTE_COLUMNS / columns);
+  return Math.min(Math.floor((x * cells) / widthPx), cells - 1) * columns;
+}
+
+/** The row at a pixel; the longest events are at the top. */
+export function rowAt(y: number, heightPx: number): number {
+  return ROW_COUNT - 1 - Math.min(Math.floor((y * ROW_COUNT) / heightPx), ROW_COUNT - 1);
+}
+
+/** Fills `widthPx * heightPx` pixels. Columns with losses are hatched over the full height, below their events. */
+export function drawMinute(
+  minute: Minute,
+  palette: MinutePalette,
+  pixels: Uint32Array,
+  widthPx: number,
+  heightPx: number,
+): void {
+  const columns = columnsPerCell(widthPx);
+  const shades = shadesOf(minute, palette);
+  const rows = Int32Array.from({ length: heightPx }, (_, y) => rowAt(y, heightPx));
+  const cell = new Uint32Array(ROW_COUNT);
+  let drawn = -1;
+  let isLost = false;
+  for (let x = 0; x < widthPx; x++) {
+    const first = columnAt(x, widthPx);
+    if (first !== drawn)
+      isLost = gather(minute, first, Math.min(first + columns, MINUTE_COLUMNS), cell, palette, shades);
+    drawn = first;
+    for (let y = 0; y < heightPx; y++) {
+      const isHatched = isLost && (x + y) % HATCH_EVERY_PX < HATCH_PX;
+      pixels[y * widthPx + x] = cell[rows[y]!] || (isHatched ? palette.lost : palette.ground);
+    }
+  }
+}
+
+/** Puts the colour of each row of some columns into `cell`, 0 for none. Returns whether events of them were lost. */
+function gather(
+  minute: Minute,
+  first: number,
+  end: number,
+  cell: Uint32Array,
+  { failed: failedPixel }: MinutePalette,
+  shadeOf: (count: number) => number,
+): boolean {
+  const { counts, failed } = minute;
+  let isLost = false;
+  cell.fill(0);
+  for (let row = 0; row < ROW_COUNT; row++) {
+    let [count, failures] = [0, 0];
+    for (let column = first; column < end; column++) {
+      const at = minute.placeOf(column) * ROW_COUNT + row;
+      count += counts[at]!;
+      failures += failed[at]!;
+    }
+    if (count > 0) cell[row] = failures > 0 ? failedPixel : shadeOf(count);
+  }
+  for (let column = first; column < end; column++) isLost ||= minute.isLost(column);
+  return isLost;
+}
+
+/** Shades follow the logarithm of the count, to the most that a single column has. */
+function shadesOf({ counts, placeOf }: Minute, palette: MinutePalette): (count: number) => number {
+  let most = 1;
+  for (let column = 0; column < MINUTE_COLUMNS; column++) {
+    const from = placeOf(column) * ROW_COUNT;
+    for (let at = from; at < from + ROW_COUNT; at++) if (counts[at]! > most) most = counts[at]!;
+  }
+  const last = palette.counts.length - 1;
+  const scale = most === 1 ? 0 : last / Math.log(most);
+  return (count) => palette.counts[Math.min(Math.floor(Math.log(count) * scale), last)]!;
+}

@@ -1,0 +1,43 @@
+/** The newest rows: events as the text that came, losses, and what the page itself left out. */
+
+export const NEWEST_MAX = 200;
+
+/** `late`: an event that is recorded later than others that began after it. */
+export type RowKind = 'event' | 'late' | 'lost' | 'skipped';
+
+export interface NewestRow {
+  kind: RowKind;
+  /** JSON of the event or the loss; words for what was skipped. */
+  text: string;
+  /** Counts all rows that ever came. */
+  number: number;
+}
+
+export interface Newest {
+  add(kind: RowKind, text: string): void;
+  /** Number of rows that ever came. */
+  readonly total: number;
+  /** The newest first. */
+  rows(): NewestRow[];
+}
+
+export function createNewest(size = NEWEST_MAX): Newest {
+  const kinds: RowKind[] = [];
+  const texts: string[] = [];
+  let total = 0;
+  return {
+    add(kind, text) {
+      kinds[total % size] = kind;
+      texts[total % size] = text;
+      total++;
+    },
+    get total() {
+      return total;
+    },
+    rows: () =>
+      Array.from({ length: Math.min(total, size) }, (_, at) => {
+        const number = total - 1 - at;
+        return { number, kind: kinds[number % size]!, text: texts[number % size]! };
+      }),
+  };
+}

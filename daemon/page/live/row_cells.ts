@@ -1,0 +1,80 @@
+/** A row of the newest ones as texts. */
+import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
+import { parseJson } from '../../exact_json.ts';
+import type { ExactInteger } from '../feed/daemon.ts';
+import { counted, exactBytes } from '../numbers/amounts.ts';
+import { exactDuration, grouped } from '../numbers/exact_times.ts';
+import { clockText } from '../numbers/wall_clock.ts';
+import type { NewestRow } from './newest.ts';
+
+/** What a `lost` frame says. */
+export interface Loss {
+  lost: number;
+  cause: string;
+  from: ExactInteger;
+  to: ExactInteger;
+  node: string;
+}
+
+/** Headings in the order of the cells. */
+export const LIVE_HEADINGS = [
+  ...['Time (UTC)', 'Duration', 'Call', 'File or device', 'Result', 'Bytes', 'Service', 'Command', 'pid', 'Node'],
+  ...['Transaction', 'Event id'],
+] as const;
+
+/** An event of the API, as far as a row shows it. */
+interface LiveEvent {
+  event_id: string;
+  event_type: string;
+  timestamp_ns: ExactInteger;
+  duration_ns: ExactInteger;
+  service_name: string;
+  transaction_id: string | null;
+  node: string;
+  pid: number;
+  comm: string;
+  result: ExactInteger;
+  error: string | null;
+  syscall?: string;
+  operation?: string;
+  file?: string | null;
+  device?: string | null;
+  bytes?: ExactInteger | null;
+  bytes_requested?: ExactInteger | null;
+}
+
+export interface RowTexts {
+  /** One for each heading; empty where the event has no such value. Null for a row of another kind. */
+  cells: readonly string[] | null;
+  /** What is said instead, or beside it. */
+  note: string;
+  transactionId: string | null;
+  eventId: string | null;
+}
+
+/** `shown` makes recorded names safe to read; cells are as they were recorded. */
+export function rowTexts({ kind, text }: NewestRow, shown: (name: string) => string): RowTexts {
+  const nothing = { cells: null, transactionId: null, eventId: null };
+  if (kind === 'skipped') return { ...nothing, note: text };
+  if (kind === 'lost') return { ...nothing, note: lossText(parseJson(text) as Loss, shown) };
+  const event = parseJson(text) as LiveEvent;
+  const bytes = event.bytes_requested ?? event.bytes ?? null;
+  const cells = [
+    ...[clockText(BigInt(event.timestamp_ns)), exactDuration(BigInt(event.duration_ns))],
+    ...[event.syscall ?? event.operation ?? event.event_type, event.file ?? event.device ?? ''],
+    ...[event.error ?? grouped(event.result), bytes === null ? '' : exactBytes(BigInt(bytes))],
+    ...[event.service_name, event.comm, String(event.pid), event.node],
+    ...[event.transaction_id ?? '', event.event_id],
+  ];
+  const note = kind === 'late' ? 'late' : '';
+  return { cells, note, transactionId: event.transaction_id, eventId: event.event_id };
+}
+
+const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
+
+/** A count of 0 is one that is not known. */
+function lossText({ lost, cause, from, to, node }: Loss, shown: (name: string) => string): string {
+  const what = lost > 0 ? `at least ${counted(lost, 'event')} not recorded` : 'events not recorded, uncounted,';
+  const when = `${clockText(BigInt(from))} to ${clockText(BigInt(to))}`;
+  return `${what} on ${shown(node)}, ${when}: ${CAUSES.get(cause) ?? shown(cause)}`;
+}

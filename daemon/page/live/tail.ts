@@ -1,0 +1,166 @@
+/** The live events of this page: their stream, which may be paused, cut, refused, or left to other tabs. */
+import type { EventSourceMessage } from 'eventsource-parser';
+import type { Daemon } from '../feed/daemon.ts';
+import { delay, followStream } from '../feed/event_stream.ts';
+import type { Failure } from '../feed/failure.ts';
+import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import { createKept, type Kept } from './kept.ts';
+
+export type TailState =
+  | 'connecting'
+  | 'following'
+  /** Other tabs have all streams: this one reads in turns. */
+  | 'in_turns'
+  | 'cut'
+  | 'paused'
+  /** Asking again by itself would not help. */
+  | 'refused';
+
+export interface Tail {
+  readonly kept: Kept;
+  readonly state: TailState;
+  readonly failure: Failure | null;
+  /** How far behind what is shown is, milliseconds. */
+  behindMs(nowMs: number): number;
+  pause(): void;
+  /** Connects again, and goes on where it was, without a gap. */
+  resume(): void;
+  /** Leaves out what has not been read yet. */
+  jump(): void;
+  close(): void;
+}
+
+/** A tab without a stream of its own reads for so long of each second. */
+const [TURN_MS, REST_MS] = [300, 700];
+const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
+
+export interface TailOptions {
+  daemon: Daemon;
+  filters: URLSearchParams;
+  /** Called after every change of what this object shows. */
+  onChange: () => void;
+}
+
+export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
+  const closing = new AbortController();
+  const kept = createKept();
+  const place = createPlace(filters);
+  let state: TailState = 'connecting';
+  let failure: Failure | null = null;
+  let pausedMs: number | null = null;
+  /** Ends the present connection, or the wait for the next one. */
+  let round = new AbortController();
+
+  function become(next: TailState, why: Failure | null = null): void {
+    [state, failure] = [next, why];
+    onChange();
+  }
+
+  const behindMs = (nowMs: number) => {
+    const readMs = pausedMs ?? nowMs;
+    return (kept.arrivals?.behindMs(readMs) ?? 0) + (nowMs - readMs);
+  };
+
+  function taken({ event, id, data }: EventSourceMessage) {
+    if (id) place.pass(id);
+    if (event === 'event') kept.takeEvent(data, performance.now());
+    else if (event === 'lost') kept.takeLoss(data);
+    onChange();
+    return event === 'end' ? ('again' as const) : undefined;
+  }
+
+  async function follow(): Promise<void> {
+    const release = await takeSlot();
+    const turn = release ? [] : [AbortSignal.timeout(TURN_MS)];
+    const stream = {
+      ...{ path: place.path, lastId: place.lastId(), onMessage: taken, final: FINAL },
+      onOpen(response: Response) {
+        kept.setClock(place.begin(response), performance.now());
+        become(release ? 'following' : 'in_turns');
+      },
+      onLost: (why: Failure) => become('cut', why),
+    };
+    const signal = whileShown(AbortSignal.any([round.signal, ...turn]));
+    const refused = await followStream(daemon, stream, signal).finally(() => release?.());
+    if (refused) become('refused', refused);
+    else if (!release) await delay(REST_MS, round.signal);
+  }
+
+  async function run(): Promise<void> {
+    while (!closing.signal.aborted) {
+      round = new AbortController();
+      closing.signal.addEventListener('abort', () => round.abort(), { once: true, signal: round.signal });
+      await shown(round.signal);
+      if (state === 'paused' || state === 'refused') await aborted(round.signal);
+      else if (!round.signal.aborted) await follow();
+      // What only waits for the end of this round is free with it.
+      round.abort();
+    }
+  }
+
+  function resume(): void {
+    pausedMs = null;
+    become('connecting');
+    round.abort();
+  }
+
+  void run();
+  return {
+    kept,
+    get state() {
+      return state;
+    },
+    get failure() {
+      return failure;
+    },
+    behindMs,
+    pause() {
+      pausedMs = performance.now();
+      become('paused');
+      round.abort();
+    },
+    resume,
+    jump() {
+      const leftOutNs = Math.round(behindMs(performance.now()) * 1e6);
+      kept.newest.add('skipped', `${shortDuration(leftOutNs)} left out: jumped to now`);
+      place.forget();
+      resume();
+    },
+    close: () => closing.abort(),
+  };
+}
+
+/** Where the stream goes on: after a frame, or where it began while there was none. */
+function createPlace(filters: URLSearchParams) {
+  let lastId: string | null = null;
+  let began: string | null = null;
+  return {
+    lastId: () => lastId,
+    path(): string {
+      const asked = new URLSearchParams(filters);
+      if (lastId === null && began !== null) asked.set('from', began);
+      return `/api/events?${asked}`;
+    },
+    /** Returns the daemon's clock at an answer, milliseconds since the epoch. */
+    begin({ headers }: Response): number {
+      const daemonMs = Date.parse(headers.get('Date') ?? '');
+      const nowMs = Number.isNaN(daemonMs) ? Date.now() : daemonMs;
+      began ??= new Date(nowMs).toISOString();
+      return nowMs;
+    },
+    pass(id: string): void {
+      lastId = id;
+    },
+    forget(): void {
+      [lastId, began] = [null, null];
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve());
+  });
+}

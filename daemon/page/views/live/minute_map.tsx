@@ -1,0 +1,192 @@
+/** The last minute as a map of events: time by duration. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { pixelOf, THEMES } from '../../draw/theme.ts';
+import { FIRST_ROW, MINUTE_COLUMNS, type Minute, ROW_COUNT, rowStartNs } from '../../live/minute.ts';
+import { columnAt, columnsPerCell, drawMinute, type MinutePalette, rowAt } from '../../live/minute_picture.ts';
+import type { Tail } from '../../live/tail.ts';
+import { counted } from '../../numbers/amounts.ts';
+import { shortDuration } from '../../numbers/exact_times.ts';
+import { clockText } from '../../numbers/wall_clock.ts';
+import { usePage } from '../context.ts';
+import { currentTheme } from '../theme.ts';
+
+const HEIGHT_PX = 2 * ROW_COUNT;
+const DRAW_MS = 100;
+const SHADES = 16;
+/** Part of the colour that a single event has; the rest is the ground's. */
+const LEAST_SHARE = 0.7;
+
+interface Props {
+  tail: Tail;
+  summary: string;
+}
+
+interface Place {
+  column: number;
+  row: number;
+}
+
+export function MinuteMap({ tail, summary }: Props) {
+  const { announce } = usePage();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [place, setPlace] = useState<Place | null>(null);
+  useEffect(() => {
+    const draw = () => {
+      const { minute, arrivals } = tail.kept;
+      if (document.hidden || !minute || !arrivals || tail.state === 'paused') return;
+      const now = performance.now();
+      const behindNs = BigInt(Math.round(tail.behindMs(now) * 1e6));
+      minute.advance(arrivals.clockNs(now) - behindNs);
+      paint(canvas.current!, minute);
+    };
+    draw();
+    const timer = setInterval(() => requestAnimationFrame(draw), DRAW_MS);
+    const onTheme = () => tail.kept.minute && paint(canvas.current!, tail.kept.minute);
+    window.addEventListener('themechange', onTheme);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener('themechange', onTheme);
+    };
+  }, [tail]);
+  const point = ({ offsetX, offsetY }: PointerEvent) => {
+    const { clientWidth } = canvas.current!;
+    setPlace({ column: columnAt(offsetX, clientWidth), row: rowAt(offsetY, HEIGHT_PX) });
+  };
+  const step = (event: KeyboardEvent) => {
+    const by = STEPS.get(event.code);
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const columns = columnsPerCell(canvas.current!.clientWidth);
+    const from = place ?? { column: MINUTE_COLUMNS - columns, row: ROW_COUNT / 2 };
+    const next = {
+      column: Math.min(Math.max(from.column + by[0] * columns, 0), MINUTE_COLUMNS - columns),
+      row: Math.min(Math.max(from.row + by[1], 0), ROW_COUNT - 1),
+    };
+    setPlace(next);
+    if (tail.kept.minute) announce(placeText(tail.kept.minute, next, columns));
+  };
+  return (
+    <>
+      <div class="map">
+        <div class="durations" aria-hidden="true">
+          {DECADES.map((row) => (
+            <span key={row} style={{ bottom: `${(row / ROW_COUNT) * 100}%` }}>
+              {shortDuration(rowStartNs(row)).replace(/\.0+(?= )/, '')}
+            </span>
+          ))}
+        </div>
+        <canvas
+          ref={canvas}
+          role="img"
+          tabIndex={0}
+          aria-label={summary}
+          style={{ height: `${HEIGHT_PX}px` }}
+          onPointerMove={point}
+          onPointerLeave={() => setPlace(null)}
+          onBlur={() => setPlace(null)}
+          onKeyDown={step}
+        />
+      </div>
+      <p class="times quiet" aria-hidden="true">
+        <span>60 s ago</span>
+        <span>30 s</span>
+        <span>now</span>
+      </p>
+      <p class="quiet">
+        {place && tail.kept.minute ? (
+          placeText(tail.kept.minute, place, columnsPerCell(canvas.current!.clientWidth))
+        ) : (
+          <Legend />
+        )}
+      </p>
+    </>
+  );
+}
+
+const STEPS: ReadonlyMap<string, readonly [columns: number, rows: number]> = new Map([
+  ['ArrowLeft', [-1, 0]],
+  ['ArrowRight', [1, 0]],
+  ['ArrowUp', [0, 1]],
+  ['ArrowDown', [0, -1]],
+]);
+
+/** Rows at 1 µs, 10 µs and so on. */
+const DECADES = Array.from({ length: ROW_COUNT / 16 }, (_, decade) => decade * 16).filter((row) => row + FIRST_ROW > 0);
+
+function Legend() {
+  return (
+    <>
+      <span class="key one" aria-hidden="true" /> one event, <span class="key most" aria-hidden="true" /> the most,{' '}
+      <span class="key failure" aria-hidden="true" /> with failed ones,{' '}
+      <span class="key unrecorded" aria-hidden="true" /> not recorded. Arrows read the map.
+    </>
+  );
+}
+
+/** `3 events from 1.00 ms to 1.15 ms, begun at 12:00:01.250, 1 failed`. */
+function placeText(minute: Minute, { column, row }: Place, columns: number): string {
+  let [count, failed, isLost] = [0, 0, false];
+  for (let at = column; at < Math.min(column + columns, MINUTE_COLUMNS); at++) {
+    const cell = minute.placeOf(at) * ROW_COUNT + row;
+    count += minute.counts[cell]!;
+    failed += minute.failed[cell]!;
+    isLost ||= minute.isLost(at);
+  }
+  const least = row === 0 ? 'up to' : `${shortDuration(rowStartNs(row))} to`;
+  const most = row === ROW_COUNT - 1 ? 'any time' : shortDuration(rowStartNs(row + 1));
+  const when = clockText(minute.startOf(column)).slice(11, 23);
+  const failures = failed > 0 ? `, ✕ ${failed} failed` : '';
+  return `${isLost ? 'at least ' : ''}${counted(count, 'event')} of ${least} ${most}, begun at ${when}${failures}`;
+}
+
+function paint(canvas: HTMLCanvasElement, minute: Minute): void {
+  const widthPx = Math.max(canvas.clientWidth, 1);
+  if (canvas.width !== widthPx || canvas.height !== HEIGHT_PX) {
+    canvas.width = widthPx;
+    canvas.height = HEIGHT_PX;
+  }
+  const image = imageOf(canvas);
+  drawMinute(minute, paletteOf(), new Uint32Array(image.data.buffer), widthPx, HEIGHT_PX);
+  canvas.getContext('2d')!.putImageData(image, 0, 0);
+}
+
+const images = new WeakMap<HTMLCanvasElement, ImageData>();
+
+/** The pixels of a canvas, which are taken once: those of ten pictures a second would be most of the garbage. */
+function imageOf(canvas: HTMLCanvasElement): ImageData {
+  const known = images.get(canvas);
+  if (known?.width === canvas.width && known.height === canvas.height) return known;
+  const image = new ImageData(canvas.width, canvas.height);
+  images.set(canvas, image);
+  return image;
+}
+
+const palettes = new Map<string, MinutePalette>();
+
+function paletteOf(): MinutePalette {
+  const theme = currentTheme();
+  const known = palettes.get(theme);
+  if (known) return known;
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim().slice(1);
+  const [ground, text, { rest, error }] = [colour('panel'), colour('text'), THEMES[theme]];
+  const shade = (share: number) =>
+    share < 0.5
+      ? mixed(ground, rest, LEAST_SHARE + (1 - LEAST_SHARE) * 2 * share)
+      : mixed(rest, text, (share - 0.5) * 1.4);
+  const palette = {
+    ground: pixelOf(ground),
+    counts: Uint32Array.from({ length: SHADES }, (_, at) => pixelOf(shade(at / (SHADES - 1)))),
+    ...{ failed: pixelOf(error), lost: pixelOf(error) },
+  };
+  palettes.set(theme, palette);
+  return palette;
+}
+
+/** A colour between two, as hex digits. */
+function mixed(one: string, other: string, share: number): string {
+  const part = (hex: string, at: number) => Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16);
+  const between = (at: number) => Math.round(part(one, at) * (1 - share) + part(other, at) * share);
+  return [0, 1, 2].map((at) => between(at).toString(16).padStart(2, '0')).join('');
+}

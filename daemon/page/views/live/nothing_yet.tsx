@@ -1,0 +1,87 @@
+/** Why nothing arrives, and what to do: which filter leaves nothing, or that nothing is recorded at all. */
+import type { Coverage, Readiness } from '../../feed/answers.ts';
+import { filtersOf, withoutFilters, withoutValue } from '../../link/filters.ts';
+import { EMPTY_LINK, type Link } from '../../link/link.ts';
+import { counted } from '../../numbers/amounts.ts';
+import { usePage } from '../context.ts';
+import { FailureNote } from '../failure_note.tsx';
+import { shownName } from '../names.ts';
+import { useAnswer } from '../use_answer.ts';
+import { liveParameters } from './use_tail.ts';
+
+/** So many terms are counted without: each is a question of its own. */
+const TERMS_MAX = 6;
+const WINDOW = '-1m';
+
+interface Term {
+  text: string;
+  without: Partial<Link>;
+}
+
+interface Counted {
+  isRecording: boolean;
+  terms: (Term & { count: number })[];
+}
+
+export function NothingYet() {
+  const { daemon, link, go } = usePage();
+  const terms = termsOf(link);
+  const { body, failure, askAgain } = useAnswer<Counted>(liveParameters(link).toString(), async (signal) => {
+    const count = async (term: Term) => {
+      const parameters = liveParameters({ ...link, ...term.without });
+      parameters.set('from', WINDOW);
+      const answer = await daemon.askJson<{ total: { count: number }; coverage: Coverage }>(
+        `/api/stats?${parameters}`,
+        {
+          signal,
+        },
+      );
+      return { ...term, count: answer.total.count };
+    };
+    const [{ recordings }, counts] = await Promise.all([
+      daemon.askJson<Readiness>('/readyz', { signal }),
+      Promise.all(terms.slice(0, TERMS_MAX).map(count)),
+    ]);
+    return { isRecording: recordings.some(({ agent }) => agent.state === 'recording'), terms: counts };
+  });
+  return (
+    <section class="panel">
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      {body && !body.isRecording && (
+        <p>
+          No agent is recording now. <code>kreplay up</code> starts one with a daemon, <code>kreplay agent</code> one
+          for this daemon's folder; Health says what the last one did.
+        </p>
+      )}
+      {body?.isRecording && terms.length === 0 && (
+        <p>
+          An agent is recording, and nothing that it records has happened yet: it records calls such as{' '}
+          <code>write</code> and <code>fsync</code>, and requests to disks.
+        </p>
+      )}
+      {body?.terms.map(({ text, without, count }) => (
+        <p key={text}>
+          Without <strong>{text}</strong> {counted(count, 'event')} of the last minute{' '}
+          {count === 1 ? 'matches' : 'match'}.{' '}
+          <button type="button" onClick={() => go(without)}>
+            Drop it
+          </button>
+        </p>
+      ))}
+      {terms.length > 1 && (
+        <button type="button" onClick={() => go(withoutFilters())}>
+          Drop all
+        </button>
+      )}
+    </section>
+  );
+}
+
+function termsOf(link: Link): Term[] {
+  const terms = filtersOf(link).map(({ name, value }) => ({
+    text: `${name} ${shownName(value)}`,
+    without: withoutValue(link, name, value),
+  }));
+  if (link.has_error !== EMPTY_LINK.has_error) terms.push({ text: 'failed', without: { has_error: false } });
+  return terms;
+}
