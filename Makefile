@@ -49,7 +49,7 @@ TEST_PATH = $(CURDIR)/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin:$(PATH)
 FUZZ_RUNS ?= 100000
 SOAK_MINUTES ?= 20
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
-BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
+BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace chromium:/usr/bin/chromium linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14

@@ -1,11 +1,9 @@
 /** Measures how many small requests a second a daemon answers, compared with an Express server that only says hello. */
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type BenchContext, BenchError, type BenchResult } from './bench.ts';
 import { transactionName } from './event_stream.ts';
 import { largeStore } from './large_store.ts';
-import { KREPLAY, NODE, run as runProgram, start } from './process.ts';
+import { freePort, KREPLAY, NODE, run as runProgram, start } from './process.ts';
 import { interleaved } from './rounds.ts';
 import { median } from './statistics.ts';
 
@@ -79,15 +77,6 @@ export async function run(context: BenchContext): Promise<BenchResult> {
     bare.stop();
     await Promise.allSettled([daemon.ended, bare.ended]);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** The client runs on the CPU that the server does not use. */

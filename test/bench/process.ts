@@ -1,5 +1,7 @@
 /** Runs the programs of a bench: each in a process group of its own, ended with the bench. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { BenchError } from './bench.ts';
 
@@ -105,4 +107,14 @@ export function start(program: readonly string[], { signal, channel, tracefs }: 
 
 export function run(program: readonly string[], options: StartOptions): Promise<Ended> {
   return start(program, options).ended;
+}
+
+/** A port for a program that takes its address from the command line. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }

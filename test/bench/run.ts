@@ -26,7 +26,11 @@ async function main(): Promise<void> {
   await new Command('bench')
     .description('measure kreplay beside its peers, as root')
     .addArgument(new Argument('[names...]', 'what to measure (default: all)').choices(names))
-    .option('--events <count>', 'events of a made-up recording (recording_store, recording_large, run_cost)', positive)
+    .option(
+      '--events <count>',
+      'events of a made-up recording (recording_store, recording_large, run_cost, web_page)',
+      positive,
+    )
     .option(
       '--seconds <count>',
       'length of a live load (recording_capture), or of the replays that may drift (replay_accuracy)',

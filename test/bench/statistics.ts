@@ -7,7 +7,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** The least value that `share` of the values do not exceed. */
-function percentile(values: readonly number[], share: number): number {
+export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!;
 }
