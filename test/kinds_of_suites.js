@@ -16,7 +16,7 @@ export const HEAVY = [
   'test/daemon/http/access/(silent_viewers|tls|unsent)\\.',
   'test/daemon/(replay/|store/(merged_|transactions)|tail/.*_)',
   'test/daemon/export/(hostile_bundles|import)',
-  'test/page/(accessibility|compare|lanes_view|live|overview|replay|shell)\\.',
+  'test/page/(accessibility|compare|hostile_input|lanes_view|live|overview|print|replay|shell)\\.',
 ];
 
 /** Suites of NEEDY and HEAVY whose verdict depends on time or memory: they run with no other suite beside them. */

@@ -31,7 +31,7 @@ export async function writePage(folder: string): Promise<void> {
   };
   const worker = await bundled('worker.ts');
   const page = await bundled('page.tsx', { WORKER_ADDRESS: JSON.stringify(worker) });
-  const style = await bundled('page.css');
+  const style = await bundled('style.css');
   const icon = write(folder, 'icon.svg', readFileSync(join(SOURCES, 'icon.svg')));
   const addresses: Record<string, string> = { page, style, icon };
   const index = readFileSync(join(SOURCES, INDEX), 'utf8').replaceAll(/\{(\w+)\}/g, (_, name) => addresses[name]!);

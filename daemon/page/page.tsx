@@ -16,6 +16,7 @@ import { onKey } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
 import { Overview } from './views/overview/overview.tsx';
+import { PrintNote } from './views/print_note.tsx';
 import { applyTheme, nextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
 import { TopBar } from './views/top_bar.tsx';
@@ -114,6 +115,7 @@ function App() {
         </p>
       )}
       <View link={parsed.link} />
+      <PrintNote link={parsed.link} coverage={coverage} />
       {isHelpOpen && <HelpDialog onClose={() => setIsHelpOpen(false)} />}
       <p class="spoken" aria-live="polite">
         {spoken}

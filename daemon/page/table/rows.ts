@@ -53,6 +53,17 @@ export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Ui
   };
 }
 
+/** The longest events, in order of start, and the earlier ones of those that are equally long. */
+export function longestRows({ count, duration }: Pick<EventColumns, 'count' | 'duration'>, most: number): Uint32Array {
+  const shortest = count <= most ? 0 : duration.toSorted().at(-most)!;
+  const rows = new Uint32Array(Math.min(most, count));
+  let longer = 0;
+  for (let row = 0; row < count; row++) if (duration[row]! > shortest) longer++;
+  for (let row = 0, left = rows.length - longer, to = 0; row < count; row++)
+    if (duration[row]! > shortest || (duration[row] === shortest && left-- > 0)) rows[to++] = row;
+  return rows;
+}
+
 function cellsOf(columns: EventColumns, row: number, originNs: bigint): string[] {
   const { pid, tid, comm, service } = threadOf(columns, row);
   const { transactionId, source, quality } = ownerOf(columns, row);

@@ -51,7 +51,7 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
     if (scene) canvas.drawRecorded(recorded.current!, scene);
   }, [canvas, scene]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!scene) return undefined;
     let request = 0;
     let before = '';

@@ -10,6 +10,7 @@ import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { shownName } from './names.ts';
 import { type PlayedPlace, placeOf } from './played_place.ts';
+import { PrintedEvents } from './print_note.tsx';
 import { ReplayBar } from './replay_bar.tsx';
 import { EVENTS_MAX, useLanes } from './use_lanes.ts';
 import { useReplay } from './use_replay.ts';
@@ -56,6 +57,7 @@ function Lanes({ transactionId, lanes, coverage }: LanesProps) {
       <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
       <LanesPanel {...{ lanes, playheadNs, playedRow }} name={shownName(transactionId)} />
+      <PrintedEvents model={model} />
       {failure && <FailureNote failure={failure} />}
       <ReplayBar replay={replay} open={open} recordedNs={model.ownSpan ? model.ownSpan.toNs - model.firstNs : 0} />
     </>

@@ -8,7 +8,11 @@ function chosen(): Theme | null {
   return text === 'light' || text === 'dark' ? text : null;
 }
 
+/** Paper is light. */
+let isOnPaper = false;
+
 export function currentTheme(): Theme {
+  if (isOnPaper) return 'light';
   return chosen() ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 }
 
@@ -21,4 +25,11 @@ export function applyTheme(theme?: Theme): void {
   if (theme) localStorage.setItem(KEY, theme);
   document.documentElement.dataset.theme = currentTheme();
   window.dispatchEvent(new Event('themechange'));
+}
+
+/** Shows the light theme while the page is printed. */
+export function showOnPaper(isPrinted: boolean): void {
+  if (isPrinted === isOnPaper) return;
+  isOnPaper = isPrinted;
+  applyTheme();
 }

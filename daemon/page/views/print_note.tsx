@@ -1,0 +1,110 @@
+/** What a printed page has beside what is on the screen: where it is from, and rows that a picture cannot be read from. */
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
+import type { Coverage } from '../feed/answers.ts';
+import type { LanesModel } from '../lanes/model.ts';
+import { filtersOf } from '../link/filters.ts';
+import { formatLink, type Link } from '../link/link.ts';
+import { counted } from '../numbers/amounts.ts';
+import { grouped } from '../numbers/exact_times.ts';
+import { clockText } from '../numbers/wall_clock.ts';
+import { createEventTable, HEADINGS, longestRows } from '../table/rows.ts';
+import { shownName } from './names.ts';
+import { showOnPaper } from './theme.ts';
+
+/** Whether the page is being printed. What is for paper is in the document only then, and pictures are light. */
+function usePrinting(): boolean {
+  const [isPrinting, setIsPrinting] = useState(false);
+  useLayoutEffect(() => {
+    const medium = matchMedia('print');
+    const change = (isPrinted: boolean) => {
+      showOnPaper(isPrinted);
+      setIsPrinting(isPrinted);
+    };
+    const [begin, end, changed] = [() => change(true), () => change(false), () => change(medium.matches)];
+    window.addEventListener('beforeprint', begin);
+    window.addEventListener('afterprint', end);
+    medium.addEventListener('change', changed);
+    changed();
+    return () => {
+      window.removeEventListener('beforeprint', begin);
+      window.removeEventListener('afterprint', end);
+      medium.removeEventListener('change', changed);
+    };
+  }, []);
+  return isPrinting;
+}
+
+/** The address, what it selects, and what is missing of it. */
+export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
+  if (!usePrinting()) return null;
+  const filters = filtersOf(link).map(({ name, value }) => `${name} ${shownName(value)}`);
+  if (link.has_error) filters.push('with failed calls only');
+  return (
+    <footer class="printed">
+      <p>{`${location.origin}${location.pathname}${formatLink(link)}`}</p>
+      <p>
+        Window: {windowText(link)}. Filters: {filters.length > 0 ? filters.join(', ') : 'none'}.
+      </p>
+      <p>{coverage === null ? 'It is not known what is missing.' : missingText(coverage)}</p>
+    </footer>
+  );
+}
+
+function windowText({ from, to }: Link): string {
+  if (from === null && to === null) return 'everything recorded';
+  const since = from === null ? 'the start' : clockText(from);
+  return `${since} to ${to === null ? 'the end' : clockText(to)} (UTC)`;
+}
+
+function missingText({ complete, lost, gaps, recorded_until }: Coverage): string {
+  const until = recorded_until === null ? '' : ` Recorded until ${clockText(BigInt(recorded_until))} (UTC).`;
+  if (complete) return `Nothing is known to be missing.${until}`;
+  const events = lost > 0 ? `At least ${counted(lost, 'event')}` : 'Events that nobody could count';
+  return `${events} ${lost === 1 ? 'is' : 'are'} missing, in ${counted(gaps.length, 'gap')}.${until}`;
+}
+
+const ROWS_MAX = 50;
+/** Paper is too narrow for all columns. */
+const PRINTED = ['Start', 'Duration', 'Call', 'File or device', 'Result', 'Node', 'Service', 'Command', 'tid'] as const;
+const CELLS = PRINTED.map((heading) => HEADINGS.indexOf(heading));
+
+/** The longest events of a picture, in order of start. */
+export function PrintedEvents({ model }: { model: LanesModel }) {
+  const isPrinting = usePrinting();
+  const table = useMemo(() => {
+    if (!isPrinting) return null;
+    const rows = longestRows(model.columns, ROWS_MAX);
+    return createEventTable(model.columns, BigInt(model.firstNs), rows);
+  }, [isPrinting, model]);
+  if (!table) return null;
+  return (
+    <table class="printed">
+      <caption>
+        {table.rowCount < model.columns.count
+          ? `The ${table.rowCount} longest of ${grouped(model.columns.count)} events`
+          : counted(table.rowCount, 'event')}
+      </caption>
+      <thead>
+        <tr>
+          {PRINTED.map((heading) => (
+            <th scope="col" key={heading}>
+              {heading}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {Array.from({ length: table.rowCount }, (_, line) => {
+          const cells = table.cells(line);
+          return (
+            <tr key={line}>
+              {CELLS.map((at) => (
+                <td key={at}>{cells[at] === '' ? '' : shownName(cells[at]!)}</td>
+              ))}
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
