@@ -3,7 +3,7 @@ import type { EventValues, ExcludedValues } from '../../../agent/recording/read/
 import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import { type DimensionName, dimension } from '../dimensions.ts';
+import { type DimensionName, dimension, type RowCodes } from '../dimensions.ts';
 import { gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
 import type { PopulationRows } from './population.ts';
 import type { Profile } from './profiles.ts';
@@ -104,9 +104,7 @@ function conditionProfiles(conditions: readonly Condition[]) {
       const { rowCount } = scanned.block;
       if (numbers.length < rowCount) numbers = new Uint32Array(rowCount);
       const readers = fields.map((name) => dimension(name).open(scanned));
-      const codes = readers.map(
-        (one) => one.codes ?? Float64Array.from({ length: rowCount }, (_, row) => one.codeAt(row)),
-      );
+      const codes = readers.map((one) => one.codes ?? codesOf(one, rowCount));
       const isMetBy = (row: number) => (i: number) => {
         const { field, isMet } = conditions[i]!;
         const reader = readers[fields.indexOf(field)]!;
@@ -126,4 +124,10 @@ function conditionProfiles(conditions: readonly Condition[]) {
       return numbers;
     },
   };
+}
+
+function codesOf({ codeAt }: RowCodes, rowCount: number): Float64Array {
+  const codes = new Float64Array(rowCount);
+  for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
+  return codes;
 }

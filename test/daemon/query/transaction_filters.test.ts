@@ -1,6 +1,9 @@
 /** Tests that filters of transactions by values of their events select what looking at all events selects. */
+import { request } from 'node:http';
+import { setTimeout as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../../daemon/exact_json.ts';
+import { createScanGate } from '../../../daemon/http/access/scan_gate.ts';
 import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { createScanThreads } from '../../../daemon/store/embedded/scan_threads/scan_threads.ts';
@@ -218,6 +221,51 @@ test('a filter that needs too many events is refused, and one by service or node
   } finally {
     await store.close();
   }
+});
+
+describe('the scan for a filter', () => {
+  const COUNT = 80_000;
+  const DEVICE = '/api/transactions?exclude_device=none';
+  let scans = 0;
+  let begun = Promise.withResolvers<void>();
+
+  /** Counts the blocks that are read. */
+  async function counting() {
+    [scans, begun] = [0, Promise.withResolvers<void>()];
+    const row = (i: number) => ({ at: START + BigInt(i), transaction: `tx-${i % 100}` });
+    const store = openRecordingStore(
+      recordedOn(
+        'n',
+        Array.from({ length: COUNT }, (_, i) => row(i)),
+      ),
+    );
+    const scanGate = createScanGate({ scansMax: 1, waitMsMax: 1, nowMs: () => performance.now() });
+    const scanUnordered: typeof store.scanUnordered = function* (asked) {
+      for (const block of store.scanUnordered(asked)) {
+        scans++;
+        begun.resolve();
+        yield block;
+      }
+    };
+    return servedHere({ ...store, scanUnordered }, { scanGate });
+  }
+
+  test('takes a turn, and is cut short when its client has gone', async () => {
+    const daemon = await counting();
+    expect((await daemon.get(DEVICE)).json.transactions).toHaveLength(100);
+    const whole = scans;
+    expect(whole).toBeGreaterThan(10);
+    [scans, begun] = [0, Promise.withResolvers<void>()];
+    const asking = request({ host: '127.0.0.1', port: daemon.port, path: DEVICE, agent: false });
+    asking.on('error', () => {});
+    asking.end();
+    await begun.promise;
+    expect((await daemon.get(DEVICE)).json.code).toBe('busy');
+    asking.destroy();
+    // The turn is free again once the work has ended.
+    while ((await daemon.get('/api/transactions')).status !== 200) await nextTurn(5);
+    expect(scans).toBeLessThan(whole);
+  });
 });
 
 test.each([
