@@ -85,7 +85,10 @@ export async function* compared(
   const { fromNs, toNs } = population.filter;
   const whole = yield* store.compare(request);
   if (whole) return { comparison: whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
-  const window = omitUndefined({ fromNs: later(fromNs, box.fromNs), toNs: earlier(toNs, box.toNs) });
+  const [startNs, endNs] = [later(fromNs, box.fromNs), earlier(toNs, box.toNs)];
+  // A box outside the window leaves nothing to compare.
+  const isOutside = startNs !== undefined && endNs !== undefined && endNs < startNs;
+  const window = omitUndefined({ fromNs: startNs, toNs: isOutside ? startNs : endNs });
   const isNarrower = window.fromNs !== fromNs || window.toNs !== toNs;
   const found = isNarrower
     ? yield* store.compare({ ...request, filter: { ...population.filter, ...window } } as ComparisonRequest)

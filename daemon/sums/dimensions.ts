@@ -47,11 +47,12 @@ function own(name: string): Dimension {
     open({ block, dictionary }) {
       const types = values(block, 'event_type');
       const places = typeRows(block);
-      const byType = new Map(owners.map(({ id, column }) => [id, values(block, column)]));
+      const byType: (Uint32Array | undefined)[] = [];
+      for (const { id, column } of owners) byType[id] = values(block, column);
       return {
         // The code includes the type, because another type may use the same number for another value.
         codeAt: (row) => {
-          const codes = byType.get(types[row]!);
+          const codes = byType[types[row]!];
           return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
         },
         meaningOf: (code) =>

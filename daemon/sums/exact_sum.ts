@@ -1,10 +1,18 @@
 /** A sum of integers as doubles that stays exact: it moves to a bigint before a double would round it. */
+import { wordsToBigint } from '../../agent/recording/words64.ts';
+
 export interface ExactSum {
   /** Adds an integer from 0 to 2^53 - 1. */
   add(value: number): void;
   addLarge(value: bigint): void;
+  /** Adds an integer of 64 bits. */
+  addWords(low: number, high: number): void;
   total(): bigint;
 }
+
+const WORD = 2 ** 32;
+/** High words of integers below 2^53 are below this. */
+const SMALL_HIGH = 2 ** 21;
 
 export function exactSum(): ExactSum {
   let settled = 0n;
@@ -15,10 +23,16 @@ export function exactSum(): ExactSum {
     pending = 0;
   }
 
+  function add(value: number): void {
+    if (pending + value > Number.MAX_SAFE_INTEGER) settle();
+    pending += value;
+  }
+
   return {
-    add(value) {
-      if (pending + value > Number.MAX_SAFE_INTEGER) settle();
-      pending += value;
+    add,
+    addWords(low, high) {
+      if (high < SMALL_HIGH) add(high * WORD + low);
+      else settled += wordsToBigint(low, high);
     },
     addLarge(value) {
       settled += value;

@@ -30,11 +30,17 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const spans = await spansFor(store, query.filter.nodes, nowNs);
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;
-      const coverage = await coverageFor(store, spans, { filter: { ...coveredPart(query), ...found.window }, nowNs });
+      const filter = { ...coveredPart(query), ...found.window, ...coveredTo(found) };
+      const coverage = await coverageFor(store, spans, { filter, nowNs });
       sendJson(res, 200, { of: query.of, ...viewOf(found), coverage } satisfies z.input<typeof differencesSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
+}
+
+/** Transactions that began in the window may have events after it. */
+function coveredTo({ window: { toNs }, comparison: { readToNs } }: Compared): { toNs?: bigint } {
+  return toNs !== undefined && readToNs !== undefined && readToNs > toNs ? { toNs: readToNs } : {};
 }
 
 function viewOf({ comparison, window, isNarrowed }: Compared) {

@@ -140,7 +140,9 @@ export async function* compareIn(
   const filter = isOfEvents ? request.filter : rangeOf(request.population);
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
   const blocks = recordings.scanUnordered({ filter, columns, reusesMemory: true });
-  return (yield* fewScannedInto(comparer, blocks, request.eventsMax)) ? comparer.finish() : undefined;
+  if (!(yield* fewScannedInto(comparer, blocks, request.eventsMax))) return undefined;
+  const comparison = yield* comparer.finish();
+  return isOfEvents || filter.toNs === undefined ? comparison : { ...comparison, readToNs: filter.toNs };
 }
 
 export async function* chooseIn(
@@ -151,12 +153,12 @@ export async function* chooseIn(
   const chooser = transactionChooser(population, filter);
   const request = { filter: rangeOf(population), columns: choiceColumns(filter), reusesMemory: true };
   const isWhole = yield* fewScannedInto(chooser, recordings.scanUnordered(request), eventsMax);
-  return isWhole ? chooser.finish() : undefined;
+  return isWhole ? yield* chooser.finish() : undefined;
 }
 
 /** Returns false if there are more events. */
 async function* fewScannedInto(
-  sums: { add(scanned: ScannedBlock): void },
+  sums: { readonly kept: number; add(scanned: ScannedBlock): void },
   blocks: Iterable<ScannedBlock>,
   eventsMax: number,
 ): AsyncGenerator<void, boolean> {
@@ -165,6 +167,8 @@ async function* fewScannedInto(
     events += scanned.block.rowCount;
     if (events > eventsMax) return false;
     sums.add(scanned);
+    // A request that carries data of several transactions is kept for each.
+    if (sums.kept > eventsMax) return false;
     if (!scanned.nextAtHand) yield;
   }
   return true;
@@ -183,7 +187,7 @@ function rangeOf({ count, startsNs, durationsNs }: PopulationRows): EventFilter 
 }
 
 async function* scannedInto(
-  sums: { add(scanned: ScannedBlock): void },
+  sums: { readonly kept: number; add(scanned: ScannedBlock): void },
   blocks: Iterable<ScannedBlock>,
 ): AsyncGenerator<void, void> {
   for (const scanned of blocks) {

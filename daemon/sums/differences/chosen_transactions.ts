@@ -4,9 +4,14 @@ import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, dimension, type RowCodes } from '../dimensions.ts';
-import { gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
+import { distinctValues } from './carriers.ts';
+import { A_STEP, gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
+import { newRows } from './kept_events.ts';
 import type { PopulationRows } from './population.ts';
+import { profileColumns } from './profile_columns.ts';
 import type { Profile } from './profiles.ts';
+import { sideSums } from './side_sums.ts';
+import { transactionParts } from './transaction_parts.ts';
 
 /** Events that one answer reads at most, if it keeps those of all transactions until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
@@ -56,24 +61,41 @@ export function choiceColumns(filter: ValueFilter): string[] {
 }
 
 export interface TransactionChooser {
+  /** Number of events that are kept. */
+  readonly kept: number;
   add(scanned: ScannedBlock): void;
-  /** Returns 1 for each row of the population that is chosen. */
-  finish(): Uint8Array;
+  /** Returns 1 for each row of the population that is chosen; yields so that other work gets a turn. */
+  finish(): Generator<void, Uint8Array>;
 }
 
 export function transactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
   const conditions = conditionsOf(filter);
-  const gathered = gatherTransactions(population, conditionProfiles(conditions));
+  const known = conditionProfiles(conditions);
+  const { rows: kept, add } = gatherTransactions(population, known);
   return {
-    add: gathered.add,
-    finish() {
-      const met = new Uint16Array(population.count);
-      gathered.each(conditions.length)(
-        () => {},
-        (value, transaction) => {
-          if (value !== NONE) met[transaction]! |= 1 << value;
-        },
-      );
+    get kept() {
+      return kept.count;
+    },
+    add,
+    *finish() {
+      const columns = profileColumns(known.profiles);
+      const values = distinctValues(columns, conditions.length);
+      const parts = transactionParts(columns, kept, population.durationsNs);
+      const [met, rows, side] = [new Uint16Array(population.count), newRows(1024), sideSums()];
+      let transaction = 0;
+      const onValue = (value: number) => {
+        met[transaction]! |= 1 << value;
+      };
+      for (let done = 0; transaction < population.count; transaction++) {
+        kept.read(transaction, rows);
+        values.begin();
+        values.seeOwn(rows, onValue);
+        parts.add(rows, transaction, side, onValue);
+        done += rows.length + 1;
+        if (done < A_STEP) continue;
+        done = 0;
+        yield;
+      }
       const wanted = conditions.reduce((bits, { isExcluded }, i) => (isExcluded ? bits : bits | (1 << i)), 0);
       return Uint8Array.from(met, (bits) => (bits === wanted ? 1 : 0));
     },

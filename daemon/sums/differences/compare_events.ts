@@ -1,18 +1,20 @@
 /** Compares the events in a box with the others of a scan. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
-import { typeRows } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, boxTest } from '../box.ts';
 import { timedRows } from '../heatmap.ts';
-import { type Comparison, comparisonOf, type Tallied } from './comparison.ts';
+import { type Comparison, comparisonOf, PARTS, type Part, type Tallied } from './comparison.ts';
 import { createProfiles, type Profile } from './profiles.ts';
-import { growingCounts, queueTimes, sideOf, sideSums } from './side_sums.ts';
+import { growingCounts, sideOf, sideSums } from './side_sums.ts';
 
 export interface Comparer {
+  /** Number of events that it keeps in memory. */
+  readonly kept: number;
   add(scanned: ScannedBlock): void;
-  finish(): Comparison;
+  /** Yields to let other work run. */
+  finish(): Generator<void, Comparison>;
 }
 
 /** Columns that a scan must read beside those of profiles. */
@@ -21,7 +23,12 @@ export const COMPARED_COLUMNS = ['timestamp_ns', 'duration_ns', 'result', 'event
 const idOf = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
 export const TYPES = { write: idOf('sys_write'), sync: idOf('sys_sync'), request: idOf('block_io') } as const;
 
-const WORD = 2 ** 32;
+const part = (wanted: Part) => PARTS.indexOf(wanted);
+const [QUEUE, SERVICE, UNTRACED] = [part('queue'), part('service'), part('untraced')];
+/** Parts of events that are no requests, by the id of their type. */
+const PART_OF = new Uint8Array(256).fill(UNTRACED);
+PART_OF[TYPES.write] = part('write');
+PART_OF[TYPES.sync] = part('sync');
 
 export function compareEvents(box: Box): Comparer {
   const profiles = createProfiles();
@@ -31,39 +38,48 @@ export function compareEvents(box: Box): Comparer {
   let events = 0;
 
   return {
+    kept: 0,
     add(scanned) {
       const { block } = scanned;
       const rows = timedRows(scanned);
       const isSelected = boxTest(box, rows);
       const durations = wordsOf(rows.durationsNs);
+      const queues = wordsOf(bigColumn(block, 'block_io.queue_ns'));
       const types = column(block, 'event_type');
-      const places = typeRows(block);
-      const queueOf = queueTimes(bigColumn(block, 'block_io.queue_ns') as BigUint64Array);
       const numbers = profiles.numbersOf(scanned);
       events += block.rowCount;
-      for (let row = 0; row < block.rowCount; row++) {
+      for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const other = isSelected(row) ? 0 : 1;
-        const side = sides[other]!;
+        const { parts, duration } = sides[other]!;
         counts.add(numbers[row]! * 2 + other);
-        side.count++;
-        const duration = Math.min(durations[row * 2 + 1]! * WORD + durations[row * 2]!, Number.MAX_SAFE_INTEGER);
-        side.duration.add(duration);
-        const type = types[row]!;
-        if (type === TYPES.request) {
-          const queue = Math.min(queueOf(places[row]!), duration);
-          side.parts.queue.add(queue);
-          side.parts.service.add(duration - queue);
-        } else if (type === TYPES.sync) side.parts.sync.add(duration);
-        else if (type === TYPES.write) side.parts.write.add(duration);
-        else side.parts.untraced.add(duration);
+        sides[other]!.count++;
+        const [low, high] = [durations[row * 2]!, durations[row * 2 + 1]!];
+        duration.addWords(low, high);
+        if (types[row] !== TYPES.request) {
+          parts[PART_OF[types[row]!]!]!.addWords(low, high);
+          continue;
+        }
+        const [queueLow, queueHigh] = queueOf(queues, requests++);
+        const isWhole = queueHigh > high || (queueHigh === high && queueLow >= low);
+        parts[QUEUE]!.addWords(isWhole ? low : queueLow, isWhole ? high : queueHigh);
+        if (isWhole) continue;
+        const rest = low - queueLow;
+        parts[SERVICE]!.addWords(rest >>> 0, high - queueHigh - (rest < 0 ? 1 : 0));
       }
     },
-    finish() {
+    *finish() {
       const [selected, others] = sides;
       const tallied = tallyOf(profiles.profiles, profiles.values.length, counts.values);
-      return comparisonOf(profiles, { ...tallied, selected: sideOf(selected), others: sideOf(others), events });
+      return yield* comparisonOf(profiles, { ...tallied, selected: sideOf(selected), others: sideOf(others), events });
     },
   };
+}
+
+/** The wait of a request before its device got it, as words; 0 where it is unknown. */
+function queueOf(queues: Uint32Array, request: number): [low: number, high: number] {
+  const high = queues[request * 2 + 1]!;
+  // All bits are set where it is unknown.
+  return high === 0xffff_ffff ? [0, 0] : [queues[request * 2]!, high];
 }
 
 function tallyOf(
@@ -81,16 +97,15 @@ function tallyOf(
   }
   return {
     carriers,
-    together(wanted) {
-      const profilesOf = new Map(wanted.map((value) => [value, new Set<number>()]));
-      for (const [number, { values }] of profiles.entries())
-        for (const value of values) profilesOf.get(value)?.add(number);
-      const sets = wanted.map((value) => profilesOf.get(value)!);
-      return (a, b) => {
-        let both = 0;
-        for (const number of sets[a]!) if (sets[b]!.has(number)) both += countOf(number * 2) + countOf(number * 2 + 1);
-        return both;
-      };
+    *together(wanted) {
+      const both = new Float64Array(wanted.length ** 2);
+      const placeOf = new Map(wanted.map((value, place) => [value, place]));
+      for (const [number, { values }] of profiles.entries()) {
+        const places = values.flatMap((value) => placeOf.get(value) ?? []);
+        const events = countOf(number * 2) + countOf(number * 2 + 1);
+        for (const a of places) for (const b of places) both[a * wanted.length + b]! += events;
+      }
+      return (a, b) => both[a * wanted.length + b]!;
     },
   };
 }

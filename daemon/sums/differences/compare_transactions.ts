@@ -4,17 +4,18 @@
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
-import { typeRows } from '../../../bpf/schema/block.ts';
 import { ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
-import { comparisonOf } from './comparison.ts';
+import { type Comparison, comparisonOf } from './comparison.ts';
+import { keepEvents, newRows, type TimeWords } from './kept_events.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
-import { createProfiles, type Profile, type Profiles } from './profiles.ts';
-import { type KeptEvent, keepEvents } from './recorded_parts.ts';
-import { queueTimes, sideOf, sideSums } from './side_sums.ts';
-import { createIntervals, type Intervals, KINDS } from './time_parts.ts';
+import { profileColumns } from './profile_columns.ts';
+import { createProfiles, type Profiles } from './profiles.ts';
+import { sideOf, sideSums } from './side_sums.ts';
+import { transactionParts } from './transaction_parts.ts';
 
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
 
@@ -22,41 +23,43 @@ const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_
 export const TRANSACTION_COLUMNS = [...COMPARED_COLUMNS, 'context', 'context_source', ...ORIGIN_CONTEXTS] as const;
 
 const WORD = 2 ** 32;
+/** Number of events after which other work gets a turn. */
+export const A_STEP = 32_768;
 
-/** Keeps the events of the transactions, and returns which values of their profiles each transaction has. */
-export function gatherTransactions(population: PopulationRows, profiles: Pick<Profiles, 'numbersOf' | 'profiles'>) {
-  const find = contextFinder(population);
+/** Keeps the events of the transactions: their own, and requests of others that carried their data. */
+export function gatherTransactions(population: PopulationRows, profiles: Pick<Profiles, 'numbersOf'>) {
+  const placesIn = contextFinder(population);
   const kept = keepEvents(population.count);
-  const startWords = wordsOf(population.startsNs);
-  const durationOf = durationReader(population.durationsNs);
   let events = 0;
 
   return {
-    add(scanned: ScannedBlock): void {
-      events += scanned.block.rowCount;
-      const numbers = profiles.numbersOf(scanned);
-      const read = eventReader(scanned, startWords);
-      const { types, places, contexts, isBack, originsOf } = ownersOf(scanned);
-      for (let row = 0; row < scanned.block.rowCount; row++) {
-        const owner = find(scanned.dictionary, contexts[row]!);
-        const isOwn = owner !== NOT_COMPARED && !isBack(row);
-        if (isOwn) kept.add(owner, read(row, numbers[row]!, owner, true));
-        if (types[row] !== TYPES.request) continue;
-        const carried = new Set<number>();
-        for (const context of originsOf) carried.add(find(scanned.dictionary, context[places[row]!]!));
-        if (!isOwn) carried.add(owner);
-        for (const transaction of carried) {
-          if (transaction === NOT_COMPARED || (isOwn && transaction === owner)) continue;
-          const event = read(row, numbers[row]!, transaction, false);
-          // Write-back mostly comes seconds after the end, which no caller waits for.
-          if (event.start < durationOf(transaction)) kept.add(transaction, event);
-        }
-      }
-    },
-    /** `valueCount` is larger than the numbers of all values. */
-    each: (valueCount: number): Each => carrierReader(population.count, kept, profiles.profiles, valueCount),
+    rows: kept,
     get events() {
       return events;
+    },
+    add(scanned: ScannedBlock): void {
+      const { block, dictionary } = scanned;
+      events += block.rowCount;
+      const numbers = profiles.numbersOf(scanned);
+      const placeOf = placesIn(dictionary);
+      const types = column(block, 'event_type');
+      const contexts = column(block, 'context');
+      const sources = column(block, 'context_source');
+      const { timesOf, beginsWithin } = timeReader(scanned, population);
+      const carriedBy = carrierReader(scanned, placeOf);
+      for (let row = 0, requests = 0; row < block.rowCount; row++) {
+        const request = types[row] === TYPES.request ? requests++ : -1;
+        const owner = placeOf(contexts[row]!);
+        const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
+        if (isOwn) kept.add(owner, numbers[row]!, true, timesOf(row, request, owner));
+        if (request < 0) continue;
+        for (const transaction of carriedBy(request, owner, isOwn)) {
+          if (transaction === NOT_COMPARED) continue;
+          const times = timesOf(row, request, transaction);
+          // Write-back mostly comes seconds after the end, which no caller waits for.
+          if (beginsWithin(times, transaction)) kept.add(transaction, numbers[row]!, false, times);
+        }
+      }
     },
   };
 }
@@ -64,164 +67,92 @@ export function gatherTransactions(population: PopulationRows, profiles: Pick<Pr
 export function compareTransactions(population: PopulationRows): Comparer {
   const profiles = createProfiles();
   const gathered = gatherTransactions(population, profiles);
-  const durationOf = durationReader(population.durationsNs);
+  const kept = gathered.rows;
+
   return {
+    get kept() {
+      return kept.count;
+    },
     add: gathered.add,
-    finish() {
-      const { events } = gathered;
-      const { profiles: known, values } = profiles;
+    *finish(): Generator<void, Comparison> {
+      const [columns, valueCount] = [profileColumns(profiles.profiles), profiles.values.length];
       const sides = [sideSums(), sideSums()] as const;
-      const carriers = new Float64Array(values.length * 2);
-      const intervals = createIntervals();
-      const each = gathered.each(values.length);
-      each(
-        (transaction, own, its) => {
-          const other = population.selected[transaction] === 1 ? 0 : 1;
-          const side = sides[other]!;
-          const duration = durationOf(transaction);
-          side.count++;
-          side.duration.add(duration);
-          addTimes(intervals, own, its, known);
-          for (const [part, ns] of Object.entries(intervals.parts(duration))) side.parts[part as 'sync'].add(ns);
-        },
-        (value, transaction) => {
-          carriers[value * 2 + (population.selected[transaction] === 1 ? 0 : 1)]!++;
-        },
-      );
-      const [selected, others] = [sideOf(sides[0]), sideOf(sides[1])];
-      return comparisonOf(profiles, {
-        ...{ selected, others, events, carriers },
-        together: (wanted) => togetherIn(wanted, values.length, population.count, each),
+      const carriers = new Float64Array(valueCount * 2);
+      const parts = transactionParts(columns, kept, population.durationsNs);
+      const values = distinctValues(columns, valueCount);
+      const lengths = wordsOf(population.durationsNs);
+      const waited = waitedPairs();
+      const rows = newRows(1024);
+      let [transaction, other] = [0, 0];
+      const onValue = (value: number) => {
+        carriers[value * 2 + other]!++;
+      };
+      const onDevice = (device: number) => {
+        onValue(device);
+        waited.add(transaction, device);
+      };
+      const onWaited = (device: number) => values.see(device, onDevice);
+      for (let done = 0; transaction < population.count; transaction++) {
+        kept.read(transaction, rows);
+        other = population.selected[transaction] === 1 ? 0 : 1;
+        const side = sides[other]!;
+        side.count++;
+        side.duration.addWords(lengths[transaction * 2]!, lengths[transaction * 2 + 1]!);
+        values.begin();
+        values.seeOwn(rows, onValue);
+        parts.add(rows, transaction, side, onWaited);
+        done += rows.length + 1;
+        if (done < A_STEP) continue;
+        done = 0;
+        yield;
+      }
+      const carrying = { count: population.count, kept, columns, valueCount, waited: waited.pairs() };
+      return yield* comparisonOf(profiles, {
+        ...{ selected: sideOf(sides[0]), others: sideOf(sides[1]), events: gathered.events, carriers },
+        together: (wanted) => togetherIn(wanted, carrying),
       });
     },
   };
 }
 
-type Each = (
-  onTransaction: (transaction: number, own: readonly KeptEvent[], its: readonly KeptEvent[]) => void,
-  onValue: (value: number, transaction: number) => void,
-) => void;
-
-/** Goes through all transactions, and through the values of each: every value once. */
-function carrierReader(
-  count: number,
-  kept: ReturnType<typeof keepEvents>,
-  profiles: readonly Profile[],
-  valueCount: number,
-): Each {
-  return (onTransaction, onValue) => {
-    const lastOf = new Int32Array(valueCount).fill(NOT_COMPARED);
-    const events: KeptEvent[] = [];
-    for (let transaction = 0; transaction < count; transaction++) {
-      const all = events.slice(0, kept.read(transaction, events));
-      const isAllOwn = all.every(({ isOwn }) => isOwn);
-      const own = isAllOwn ? all : all.filter(({ isOwn }) => isOwn);
-      const its = isAllOwn ? [] : all.filter(({ isOwn }) => !isOwn);
-      onTransaction(transaction, own, its);
-      const see = (value: number) => {
-        if (lastOf[value] === transaction) return;
-        lastOf[value] = transaction;
-        onValue(value, transaction);
-      };
-      for (const { profile } of own) for (const value of profiles[profile]!.values) see(value);
-      const waited = its.length === 0 ? [] : its.filter((request) => isWaitedFor(request, own, profiles));
-      for (const { profile } of waited) see(profiles[profile]!.device);
+/** Returns a function for the transactions, beside the owner, whose data a request carries; it reuses its result. */
+function carrierReader({ block }: ScannedBlock, placeOf: (context: number) => number) {
+  const origins = ORIGIN_CONTEXTS.map((name) => column(block, name));
+  const found = new Int32Array(ORIGINS_MAX + 1);
+  return (request: number, owner: number, isOwn: boolean): Int32Array => {
+    found.fill(NOT_COMPARED);
+    // The kernel wrote the data of its owner, too, if no thread of the owner did.
+    if (!isOwn) found[ORIGINS_MAX] = owner;
+    for (let slot = 0; slot < ORIGINS_MAX; slot++) {
+      const transaction = placeOf(origins[slot]![request]!);
+      if (transaction !== owner && !found.includes(transaction)) found[slot] = transaction;
     }
+    return found;
   };
 }
 
-function isWaitedFor(request: KeptEvent, own: readonly KeptEvent[], profiles: readonly Profile[]): boolean {
-  const { node } = profiles[request.profile]!;
-  const end = request.start + request.duration;
-  return own.some(
-    ({ profile, start, duration }) =>
-      profiles[profile]!.eventType === 'sys_sync' &&
-      profiles[profile]!.node === node &&
-      Math.max(start, request.start) < Math.min(start + duration, end),
-  );
-}
-
-/** Counts the transactions that have both of two values: a bit for each transaction and value. */
-function togetherIn(wanted: readonly number[], valueCount: number, count: number, each: Each) {
-  // One value has nothing to be joined with.
-  if (wanted.length < 2) return () => 0;
-  const places = new Int32Array(valueCount).fill(NOT_COMPARED);
-  for (const [i, value] of wanted.entries()) places[value] = i;
-  const sets = wanted.map(() => new Uint32Array(Math.ceil(count / 32)));
-  each(
-    () => {},
-    (value, transaction) => {
-      const place = places[value]!;
-      if (place !== NOT_COMPARED) sets[place]![transaction >>> 5]! |= 1 << (transaction & 31);
-    },
-  );
-  return (a: number, b: number) => {
-    const [one, other] = [sets[a]!, sets[b]!];
-    let both = 0;
-    for (let i = 0; i < one.length; i++) both += bitsIn(one[i]! & other[i]!);
-    return both;
-  };
-}
-
-function bitsIn(word: number): number {
-  let bits = word - ((word >>> 1) & 0x5555_5555);
-  bits = (bits & 0x3333_3333) + ((bits >>> 2) & 0x3333_3333);
-  return Math.imul((bits + (bits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
-}
-
-function addTimes(
-  intervals: Intervals,
-  own: readonly KeptEvent[],
-  its: readonly KeptEvent[],
-  profiles: readonly Profile[],
-): void {
-  intervals.clear();
-  const nodes: string[] = [];
-  for (const { profile, start, duration, queue, isOwn } of [...own, ...its]) {
-    const { eventType, node } = profiles[profile]!;
-    if (!nodes.includes(node)) nodes.push(node);
-    const at = nodes.indexOf(node);
-    const end = start + duration;
-    if (eventType === 'sys_write') intervals.add(KINDS.write, at, start, end);
-    else if (eventType === 'sys_sync') intervals.add(KINDS.sync, at, start, end);
-    else if (eventType === 'block_io') {
-      const sent = start + Math.min(queue, duration);
-      intervals.add(isOwn ? KINDS.ownQueue : KINDS.itsQueue, at, start, sent);
-      intervals.add(isOwn ? KINDS.ownService : KINDS.itsService, at, sent, end);
-    }
-  }
-}
-
-function durationReader(durationsNs: BigUint64Array): (row: number) => number {
-  const words = wordsOf(durationsNs);
-  return (row) => Math.min(words[row * 2 + 1]! * WORD + words[row * 2]!, Number.MAX_SAFE_INTEGER);
-}
-
-function ownersOf({ block }: ScannedBlock) {
-  const sources = column(block, 'context_source');
+/** Reads the times of rows, as seen from the start of a transaction; the result is reused. */
+function timeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
+  const [starts, lengths] = [wordsOf(startsNs), wordsOf(durationsNs)];
+  const [at, durations] = [wordsOf(bigColumn(block, 'timestamp_ns')), wordsOf(bigColumn(block, 'duration_ns'))];
+  const queues = wordsOf(bigColumn(block, 'block_io.queue_ns'));
+  const times: TimeWords = { startLow: 0, startHigh: 0, durationLow: 0, durationHigh: 0, queueLow: 0, queueHigh: 0 };
   return {
-    types: column(block, 'event_type'),
-    places: typeRows(block),
-    contexts: column(block, 'context'),
-    isBack: (row: number) => isWrittenBack(sources[row]!),
-    originsOf: ORIGIN_CONTEXTS.map((name) => column(block, name)),
-  };
-}
-
-/** Returns a reader of rows; the object is reused. */
-function eventReader({ block }: ScannedBlock, startWords: Uint32Array) {
-  const [times, durations] = [wordsOf(bigColumn(block, 'timestamp_ns')), wordsOf(bigColumn(block, 'duration_ns'))];
-  const types = column(block, 'event_type');
-  const places = typeRows(block);
-  const queueOf = queueTimes(bigColumn(block, 'block_io.queue_ns') as BigUint64Array);
-  const event: KeptEvent = { profile: 0, start: 0, duration: 0, queue: 0, isOwn: true };
-  return (row: number, profile: number, transaction: number, isOwn: boolean): KeptEvent => {
-    const high = times[row * 2 + 1]! - startWords[transaction * 2 + 1]!;
-    event.start = high * WORD + (times[row * 2]! - startWords[transaction * 2]!);
-    event.duration = durations[row * 2 + 1]! * WORD + durations[row * 2]!;
-    event.queue = types[row] === TYPES.request ? queueOf(places[row]!) : 0;
-    event.profile = profile;
-    event.isOwn = isOwn;
-    return event;
+    timesOf(row: number, request: number, transaction: number): TimeWords {
+      const low = at[row * 2]! - starts[transaction * 2]!;
+      times.startLow = low;
+      times.startHigh = at[row * 2 + 1]! - starts[transaction * 2 + 1]! - (low < 0 ? 1 : 0);
+      times.durationLow = durations[row * 2]!;
+      times.durationHigh = durations[row * 2 + 1]!;
+      // All bits are set where the queue's time is unknown.
+      const hasQueue = request >= 0 && queues[request * 2 + 1] !== 0xffff_ffff;
+      times.queueLow = hasQueue ? queues[request * 2]! : 0;
+      times.queueHigh = hasQueue ? queues[request * 2 + 1]! : 0;
+      return times;
+    },
+    beginsWithin({ startLow, startHigh }: TimeWords, transaction: number): boolean {
+      const length = lengths[transaction * 2 + 1]! * WORD + lengths[transaction * 2]!;
+      return startHigh * WORD + (startLow < 0 ? startLow + WORD : startLow) < length;
+    },
   };
 }

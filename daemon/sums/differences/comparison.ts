@@ -1,6 +1,6 @@
 /** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
 import { differing, shareDifference } from './noise.ts';
-import { FIELDS, type Field, type FieldValue, type Profiles } from './profiles.ts';
+import { FIELDS, type Field, type FieldValue, isFolder, type Profiles } from './profiles.ts';
 
 /** Fewer are too few to compare. */
 export const COMPARED_MIN = 30;
@@ -8,6 +8,7 @@ export const COMPARED_MIN = 30;
 export const ROWS_MAX = 50;
 /** Number of values that are joined to rows. */
 const JOINED_MAX = 200;
+const JOINED_A_STEP = 16;
 /** Values whose carriers are the same to this degree (Jaccard) are in one row. */
 const ALIKE_MIN = 0.95;
 
@@ -39,6 +40,8 @@ export interface Comparison {
   tried: number;
   equal: Field[];
   leftOut: Field[];
+  /** The end of the events that were read, which transactions of a window may have after it. */
+  readToNs?: bigint;
 }
 
 export interface Tallied {
@@ -47,11 +50,15 @@ export interface Tallied {
   events: number;
   /** For each value, how many of the selected and of the others have it, alternating. */
   carriers: Float64Array;
-  /** Returns a function for the places of two of these values: how many have both. */
-  together(values: readonly number[]): (a: number, b: number) => number;
+  /** Returns a function for the places of two of these values: how many have both. Yields to let other work run. */
+  together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
 
-export function comparisonOf({ values, leftOut }: Profiles, tallied: Tallied): Comparison {
+/** Yields to let other work run. */
+export function* comparisonOf(
+  { values, leftOut, isComplete }: Profiles,
+  tallied: Tallied,
+): Generator<void, Comparison> {
   const { selected, others, events, carriers } = tallied;
   const sizes = { selected: selected.count, others: others.count };
   const common = { selected, others, events, leftOut: [...leftOut] };
@@ -59,8 +66,7 @@ export function comparisonOf({ values, leftOut }: Profiles, tallied: Tallied): C
     return { ...common, tooFew: true, rows: [], moreRows: 0, tried: 0, equal: [] };
   const counted = values.flatMap((value, number) => {
     const [own, other] = [carriers[number * 2]!, carriers[number * 2 + 1]!];
-    const isCompared = own + other > 0 && (!leftOut.has(value.field) || isFolder(value));
-    return isCompared ? [{ ...value, selected: own, others: other, number }] : [];
+    return own + other > 0 && isComplete(value) ? [{ ...value, selected: own, others: other, number }] : [];
   });
   const { found, tried } = differing(counted, sizes);
   const strongest = found.map((i) => counted[i]!).sort((a, b) => strengthOf(b) - strengthOf(a) || compare(a, b));
@@ -70,7 +76,7 @@ export function comparisonOf({ values, leftOut }: Profiles, tallied: Tallied): C
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
   }
   const joined = strongest.slice(0, JOINED_MAX);
-  const rows = joinAlike(joined, tallied.together(joined.map(({ number }) => number)));
+  const rows = yield* joinAlike(joined, yield* tallied.together(joined.map(({ number }) => number)));
   const unequal = new Set(strongest.map(({ field }) => field));
   return {
     ...common,
@@ -82,10 +88,6 @@ export function comparisonOf({ values, leftOut }: Profiles, tallied: Tallied): C
   };
 }
 
-function isFolder({ field, value }: FieldValue): boolean {
-  return field === 'file' && value.endsWith('/*');
-}
-
 /** Orders values of equal strength: by field, and a file before its folder. */
 function compare(a: FieldValue, b: FieldValue): number {
   const byField = FIELDS.indexOf(a.field) - FIELDS.indexOf(b.field);
@@ -93,10 +95,10 @@ function compare(a: FieldValue, b: FieldValue): number {
 }
 
 /** Joins values to the strongest one with the same carriers. */
-function joinAlike<Value extends CountedValue>(
+function* joinAlike<Value extends CountedValue>(
   values: readonly Value[],
   together: (a: number, b: number) => number,
-): Value[][] {
+): Generator<void, Value[][]> {
   const rows: { first: number; values: Value[] }[] = [];
   const sizeOf = ({ selected, others }: CountedValue) => selected + others;
   for (const [i, value] of values.entries()) {
@@ -109,6 +111,7 @@ function joinAlike<Value extends CountedValue>(
     });
     if (row) row.values.push(value);
     else rows.push({ first: i, values: [value] });
+    if (i % JOINED_A_STEP === JOINED_A_STEP - 1) yield;
   }
   return rows.map((row) => row.values);
 }

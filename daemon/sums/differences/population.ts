@@ -60,23 +60,31 @@ export const NOT_COMPARED = -1;
 const UNKNOWN = -2;
 const PAGE_BITS = 12;
 
-/** Returns a function that finds the transaction of a context, or NOT_COMPARED. */
-export function contextFinder({ count, hashes }: PopulationRows): (dictionary: Dictionary, context: number) => number {
+/** Returns a function for a dictionary, which finds the transaction of a context, or NOT_COMPARED. */
+export function contextFinder({
+  count,
+  hashes,
+}: PopulationRows): (dictionary: Dictionary) => (context: number) => number {
   const placeOf = hashIndex(hashes, count);
   /** Places by context id, in pages: ids are dense, and may begin far above 0. */
   const known = new WeakMap<Dictionary, Int32Array[]>();
-  return (dictionary, context) => {
-    if (context === 0) return NOT_COMPARED;
+
+  function look(dictionary: Dictionary, context: number): number {
+    const { transactionId } = dictionary.context(context);
+    return transactionId === null ? NOT_COMPARED : placeOf(textHash53(transactionId));
+  }
+
+  return (dictionary) => {
     const pages = known.get(dictionary) ?? [];
     known.set(dictionary, pages);
-    pages[context >>> PAGE_BITS] ??= new Int32Array(2 ** PAGE_BITS).fill(UNKNOWN);
-    const page = pages[context >>> PAGE_BITS]!;
-    const at = context & (2 ** PAGE_BITS - 1);
-    if (page[at] === UNKNOWN) {
-      const { transactionId } = dictionary.context(context);
-      page[at] = transactionId === null ? NOT_COMPARED : placeOf(textHash53(transactionId));
-    }
-    return page[at]!;
+    return (context) => {
+      if (context === 0) return NOT_COMPARED;
+      pages[context >>> PAGE_BITS] ??= new Int32Array(2 ** PAGE_BITS).fill(UNKNOWN);
+      const page = pages[context >>> PAGE_BITS]!;
+      const at = context & (2 ** PAGE_BITS - 1);
+      if (page[at] === UNKNOWN) page[at] = look(dictionary, context);
+      return page[at]!;
+    };
   };
 }
 

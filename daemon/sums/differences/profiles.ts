@@ -3,8 +3,8 @@
  * few profiles, so values are looked at once for each and not for each event.
  */
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
-import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import { type DimensionName, type DimensionValue, dimension } from '../dimensions.ts';
+import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { type DimensionName, type DimensionValue, dimension, type RowCodes } from '../dimensions.ts';
 
 export const FIELDS = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file'] as const),
@@ -13,7 +13,10 @@ export const FIELDS = [
 
 export type Field = (typeof FIELDS)[number];
 
-/** Number of profiles beyond which the field with the most values is left out, and again for each as many. */
+/**
+ * Number of profiles beyond which the field with the most values is left out, and again for each as many. Files are left
+ * out before their folders.
+ */
 export const PROFILES_MAX = 100_000;
 
 /** Columns that a scan must read. */
@@ -41,15 +44,23 @@ export interface Profiles {
   readonly values: readonly FieldValue[];
   /** Fields of which there were too many values. */
   readonly leftOut: ReadonlySet<Field>;
+  /** Whether all events that have the value were counted. */
+  isComplete(value: FieldValue): boolean;
 }
+
+/** What may be left out. */
+type Part = Field | 'folder';
 
 export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const values: FieldValue[] = [];
   const numberOfValue = new Map<string, number>();
-  const valueCounts = new Map<Field, number>();
+  const valueCounts = new Map<Part, number>();
   const profiles: Profile[] = [];
-  const leftOut = new Set<Field>();
+  const leftOut = new Set<Part>();
+  const folders = folderCodes();
   let numbers = new Uint32Array(0);
+  /** The codes of each field, and the same one for fields that are left out. */
+  let buffers = FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
 
   function valueNumber(field: Field, value: string): number {
@@ -58,20 +69,24 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     if (number === undefined) {
       number = values.push({ field, value }) - 1;
       numberOfValue.set(key, number);
-      valueCounts.set(field, (valueCounts.get(field) ?? 0) + 1);
+      const part = partOf({ field, value });
+      valueCounts.set(part, (valueCounts.get(part) ?? 0) + 1);
     }
     return number;
   }
 
   function leaveOutMost(): void {
-    const [most] = [...valueCounts].filter(([field]) => !leftOut.has(field)).sort(([, a], [, b]) => b - a);
-    if (most) leftOut.add(most[0]);
+    const [most] = [...valueCounts].filter(([part]) => !leftOut.has(part)).sort(([, a], [, b]) => b - a);
+    if (!most) return;
+    leftOut.add(most[0]);
+    // A file has a folder of its own if there are as many of them.
+    if (most[0] === 'folder') leftOut.add('file');
   }
 
   function addProfile(meaning: readonly DimensionValue[]): void {
     const given = FIELDS.flatMap((field, i) => (meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }]));
     const of = (wanted: Field) => given.find(({ field }) => field === wanted);
-    const own = given.flatMap(({ field, value }) => [value, ...foldersOf(field, value)].map((one) => ({ field, one })));
+    const own = given.flatMap(({ field, value }) => withFolder(field, value).map((one) => ({ field, one })));
     const device = of('device');
     profiles.push({
       values: own.map(({ field, one }) => valueNumber(field, one)),
@@ -90,19 +105,37 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
       if (numbers.length < rowCount) {
         numbers = new Uint32Array(rowCount);
         none = new Float64Array(rowCount);
+        buffers = FIELDS.map(() => new Float64Array(rowCount));
       }
-      const readers = FIELDS.map((name) => dimension(name).open(scanned));
-      const isIn = FIELDS.map((name) => !leftOut.has(name) || isNeeded(name));
-      const codes = readers.map((one, i) => (isIn[i] ? (one.codes ?? codesOf(one.codeAt, rowCount)) : none));
+      const open = (name: Field) =>
+        name === 'file' && leftOut.has(name) ? folders.open(scanned) : dimension(name).open(scanned);
+      const readers = FIELDS.map(open);
+      const isIn = FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
+      const codes = readers.map((one, i) =>
+        isIn[i] ? (one.codes ?? writeCodes(one.codeAt, rowCount, buffers[i]!)) : none,
+      );
       const meaningOf = (row: number) => readers.map((one, i) => (isIn[i] ? one.meaningOf(one.codeAt(row)) : null));
       rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, meaningOf, numbers);
       return numbers;
     },
     profiles,
     values,
-    leftOut,
+    get leftOut() {
+      return new Set([...leftOut].filter((part) => part !== 'folder'));
+    },
+    isComplete: (value) => !leftOut.has(partOf(value)),
   };
 }
+
+function partOf(value: FieldValue): Part {
+  return isFolder(value) ? 'folder' : value.field;
+}
+
+export function isFolder({ field, value }: FieldValue): boolean {
+  return field === 'file' && value.length > FOLDER_END.length && value.endsWith(FOLDER_END);
+}
+
+const FOLDER_END = '/*';
 
 /** Whether the sums of time need the field, too; such have few values. */
 function isNeeded(field: Field): boolean {
@@ -110,13 +143,52 @@ function isNeeded(field: Field): boolean {
 }
 
 /** A cause often is a folder, in which each transaction has a file of its own. */
-function foldersOf(field: Field, value: string): string[] {
+function withFolder(field: Field, value: string): string[] {
   const end = value.lastIndexOf('/');
-  return field === 'file' && end > 0 ? [`${value.slice(0, end)}/*`] : [];
+  if (field !== 'file' || end <= 0) return [value];
+  const folder = value.slice(0, end) + FOLDER_END;
+  // A file that is named like all files of its folder counts for the folder only.
+  return value === folder ? [folder] : [value, folder];
 }
 
-function codesOf(codeAt: (row: number) => number, rowCount: number): Float64Array {
-  const codes = new Float64Array(rowCount);
+/** Codes for the folders of files, the same for the files of one folder. */
+function folderCodes() {
+  const numbers = new Map<string | null, number>();
+  const texts: (string | null)[] = [];
+  const known = new WeakMap<Dictionary, Map<number, number>>();
+
+  function numberOf(path: string | null): number {
+    // A file of no folder is left out.
+    const folder = path === null ? null : (withFolder('file', path).at(-1) ?? null);
+    const text = folder !== null && isFolder({ field: 'file', value: folder }) ? folder : null;
+    const number = numbers.get(text) ?? texts.push(text) - 1;
+    numbers.set(text, number);
+    return number;
+  }
+
+  return {
+    open(scanned: ScannedBlock): RowCodes {
+      const files = dimension('file').open(scanned);
+      const codes = known.get(scanned.dictionary) ?? new Map<number, number>();
+      known.set(scanned.dictionary, codes);
+      const meaningOf = (code: number) => files.meaningOf(code) as string | null;
+      return {
+        codeAt(row) {
+          const file = files.codeAt(row);
+          let code = codes.get(file);
+          if (code === undefined) {
+            code = -2 - numberOf(meaningOf(file));
+            codes.set(file, code);
+          }
+          return code;
+        },
+        meaningOf: (code) => texts[-2 - code]!,
+      };
+    },
+  };
+}
+
+function writeCodes(codeAt: (row: number) => number, rowCount: number, codes: Float64Array): Float64Array {
   for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
   return codes;
 }

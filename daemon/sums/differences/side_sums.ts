@@ -5,16 +5,16 @@ import { PARTS, type Part, type Side } from './comparison.ts';
 export interface SideSums {
   count: number;
   readonly duration: ExactSum;
-  readonly parts: Record<Part, ExactSum>;
+  /** In the order of PARTS. */
+  readonly parts: readonly ExactSum[];
 }
 
 export function sideSums(): SideSums {
-  const parts = Object.fromEntries(PARTS.map((part) => [part, exactSum()])) as Record<Part, ExactSum>;
-  return { count: 0, duration: exactSum(), parts };
+  return { count: 0, duration: exactSum(), parts: PARTS.map(() => exactSum()) };
 }
 
 export function sideOf({ count, duration, parts }: SideSums): Side {
-  const totals = PARTS.map((part) => [part, parts[part].total()] as const);
+  const totals = PARTS.map((part, i) => [part, parts[i]!.total()] as const);
   return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<Part, bigint> };
 }
 
@@ -38,14 +38,5 @@ export function growingCounts(): Counts {
     get values() {
       return values;
     },
-  };
-}
-
-/** The wait of each block request before its device got it, by its place among the requests; 0 where it is unknown. */
-export function queueTimes(queues: BigUint64Array): (place: number) => number {
-  const words = new Uint32Array(queues.buffer, queues.byteOffset, queues.length * 2);
-  return (place) => {
-    const high = words[place * 2 + 1]!;
-    return high === 0xffff_ffff ? 0 : high * 2 ** 32 + words[place * 2]!;
   };
 }

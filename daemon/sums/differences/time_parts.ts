@@ -7,76 +7,125 @@
  *   write     one of its writes runs
  *   untraced  the rest
  */
-import { PARTS, type Part } from './comparison.ts';
+import { PARTS } from './comparison.ts';
 
 /** Kinds of interval. Requests of others count while a sync runs on the same node. */
 export const KINDS = { write: 0, sync: 1, ownQueue: 2, ownService: 3, itsQueue: 4, itsService: 5 } as const;
 
+const UNTRACED = PARTS.indexOf('untraced');
+/** Bits for the kind of an interval; the node is above them. */
+const KIND_BITS = 3;
+
 export interface Intervals {
-  /** Forgets all intervals. */
-  clear(): void;
-  /** `node` is a small number; times are nanoseconds from the start of the transaction. */
+  /** Forgets all intervals. Times are whole numbers from 0 to `duration`, which is at most `durationMax(nodes)`. */
+  begin(nodes: number, duration: number): void;
+  /** `node` is below the number of nodes. Time outside [0, duration) is left out. */
   add(kind: number, node: number, start: number, end: number): void;
-  /** Nanoseconds of each part within [0, duration). */
-  parts(duration: number): Record<Part, number>;
+  /** Passes all time to `onPart`, with the number of the part, and when a sync runs to `onSync`; both in order. */
+  sweep(onPart: OnTime, onSync: OnTime): void;
+}
+
+type OnTime = (partOrNode: number, from: number, to: number) => void;
+
+/** An end is the time with the node, the kind and the side in its lowest bits, so that numbers sort them. */
+export function durationMax(nodes: number): number {
+  return 2 ** 52 / scaleOf(nodes);
+}
+
+function scaleOf(nodes: number): number {
+  return 2 ** (Math.ceil(Math.log2(nodes)) + KIND_BITS + 1);
 }
 
 export function createIntervals(): Intervals {
-  let times: number[] = [];
-  /** Node and kind of each time, negative for an end. */
-  let marks: number[] = [];
+  let ends = new Float64Array(256);
+  let count = 0;
+  let [scale, duration] = [1, 0];
+  let running = runningParts(1);
 
   return {
-    clear() {
-      times = [];
-      marks = [];
+    begin(nodes, until) {
+      count = 0;
+      duration = until;
+      scale = scaleOf(nodes);
+      if (nodes > running.nodes) running = runningParts(nodes * 2);
     },
     add(kind, node, start, end) {
-      if (end <= start) return;
-      times.push(start, end);
-      marks.push(node * 8 + kind + 1, -(node * 8 + kind + 1));
-    },
-    parts(duration) {
-      const found = Object.fromEntries(PARTS.map((part) => [part, 0])) as Record<Part, number>;
-      const running = new Map<number, number[]>();
-      let reached = 0;
-      for (const at of inOrder(times)) {
-        const time = Math.min(Math.max(times[at]!, 0), duration);
-        if (time > reached) found[partOf(running)] += time - reached;
-        reached = Math.max(reached, time);
-        const mark = Math.abs(marks[at]!) - 1;
-        const counts = running.get(mark >>> 3) ?? [0, 0, 0, 0, 0, 0];
-        counts[mark & 7]! += Math.sign(marks[at]!);
-        running.set(mark >>> 3, counts);
+      const from = Math.max(start, 0);
+      const to = Math.min(end, duration);
+      if (to <= from) return;
+      if (count + 2 > ends.length) {
+        const larger = new Float64Array(ends.length * 2);
+        larger.set(ends);
+        ends = larger;
       }
-      found.untraced += duration - reached;
-      return found;
+      const mark = ((node << KIND_BITS) + kind) * 2;
+      ends[count++] = from * scale + mark;
+      ends[count++] = to * scale + mark + 1;
+    },
+    sweep(onPart, onSync) {
+      sort(ends, count);
+      let reached = 0;
+      for (let i = 0; i < count; i++) {
+        const time = Math.floor(ends[i]! / scale);
+        const mark = ends[i]! - time * scale;
+        if (time > reached) onPart(running.part(), reached, time);
+        reached = time;
+        running.change(mark >>> 1, (mark & 1) === 0 ? 1 : -1, time, onSync);
+      }
+      if (duration > reached) onPart(UNTRACED, reached, duration);
     },
   };
 }
 
-function partOf(running: ReadonlyMap<number, readonly number[]>): Part {
-  let best = PARTS.length - 1;
-  for (const [write = 0, sync = 0, ownQueue = 0, ownService = 0, itsQueue = 0, itsService = 0] of running.values()) {
-    const queue = ownQueue > 0 || (itsQueue > 0 && sync > 0);
-    const service = ownService > 0 || (itsService > 0 && sync > 0);
-    const part = queue ? 0 : service ? 1 : sync > 0 ? 2 : write > 0 ? 3 : 4;
-    if (part < best) best = part;
+/** Counts the intervals that run. All have ended when a sweep has. */
+function runningParts(nodes: number) {
+  const counts = new Int32Array(nodes << KIND_BITS);
+  const partOfNode = new Uint8Array(nodes).fill(UNTRACED);
+  const syncSince = new Float64Array(nodes);
+  /** Number of nodes that are in each part. */
+  const nodesIn = new Int32Array(PARTS.length);
+
+  function partOf(node: number): number {
+    const at = node << KIND_BITS;
+    const syncs = counts[at + KINDS.sync]! > 0;
+    if (counts[at + KINDS.ownQueue]! > 0 || (syncs && counts[at + KINDS.itsQueue]! > 0)) return 0;
+    if (counts[at + KINDS.ownService]! > 0 || (syncs && counts[at + KINDS.itsService]! > 0)) return 1;
+    return syncs ? 2 : counts[at + KINDS.write]! > 0 ? 3 : UNTRACED;
   }
-  return PARTS[best]!;
+
+  return {
+    nodes,
+    part(): number {
+      let part = 0;
+      while (part < UNTRACED && nodesIn[part] === 0) part++;
+      return part;
+    },
+    change(at: number, by: number, time: number, onSync: OnTime): void {
+      const node = at >>> KIND_BITS;
+      counts[at]! += by;
+      if ((at & (2 ** KIND_BITS - 1)) === KINDS.sync) {
+        if (by > 0 && counts[at] === 1) syncSince[node] = time;
+        if (counts[at] === 0) onSync(node, syncSince[node]!, time);
+      }
+      nodesIn[partOfNode[node]!]!--;
+      partOfNode[node] = partOf(node);
+      nodesIn[partOfNode[node]!]!++;
+    },
+  };
 }
 
-/** Most transactions have few times, which inserting sorts faster than a comparison function does. */
+/** Most transactions have few intervals, which mostly are in order: inserting sorts them fastest. */
 const INSERTED_MAX = 64;
 
-function inOrder(times: readonly number[]): number[] {
-  const places = times.map((_, i) => i);
-  if (times.length > INSERTED_MAX) return places.sort((a, b) => times[a]! - times[b]!);
-  for (let i = 1; i < places.length; i++) {
-    const time = times[i]!;
-    let at = i;
-    for (; at > 0 && times[places[at - 1]!]! > time; at--) places[at] = places[at - 1]!;
-    places[at] = i;
+function sort(values: Float64Array, count: number): void {
+  if (count > INSERTED_MAX) {
+    values.subarray(0, count).sort();
+    return;
   }
-  return places;
+  for (let i = 1; i < count; i++) {
+    const value = values[i]!;
+    let at = i;
+    for (; at > 0 && values[at - 1]! > value; at--) values[at] = values[at - 1]!;
+    values[at] = value;
+  }
 }

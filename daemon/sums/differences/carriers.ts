@@ -1,0 +1,112 @@
+/** Which transactions have which values: those of their own events, and devices that they waited for. */
+import type { EventRows, KeptEvents } from './kept_events.ts';
+import { newRows } from './kept_events.ts';
+import { NOT_COMPARED } from './population.ts';
+import type { ProfileColumns } from './profile_columns.ts';
+
+/** Number of events, or of words, after which other work gets a turn. */
+const A_STEP = 65_536;
+
+/** Passes the values of the own events of one transaction: every value once, among those that `places` does not exclude. */
+export interface DistinctValues {
+  begin(): void;
+  /** The value's number is passed unless it was since `begin`. */
+  see(value: number, onValue: (value: number) => void): void;
+  seeOwn(rows: EventRows, onValue: (value: number) => void): void;
+}
+
+export function distinctValues({ firstValues, values }: ProfileColumns, valueCount: number): DistinctValues {
+  const seenValues = new Int32Array(valueCount);
+  const seenProfiles = new Int32Array(firstValues.length);
+  let turn = 0;
+
+  function see(value: number, onValue: (value: number) => void): void {
+    if (seenValues[value] === turn) return;
+    seenValues[value] = turn;
+    onValue(value);
+  }
+
+  return {
+    begin() {
+      turn++;
+    },
+    see,
+    seeOwn({ length, profiles, own }, onValue) {
+      for (let row = 0; row < length; row++) {
+        const profile = profiles[row]!;
+        // Most events of a transaction have the profile of another one.
+        if (own[row] === 0 || seenProfiles[profile] === turn) continue;
+        seenProfiles[profile] = turn;
+        for (let at = firstValues[profile]!; at < firstValues[profile + 1]!; at++) see(values[at]!, onValue);
+      }
+    },
+  };
+}
+
+/** Pairs of a transaction and a device that it waited for. */
+export function waitedPairs() {
+  let pairs = new Uint32Array(1024);
+  let count = 0;
+  return {
+    add(transaction: number, device: number): void {
+      if (count + 2 > pairs.length) {
+        const larger = new Uint32Array(pairs.length * 2);
+        larger.set(pairs);
+        pairs = larger;
+      }
+      pairs[count++] = transaction;
+      pairs[count++] = device;
+    },
+    pairs: (): Uint32Array => pairs.subarray(0, count),
+  };
+}
+
+interface Carriers {
+  count: number;
+  kept: KeptEvents;
+  columns: ProfileColumns;
+  valueCount: number;
+  waited: Uint32Array;
+}
+
+/** Returns a function that counts the transactions that have both of two values: a bit for each transaction and value. */
+export function* togetherIn(
+  wanted: readonly number[],
+  { count, kept, columns, valueCount, waited }: Carriers,
+): Generator<void, (a: number, b: number) => number> {
+  // One value has nothing to be joined with.
+  if (wanted.length < 2) return () => 0;
+  const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
+  for (const [i, value] of wanted.entries()) placeOf[value] = i;
+  const sets = wanted.map(() => new Uint32Array(Math.ceil(count / 32)));
+  const set = (place: number, transaction: number) => {
+    if (place !== NOT_COMPARED) sets[place]![transaction >>> 5]! |= 1 << (transaction & 31);
+  };
+  const values = distinctValues(columns, valueCount);
+  const rows = newRows(1024);
+  let transaction = 0;
+  const onValue = (value: number) => set(placeOf[value]!, transaction);
+  for (let events = 0; transaction < count; transaction++) {
+    kept.read(transaction, rows);
+    values.begin();
+    values.seeOwn(rows, onValue);
+    events += rows.length + 1;
+    if (events < A_STEP) continue;
+    events = 0;
+    yield;
+  }
+  for (let i = 0; i < waited.length; i += 2) set(placeOf[waited[i + 1]!]!, waited[i]!);
+  return (a, b) => bitsInBoth(sets[a]!, sets[b]!);
+}
+
+function bitsInBoth(one: Uint32Array, other: Uint32Array): number {
+  let both = 0;
+  for (let i = 0; i < one.length; i++) both += bitsIn(one[i]! & other[i]!);
+  return both;
+}
+
+function bitsIn(word: number): number {
+  let bits = word - ((word >>> 1) & 0x5555_5555);
+  bits = (bits & 0x3333_3333) + ((bits >>> 2) & 0x3333_3333);
+  return Math.imul((bits + (bits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
+}

@@ -1,0 +1,119 @@
+/**
+ * The events of compared transactions, kept until the events of each transaction are all there. An event takes 32 bytes,
+ * and those of one transaction form a chain:
+ *
+ *   word    0       1        2 3     4 5        6 7
+ *           next    profile  start   duration   queue      64 bits each, the low word first
+ *
+ * A comparison keeps at most as many events as it may read (see COMPARED_EVENTS_MAX), so 160 MB beside 8 bytes for each
+ * transaction. A request that carries data of several transactions is kept, and counted, for each of them.
+ */
+const WORDS_AN_EVENT = 8;
+const PAGE_BITS = 14;
+const PAGE_MASK = 2 ** PAGE_BITS - 1;
+const NONE = -1;
+const WORD = 2 ** 32;
+
+/** The events of one transaction. Arrays may be longer than `length`. */
+export interface EventRows {
+  length: number;
+  profiles: Uint32Array;
+  /** 1 for those that a thread of the transaction caused; the others are requests that carry its data. */
+  own: Uint8Array;
+  /** Nanoseconds from the start of the transaction, exact below 2^53. */
+  starts: Float64Array;
+  ends: Float64Array;
+  /** When a device got a request; the start if that is unknown. */
+  sent: Float64Array;
+  /** Places among all kept events. */
+  places: Uint32Array;
+}
+
+export interface ExactTimes {
+  start: bigint;
+  sent: bigint;
+  end: bigint;
+}
+
+/** Times of an event as words; the start counts from that of the transaction, and is negative before it. */
+export interface TimeWords {
+  startLow: number;
+  startHigh: number;
+  durationLow: number;
+  durationHigh: number;
+  queueLow: number;
+  queueHigh: number;
+}
+
+export interface KeptEvents {
+  readonly count: number;
+  add(transaction: number, profile: number, isOwn: boolean, times: TimeWords): void;
+  /** Fills `rows` with the events of a transaction, in the order in which they were added. */
+  read(transaction: number, rows: EventRows): void;
+  exact(place: number): ExactTimes;
+}
+
+export function keepEvents(transactions: number): KeptEvents {
+  const last = new Int32Array(transactions).fill(NONE);
+  const counts = new Uint32Array(transactions);
+  const pages: Uint32Array[] = [];
+  let count = 0;
+
+  return {
+    get count() {
+      return count;
+    },
+    add(transaction, profile, isOwn, { startLow, startHigh, durationLow, durationHigh, queueLow, queueHigh }) {
+      if ((count & PAGE_MASK) === 0) pages.push(new Uint32Array(WORDS_AN_EVENT * 2 ** PAGE_BITS));
+      const page = pages[count >>> PAGE_BITS]!;
+      const at = (count & PAGE_MASK) * WORDS_AN_EVENT;
+      page[at] = last[transaction]!;
+      page[at + 1] = profile * 2 + (isOwn ? 1 : 0);
+      page[at + 2] = startLow;
+      page[at + 3] = startHigh;
+      page[at + 4] = durationLow;
+      page[at + 5] = durationHigh;
+      page[at + 6] = queueLow;
+      page[at + 7] = queueHigh;
+      last[transaction] = count++;
+      counts[transaction]!++;
+    },
+    read(transaction, rows) {
+      rows.length = counts[transaction]!;
+      if (rows.profiles.length < rows.length) Object.assign(rows, newRows(rows.length * 2), { length: rows.length });
+      let place = last[transaction]!;
+      for (let row = rows.length - 1; row >= 0; row--) {
+        const page = pages[place >>> PAGE_BITS]!;
+        const at = (place & PAGE_MASK) * WORDS_AN_EVENT;
+        const start = (page[at + 3]! | 0) * WORD + page[at + 2]!;
+        const duration = page[at + 5]! * WORD + page[at + 4]!;
+        rows.profiles[row] = page[at + 1]! >>> 1;
+        rows.own[row] = page[at + 1]! & 1;
+        rows.starts[row] = start;
+        rows.ends[row] = start + duration;
+        rows.sent[row] = start + Math.min(page[at + 7]! * WORD + page[at + 6]!, duration);
+        rows.places[row] = place;
+        place = page[at]!;
+      }
+    },
+    exact(place) {
+      const page = pages[place >>> PAGE_BITS]!;
+      const at = (place & PAGE_MASK) * WORDS_AN_EVENT;
+      const words = (low: number) => (BigInt(page[low + 1]!) << 32n) | BigInt(page[low]!);
+      const [start, duration, queue] = [BigInt.asIntN(64, words(at + 2)), words(at + 4), words(at + 6)];
+      return { start, sent: start + (queue < duration ? queue : duration), end: start + duration };
+    },
+  };
+}
+
+export function newRows(length: number): EventRows {
+  return {
+    length: 0,
+    profiles: new Uint32Array(length),
+    own: new Uint8Array(length),
+    starts: new Float64Array(length),
+    ends: new Float64Array(length),
+    sent: new Float64Array(length),
+    places: new Uint32Array(length),
+  };
+}

@@ -1,0 +1,134 @@
+/** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
+import { wordsOf } from '../../../agent/recording/words64.ts';
+import { PARTS } from './comparison.ts';
+import type { EventRows, ExactTimes, KeptEvents } from './kept_events.ts';
+import type { ProfileColumns } from './profile_columns.ts';
+import type { SideSums } from './side_sums.ts';
+import { createIntervals, durationMax, KINDS } from './time_parts.ts';
+
+const WORD = 2 ** 32;
+
+export interface TransactionParts {
+  /**
+   * Adds the parts of a transaction's time to the sums of a side, and passes each device that the transaction waited for.
+   */
+  add(rows: EventRows, transaction: number, side: SideSums, onWaited: (device: number) => void): void;
+}
+
+export function transactionParts(
+  columns: ProfileColumns,
+  kept: Pick<KeptEvents, 'exact'>,
+  durationsNs: BigUint64Array,
+): TransactionParts {
+  const lengths = wordsOf(durationsNs);
+  const intervals = createIntervals();
+  const sums = new Float64Array(PARTS.length);
+  const nodesOf = nodeNumbers(columns);
+  /** For each node, when a sync of the transaction ran: the start and the end of each time, in order. */
+  const syncs: number[][] = [];
+
+  const addTime = (part: number, from: number, to: number) => {
+    sums[part]! += to - from;
+  };
+  const addSync = (node: number, from: number, to: number) => {
+    syncs[node]!.push(from, to);
+  };
+  const ignore = () => {};
+
+  function addIntervals(rows: EventRows): void {
+    const { profiles, own, starts, sent, ends } = rows;
+    for (let row = 0; row < rows.length; row++) {
+      const kind = columns.kinds[profiles[row]!]!;
+      const node = nodesOf.of(profiles[row]!);
+      if (kind === KINDS.write || kind === KINDS.sync) intervals.add(kind, node, starts[row]!, ends[row]!);
+      else if (kind === KINDS.ownQueue) {
+        intervals.add(own[row] === 1 ? KINDS.ownQueue : KINDS.itsQueue, node, starts[row]!, sent[row]!);
+        intervals.add(own[row] === 1 ? KINDS.ownService : KINDS.itsService, node, sent[row]!, ends[row]!);
+      }
+    }
+  }
+
+  function passWaited(rows: EventRows, onWaited: (device: number) => void): void {
+    for (let row = 0; row < rows.length; row++) {
+      const profile = rows.profiles[row]!;
+      if (rows.own[row] === 1 || columns.devices[profile]! < 0) continue;
+      if (overlaps(syncs[nodesOf.of(profile)]!, rows.starts[row]!, rows.ends[row]!))
+        onWaited(columns.devices[profile]!);
+    }
+  }
+
+  return {
+    add(rows, transaction, { parts }, onWaited) {
+      const nodes = nodesOf.begin(rows);
+      const duration = lengths[transaction * 2 + 1]! * WORD + lengths[transaction * 2]!;
+      const isLong = duration > durationMax(nodes);
+      const exact = isLong ? replaceByRanks(rows, durationsNs[transaction]!, kept) : undefined;
+      const hasOthers = rows.own.subarray(0, rows.length).includes(0);
+      if (hasOthers) for (let node = 0; node < nodes; node++) syncs[node] = [];
+      intervals.begin(nodes, exact ? exact.length - 1 : duration);
+      addIntervals(rows);
+      sums.fill(0);
+      intervals.sweep(exact ? exactAdder(parts, exact) : addTime, hasOthers ? addSync : ignore);
+      for (let part = 0; part < sums.length; part++) if (sums[part]! > 0) parts[part]!.add(sums[part]!);
+      if (hasOthers) passWaited(rows, onWaited);
+    },
+  };
+}
+
+function exactAdder(parts: SideSums['parts'], times: readonly bigint[]) {
+  return (part: number, from: number, to: number) => parts[part]!.addLarge(times[to]! - times[from]!);
+}
+
+/** Numbers the nodes of one transaction, which are few, from 0 on. */
+function nodeNumbers({ nodes, nodeCount }: ProfileColumns) {
+  const numbers = new Int32Array(nodeCount);
+  const seenBy = new Int32Array(nodeCount);
+  let transaction = 0;
+  return {
+    /** Returns how many nodes there are. */
+    begin({ profiles, length }: EventRows): number {
+      let count = 0;
+      transaction++;
+      for (let row = 0; row < length; row++) {
+        const node = nodes[profiles[row]!]!;
+        if (seenBy[node] === transaction) continue;
+        seenBy[node] = transaction;
+        numbers[node] = count++;
+      }
+      return Math.max(count, 1);
+    },
+    of: (profile: number): number => numbers[nodes[profile]!]!,
+  };
+}
+
+/** Whether some of the time is within one of the intervals, of which none overlap. */
+function overlaps(intervals: readonly number[], start: number, end: number): boolean {
+  let [low, high] = [0, intervals.length / 2];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (intervals[middle * 2 + 1]! <= start) low = middle + 1;
+    else high = middle;
+  }
+  return low * 2 < intervals.length && Math.max(intervals[low * 2]!, start) < Math.min(intervals[low * 2 + 1]!, end);
+}
+
+/**
+ * Replaces times by their ranks, because doubles do not hold those of a transaction that took days. Returns the times by
+ * rank, from 0 to the duration.
+ */
+function replaceByRanks(rows: EventRows, durationNs: bigint, { exact }: Pick<KeptEvents, 'exact'>): bigint[] {
+  const within = (ns: bigint) => (ns < 0n ? 0n : ns > durationNs ? durationNs : ns);
+  const all = Array.from({ length: rows.length }, (_, row): ExactTimes => {
+    const { start, sent, end } = exact(rows.places[row]!);
+    return { start: within(start), sent: within(sent), end: within(end) };
+  });
+  const times = new Set([0n, durationNs, ...all.flatMap(({ start, sent, end }) => [start, sent, end])]);
+  const ordered = [...times].sort((a, b) => (a < b ? -1 : 1));
+  const ranks = new Map(ordered.map((time, rank) => [time, rank]));
+  for (const [row, { start, sent, end }] of all.entries()) {
+    rows.starts[row] = ranks.get(start)!;
+    rows.sent[row] = ranks.get(sent)!;
+    rows.ends[row] = ranks.get(end)!;
+  }
+  return ordered;
+}
