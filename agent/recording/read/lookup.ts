@@ -19,10 +19,12 @@ const CACHED_MAX = 65_536;
 const NAME = 'SELECT text FROM name WHERE name_id = ?';
 const NAME_IDS = 'SELECT name_id FROM name WHERE text = ?';
 const FILE = 'SELECT path, kind FROM file WHERE file_id = ?';
-const CONTEXT = `
-SELECT transaction_id AS transactionId, trace_id AS traceId, span_id AS spanId
+const CONTEXTS = `
+SELECT context_id, transaction_id, trace_id, span_id
 FROM context
-WHERE context_id = ?`;
+WHERE context_id BETWEEN ? AND ?`;
+/** Contexts that are read at once, at most. */
+const CONTEXTS_AHEAD_MAX = 512;
 const SERVICES = 'SELECT DISTINCT text FROM service JOIN name USING (name_id) ORDER BY text';
 
 export interface RecordedFile {
@@ -89,7 +91,7 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
   const ofTrace = keep(finder.ofTrace, isShort);
   const name = cached(database.prepare<[number], string>(NAME).pluck());
   const file = cached(database.prepare<[number], RecordedFile>(FILE));
-  const context = cached(database.prepare<[number], ContextText>(CONTEXT));
+  const context = contextsInOrder(database);
   const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
   /** Ids of the block that were already read, each in the slot of its lowest bits: most ids occur many times. */
   const seen = {
@@ -128,6 +130,43 @@ function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
 function isEntry(entry: unknown): boolean {
   const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
   return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));
+}
+
+/**
+ * A scan meets contexts nearly in the order of their ids: while that goes on, those that follow are read as well, which
+ * takes a fifth of the time.
+ */
+function contextsInOrder(database: Database.Database): (id: number) => ContextText | undefined {
+  const statement = database.prepare<[number, number], [number, ...(string | null)[]]>(CONTEXTS).raw();
+  const known = new RecentMap<number, ContextText>(CACHED_MAX);
+  let [last, length] = [0, 1];
+
+  function rowsFrom(id: number) {
+    try {
+      return statement.all(id, last);
+    } catch (error) {
+      // Damage of another context is no damage of this one.
+      if (last === id) throw error;
+      last = id;
+      return statement.all(id, id);
+    }
+  }
+
+  function read(id: number): ContextText | undefined {
+    const isNext = id > last && id - last <= CONTEXTS_AHEAD_MAX;
+    length = isNext ? Math.min(length * 2, CONTEXTS_AHEAD_MAX) : 1;
+    last = id + length - 1;
+    let wanted: ContextText | undefined;
+    for (const [number, transactionId = null, traceId = null, spanId = null] of rowsFrom(id)) {
+      const entry = { transactionId, traceId, spanId };
+      if (isEntry(entry)) known.set(number, entry);
+      else if (number === id) throw corrupt('a name in it is malformed');
+      if (number === id) wanted = entry;
+    }
+    return wanted;
+  }
+
+  return (id) => (id === 0 ? undefined : (known.get(id) ?? read(id)));
 }
 
 function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: number) => Entry | undefined {
