@@ -187,7 +187,7 @@ function rangeOf({ count, startsNs, durationsNs }: PopulationRows): EventFilter 
 }
 
 async function* scannedInto(
-  sums: { readonly kept: number; add(scanned: ScannedBlock): void },
+  sums: { add(scanned: ScannedBlock): void },
   blocks: Iterable<ScannedBlock>,
 ): AsyncGenerator<void, void> {
   for (const scanned of blocks) {
