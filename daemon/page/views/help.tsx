@@ -14,6 +14,7 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['F', 'show all'],
   ['[ ]', 'the link before, after: from a call to its request, and back'],
   ['← →', 'the event before, after'],
+  ['← → ↑ ↓', 'on the map: move the box, with Shift change its size'],
   ['V', 'table or picture'],
   ['Y', 'copy the link'],
   ['T', 'light or dark'],

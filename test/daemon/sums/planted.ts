@@ -1,7 +1,11 @@
 /** Recordings of transactions some of which are slow or fail, with a cause or without one. */
-import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
+import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
+import { appendRows, newFolder, type Row, recordingPath, START } from '../recorded.ts';
 
 const MS = 1_000_000n;
+/** When the first transaction begins; each later one begins `EVERY_NS` after the one before. */
+export const FIRST_NS = START - 3_600_000n * MS;
+export const EVERY_NS = 20n * MS;
 const NODES = ['n1', 'n2'];
 
 /** A generator of numbers below 1 that is the same in each run (mulberry32). */
@@ -33,7 +37,7 @@ interface Made {
 }
 
 function rowsOf(i: number, made: Made, random: () => number): Row[] {
-  const at = START - 3_600_000n * MS + BigInt(i) * 20n * MS;
+  const at = FIRST_NS + BigInt(i) * EVERY_NS;
   const owner = { service: made.service, transaction: `order-${i}`, comm: made.comm };
   const syncNs = BigInt(Math.round((made.slow ? 100 : 5) * 1e6 * (1 + random())));
   const asked = made.byKernel
@@ -58,8 +62,16 @@ function rowsOf(i: number, made: Made, random: () => number): Row[] {
   return rows;
 }
 
-/** Records transactions on two nodes, after a change of what each would be by chance; returns the files. */
-export function recordMade(count: number, seed: number, change: Plant): string[] {
+/**
+ * Records transactions on two nodes, after a change of what each would be by chance; returns the files. `more` adds to
+ * each recording, which begins before the first transaction.
+ */
+export function recordMade(
+  count: number,
+  seed: number,
+  change: Plant,
+  more: (writer: RecordingWriter) => void = () => {},
+): string[] {
   const random = randomOf(seed);
   const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)]!;
   const byNode = new Map<string, Row[]>(NODES.map((node) => [node, []]));
@@ -78,7 +90,19 @@ export function recordMade(count: number, seed: number, change: Plant): string[]
     const made = change(plain, random);
     byNode.get(made.node)!.push(...rowsOf(i, made, random));
   }
-  return NODES.map((node) => recordingPath(recordedOn(node, byNode.get(node)!)));
+  return NODES.map((node) => recordedSince(node, byNode.get(node)!, more));
+}
+
+function recordedSince(node: string, rows: readonly Row[], more: (writer: RecordingWriter) => void): string {
+  const path = recordingPath(newFolder());
+  let nowNs = FIRST_NS - 60_000n * MS;
+  const origin = { node, bootId: 'boot', machineId: 'machine' };
+  const writer = openWriter({ path, ...origin, nowNs: () => nowNs, retention: { bytes: 1 << 30 } });
+  nowNs = START;
+  appendRows(writer, rows);
+  more(writer);
+  writer.close();
+  return path;
 }
 
 export type Plant = (made: Made, random: () => number) => Made;

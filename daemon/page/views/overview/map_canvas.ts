@@ -160,7 +160,7 @@ function gaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLC
   const context = prepared(canvas, look);
   const plotPx = plotWidth(look.widthPx);
   context.strokeStyle = `#${THEMES[look.theme].error}`;
-  context.lineWidth = 1.5;
+  context.lineWidth = 2;
   for (const gap of coverage.gaps) {
     const span = gapSpan(gap, scale, plotPx);
     if (!span) continue;

@@ -91,7 +91,11 @@ function middleOf({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
 }
 
 function chosenText(map: LatencyMap, { kind, box }: Selection): string {
-  return kind === 'failed' ? 'Selected: what failed' : `Selected: ${boxText(map, box)}`;
+  if (kind === 'failed') return 'Selected: what failed';
+  const cells = cellBoxOf(map.scale, box);
+  // A box that divides cells cannot be counted here: the sentence has the daemon's count.
+  const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
+  return isWhole ? draftText(map, cells) : `Selected: ${boxText(map, box)}`;
 }
 
 function draftText(map: LatencyMap, box: CellBox): string {
@@ -101,6 +105,9 @@ function draftText(map: LatencyMap, box: CellBox): string {
   return `${atLeast}${grouped(count)} in the box${failures}: ${boxText(map, boxOfCells(map.scale, box))}`;
 }
 
+/** Paper is white in both themes. */
+const INK_OF_PAPER: MapLook['ink'] = { text: '#000000', quiet: '#333333', line: '#999999' };
+
 /** How the picture looks: drawn again when its width or the theme changes. */
 function useLook() {
   const frame = useRef<HTMLDivElement>(null);
@@ -109,20 +116,24 @@ function useLook() {
     const measure = () => {
       const [widthPx, dpr, theme] = [frame.current!.clientWidth, window.devicePixelRatio, currentTheme()];
       setLook((now) =>
-        now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme
+        now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme && now.ink !== INK_OF_PAPER
           ? now
           : { widthPx, dpr, theme, ink: inkOf() },
       );
     };
+    const forPaper = () => setLook((now) => now && { ...now, theme: 'light', ink: INK_OF_PAPER });
     const observer = new ResizeObserver(measure);
     observer.observe(frame.current!);
     measure();
     window.addEventListener('themechange', measure);
-    window.addEventListener('resize', measure);
+    const listeners = [
+      ...(['themechange', 'resize', 'afterprint'] as const).map((name) => [name, measure] as const),
+      ['beforeprint', forPaper] as const,
+    ];
+    for (const [name, listener] of listeners) window.addEventListener(name, listener);
     return () => {
       observer.disconnect();
-      window.removeEventListener('themechange', measure);
-      window.removeEventListener('resize', measure);
+      for (const [name, listener] of listeners) window.removeEventListener(name, listener);
     };
   }, []);
   return { frame, look: look && look.widthPx > 0 ? look : null };

@@ -55,7 +55,7 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
         {(shown || apart.failure) && (
           <section class="panel" aria-busy={isApartOld}>
             {apart.failure && selection && <FailureNote failure={apart.failure} onRetry={apart.askAgain} />}
-            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld} />}
+            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || state.map.isLoading} />}
             {shown && shown.answer.selected.count > 0 && <WhereTimeWent apart={shown} />}
           </section>
         )}
