@@ -23,9 +23,9 @@ import {
   type MapScale,
   scaleOf,
 } from '../../daemon/page/map/scale.ts';
-import { exactTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
+import { exactTail, narrowedTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
 import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
-import { mapAnswer, timedAll } from './made_map.ts';
+import { BASE, mapAnswer, timedAll } from './made_map.ts';
 
 const map = timedAll.map((all) => {
   const answer = mapAnswer(all);
@@ -223,6 +223,22 @@ test('the tail of a map is at the row whose count is nearest', () => {
         expect([own >= 30, Math.abs(own - size)]).toEqual([true, nearest]);
       },
     ),
+  );
+});
+
+test('a tail that is longer than a list is narrowed by counting to little more than its size', async () => {
+  const durations = fc.array(fc.bigInt({ min: 100n, max: 1_000_000_000n }), { minLength: 60, maxLength: 300 });
+  await fc.assert(
+    fc.asyncProperty(durations, fc.integer({ min: 1, max: 60 }), async (all, size) => {
+      const answer = mapAnswer(all.map((durationNs) => ({ at: BASE, durationNs, failed: false })));
+      const count = (ns: bigint) => all.filter((one) => one >= ns).length;
+      const least = await narrowedTail(answer, size, async (ns) => count(ns));
+      const ofRow = ROW_EDGES.findLastIndex((edge) => count(edge) >= size);
+      const [from, to] = [ROW_EDGES[ofRow]!, ROW_EDGES[ofRow + 1]!];
+      expect(least >= from && least < to && count(least) >= size).toBe(true);
+      // What is still too many lies within a 1024th of the row.
+      expect(count(least + (to - from) / 1024n + 1n) <= size * 1.01).toBe(true);
+    }),
   );
 });
 

@@ -2,7 +2,14 @@
 import { parseJson } from '../../daemon/exact_json.ts';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
 import { EMPTY_LINK, type Link } from '../../daemon/page/link/link.ts';
-import { type Apart, askApart, askMap, askSlowest, selectionOf, slowestPath } from '../../daemon/page/map/questions.ts';
+import {
+  type Apart,
+  askApart,
+  askMap,
+  askSlowest,
+  selectionOf,
+  slowestQuestion,
+} from '../../daemon/page/map/questions.ts';
 import { overviewSentence } from '../../daemon/page/map/sentence.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { START } from '../daemon/recorded.ts';
@@ -27,7 +34,7 @@ function asking({ get }: Served): Asking {
 async function overview(daemon: Asking, change: Partial<Link> = {}): Promise<{ apart: Apart; sentence: string }> {
   const link = { ...EMPTY_LINK, ...change };
   const map = await askMap(daemon, link, 100);
-  const slowest = await askSlowest(daemon, slowestPath(link, map)!, link.box_max);
+  const slowest = await askSlowest(daemon, slowestQuestion(link, map)!);
   const selection = selectionOf(link, map, slowest)!;
   const apart = await askApart(daemon, map, selection);
   return { apart, sentence: overviewSentence(map, selection, apart.answer) };
@@ -94,3 +101,12 @@ test('without a cause no difference is named, in the tail and in boxes', async (
   const none = await overview(daemon, { box_min: 2n ** 62n });
   expect(none.sentence).toBe('None of 2 000 transactions is in the box.');
 });
+
+test('a tail that no list holds is 2 % as well', async () => {
+  const { plant } = PLANTED.find(({ name }) => name === 'a device')!;
+  const daemon = asking(await served(openRecordingStore(undefined, recordMade(51_000, 4, plant))));
+  const { apart, sentence } = await overview(daemon);
+  expect(sentence).toMatch(/^The slowest 2\.?\d? % \(1 0\d\d of 51 000\) took .* of them used device sdb, /);
+  expect(apart.answer.selected.count).toBeGreaterThanOrEqual(1020);
+  expect(apart.answer.selected.count).toBeLessThanOrEqual(1031);
+}, 60_000);

@@ -28,7 +28,7 @@ function stepOf(leastNs: bigint): bigint {
   return seconds === undefined ? ((leastNs + DAY_NS - 1n) / DAY_NS) * DAY_NS : BigInt(seconds) * SECOND_NS;
 }
 
-/** A time with the digits that tell it from another one `stepNs` later: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
+/** A time with the digits that differ from those of `stepNs` later: `01-31`, `01:32`, `01:32:05`, `01:32:05.250`. */
 export function timeText(ns: bigint, stepNs: bigint): string {
   const text = clockText(ns);
   // A time beyond the calendar is shown as it is.

@@ -6,7 +6,7 @@ import type { Link } from '../link/link.ts';
 import { decimal } from '../numbers/exact_times.ts';
 import { type Box, boxOf, OPEN_BOX } from './box.ts';
 import { cellsOf, type MapCell, type MapScale, scaleOf } from './scale.ts';
-import { exactTail, LIST_MAX, tailOfCells, tailSize } from './tail.ts';
+import { exactTail, LIST_MAX, narrowedTail, tailOfCells, tailSize } from './tail.ts';
 
 /** An answer with the question that it answers: the old one stays while another is awaited. */
 export interface Answered {
@@ -31,8 +31,20 @@ export interface Selection {
   isFailed: boolean;
 }
 
+/** The list of the slowest that is asked for. */
+export interface SlowestQuestion extends Answered {
+  map: LatencyMap;
+  path: string;
+  /** Only those that are no longer. */
+  most: bigint | null;
+  /** Transactions of the tail that it belongs to; 0 for that of another selection. */
+  size: number;
+}
+
 export interface Slowest extends Answered {
   transactions: Transaction[];
+  /** The least duration of the tail; null where none was asked for. */
+  tailNs: bigint | null;
   /** Whether too many longer ones are before those of the box. */
   isCut: boolean;
 }
@@ -85,59 +97,74 @@ export function selectionOf(link: Link, map: LatencyMap, slowest: Slowest | 'fai
   if (link.box_failed) return { kind: 'failed', box: OPEN_BOX, isFailed: true };
   const size = tailSize(map.answer.total.count);
   if (size === 0) return null;
-  const isExact = isTailListed(map);
-  if (isExact && slowest === null) return null;
-  const box_min =
-    isExact && slowest !== null && slowest !== 'failed' && slowest.transactions.length > 0
-      ? exactTail(slowest.transactions, size)
-      : tailOfCells(map.answer, size);
-  return { kind: 'slowest', box: { ...OPEN_BOX, box_min }, isFailed: false };
+  if (map.of === 'transactions' && slowest === null) return null;
+  const exactNs = slowest === null || slowest === 'failed' ? null : slowest.tailNs;
+  return { kind: 'slowest', box: { ...OPEN_BOX, box_min: exactNs ?? tailOfCells(map.answer, size) }, isFailed: false };
 }
 
-/** Whether the slowest 2 % fit into one list, which has their exact least duration. */
-function isTailListed({ of, answer }: LatencyMap): boolean {
-  const size = tailSize(answer.total.count);
-  return of === 'transactions' && size > 0 && size < LIST_MAX;
-}
-
-/** The list of the slowest: those of the selection, or, until one is made, as many as its least duration takes. */
-export function slowestPath(link: Link, map: LatencyMap): string | null {
+/** Asks for the slowest of the selection: for the slowest 2 %, those that one list holds and the one after them. */
+export function slowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
-  const parameters = new URLSearchParams(map.filters);
   const box = boxOf(link) ?? OPEN_BOX;
   const isChosen = boxOf(link) !== null || link.box_failed;
-  const from = larger(BigInt(map.answer.from), box.box_from);
-  const to = smaller(BigInt(map.answer.to), box.box_to);
-  parameters.set('from', from.toString());
-  parameters.set('to', (to < from ? from : to).toString());
+  const parameters = windowParameters(map, box);
   if (box.box_min !== null) parameters.set('min_duration_ms', millisecondsText(box.box_min));
-  if (map.isFailedOnly || link.box_failed) parameters.set('has_error', 'true');
+  if (link.box_failed) parameters.set('has_error', 'true');
   parameters.set('sort', 'slowest');
-  const size = isChosen || !isTailListed(map) ? LISTED_MAX : Math.max(tailSize(map.answer.total.count) + 1, LISTED_MAX);
-  parameters.set('limit', String(box.box_max === null ? size : LIST_MAX));
-  return `/api/transactions?${parameters}`;
+  const size = isChosen ? 0 : tailSize(map.answer.total.count);
+  const count = size < LIST_MAX ? Math.max(size + 1, LISTED_MAX) : LISTED_MAX;
+  parameters.set('limit', String(box.box_max === null ? count : LIST_MAX));
+  const path = `/api/transactions?${parameters}`;
+  return { map, path, size, most: box.box_max, key: `${path} ${box.box_max ?? ''} ${size}` };
 }
 
-/** Reads the list; with `most` only those that are no longer than that. */
+/** Parameters of the population of a map, in the time of a box. */
+function windowParameters(map: LatencyMap, { box_from, box_to }: Box): URLSearchParams {
+  const parameters = new URLSearchParams(map.filters);
+  const from = larger(BigInt(map.answer.from), box_from);
+  const to = smaller(BigInt(map.answer.to), box_to);
+  parameters.set('from', from.toString());
+  parameters.set('to', (to < from ? from : to).toString());
+  if (map.isFailedOnly) parameters.set('has_error', 'true');
+  return parameters;
+}
+
 export async function askSlowest(
   daemon: Pick<Daemon, 'askJson'>,
-  path: string,
-  most: bigint | null,
+  question: SlowestQuestion,
   signal?: AbortSignal,
 ): Promise<Slowest> {
+  const { path, key, most, size, map } = question;
   const asked = signal ? { signal } : {};
   const found: Transaction[] = [];
   for (let page = 0, next = ''; ; page++) {
     const list = await daemon.askJson<TransactionList>(path + next, asked);
     found.push(...list.transactions.filter(({ duration_ns }) => most === null || BigInt(duration_ns) <= most));
     const isEnd = most === null || list.next_cursor === null || found.length >= LISTED_MAX;
-    const about = { key: slowestKey(path, most), transactions: found };
-    if (isEnd || page + 1 === PAGES_MAX) return { ...about, isCut: !isEnd };
+    if (isEnd || page + 1 === PAGES_MAX) {
+      const isListed = size < LIST_MAX && found.length > 0;
+      const tailNs = size === 0 ? null : isListed ? exactTail(found, size) : await askTail(daemon, map, size, asked);
+      return { key, transactions: found, tailNs, isCut: !isEnd };
+    }
     next = `&cursor=${encodeURIComponent(list.next_cursor!)}`;
   }
 }
 
-export const slowestKey = (path: string, most: bigint | null) => `${path} ${most ?? ''}`;
+/** The least duration of a tail that is longer than a list: maps of one column count how many take how long. */
+function askTail(
+  daemon: Pick<Daemon, 'askJson'>,
+  map: LatencyMap,
+  size: number,
+  asked: { signal?: AbortSignal },
+): Promise<bigint> {
+  return narrowedTail(map.answer, size, async (ns) => {
+    const parameters = windowParameters(map, OPEN_BOX);
+    parameters.set('columns', '1');
+    parameters.set('min_duration_ms', millisecondsText(ns));
+    const { total } = await daemon.askJson<HeatmapAnswer>(`/api/heatmap?${parameters}`, asked);
+    return total.count;
+  });
+}
 
 export function differencesPath(map: LatencyMap, { box, isFailed }: Selection): string {
   const parameters = new URLSearchParams(map.filters);

@@ -128,5 +128,6 @@ function extraText(answer: DifferencesAnswer): string {
   const extra = largestExtra(meansOf(answer.selected), meansOf(answer.others));
   if (!extra) return '';
   const isNamed = extra.part === 'queue' && namedRow(answer)?.values.some(({ field }) => field === 'device');
-  return `${isNamed ? 'Waiting in its queue' : EXTRA[extra.part]} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;
+  const what = isNamed ? 'Waiting in its queue' : EXTRA[extra.part];
+  return `${what} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;
 }

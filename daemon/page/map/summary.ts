@@ -5,6 +5,7 @@ import { timeText } from './clock_ticks.ts';
 import type { LatencyMap, Selection } from './questions.ts';
 import { columnStartNs } from './scale.ts';
 
+const KEYS = 'Arrows move the box, Shift and arrows change its size, Escape clears it, V shows a table.';
 const SECOND_NS = 1_000_000_000n;
 
 /** `55.0 ms to 440.0 ms, 01:36:20 to 01:38:10`: an open side is that of the map. */
@@ -26,13 +27,14 @@ export function mapSummary(map: LatencyMap, selection: Selection | null): string
   const atLeast = answer.coverage.complete ? '' : 'at least ';
   const max = answer.total.duration_ns.max;
   const gaps = answer.coverage.gaps.length;
+  const upTo = max === null ? '' : `, up to ${shortDuration(max)}`;
   const parts = [
-    `Map of ${atLeast}${grouped(answer.total.count)} ${of} by start and duration, up to ${max === null ? 'nothing' : shortDuration(max)}`,
+    `Map of ${atLeast}${grouped(answer.total.count)} ${of} by start and duration${upTo}`,
     ...(answer.total.failed > 0 ? [`${grouped(answer.total.failed)} failed`] : []),
     ...(gaps > 0 ? [`${grouped(gaps)} ${gaps === 1 ? 'gap' : 'gaps'} in the recording, hatched`] : []),
     ...(selection === null ? [] : [selectionText(map, selection)]),
   ];
-  return `${parts.join('; ')}. Arrows move the box, Shift and arrows change its size, Escape clears it, V shows a table.`;
+  return `${parts.join('; ')}. ${KEYS}`;
 }
 
 function selectionText(map: LatencyMap, { kind, box, isFailed }: Selection): string {

@@ -26,10 +26,17 @@ export function exactTail(slowest: readonly Pick<Transaction, 'duration_ns'>[], 
   return longer >= TAIL_MIN ? durations[longer - 1]! : least;
 }
 
-/** The start of a row such that about `size`, and no less than TAIL_MIN, are in the rows from it on. */
-export function tailOfCells({ cells, first_row, row_edges }: HeatmapAnswer, size: number): bigint {
+type Rows = Pick<HeatmapAnswer, 'cells' | 'first_row' | 'row_edges'>;
+
+function rowCounts({ cells, first_row, row_edges }: Rows): number[] {
   const counts = new Array<number>(Math.max(row_edges.length - 1, 1)).fill(0);
   for (const [, row, count] of cells) counts[row - first_row]! += count;
+  return counts;
+}
+
+/** The start of a row such that about `size`, and no less than TAIL_MIN, are in the rows from it on. */
+export function tailOfCells({ cells, first_row, row_edges }: Rows, size: number): bigint {
+  const counts = rowCounts({ cells, first_row, row_edges });
   let [best, bestCount] = [0, 0];
   for (let row = counts.length - 1, sum = 0; row >= 0; row--) {
     sum += counts[row]!;
@@ -38,4 +45,32 @@ export function tailOfCells({ cells, first_row, row_edges }: HeatmapAnswer, size
     [best, bestCount] = [row, sum];
   }
   return ROW_EDGES[first_row + best]!;
+}
+
+/** Counts that a tail is narrowed with: a row is divided into 1024 at most. */
+const COUNTS_MAX = 10;
+/** A tail is narrow enough if it has this share more. */
+const EXCESS_SHARE = 0.01;
+
+/**
+ * A least duration for a tail of `size` or little more, within the row of the map in which it begins. `countFrom`
+ * returns how many take a duration or longer.
+ */
+export async function narrowedTail(
+  rows: Rows,
+  size: number,
+  countFrom: (ns: bigint) => Promise<number>,
+): Promise<bigint> {
+  const counts = rowCounts(rows);
+  let row = counts.length - 1;
+  for (let sum = counts[row]!; row > 0 && sum < size; sum += counts[row]!) row--;
+  let [low, high] = [ROW_EDGES[rows.first_row + row]!, ROW_EDGES[rows.first_row + row + 1]!];
+  for (let asked = 0; asked < COUNTS_MAX && high - low > 1n; asked++) {
+    const middle = (low + high) / 2n;
+    const count = await countFrom(middle);
+    if (count < size) high = middle;
+    else low = middle;
+    if (count >= size && count <= size * (1 + EXCESS_SHARE)) break;
+  }
+  return low;
 }

@@ -11,8 +11,7 @@ import {
   type Selection,
   type Slowest,
   selectionOf,
-  slowestKey,
-  slowestPath,
+  slowestQuestion,
 } from '../../map/questions.ts';
 import { usePage } from '../context.ts';
 import { type Answer, useAnswer } from '../use_answer.ts';
@@ -28,7 +27,7 @@ export interface OverviewState {
   map: Answer<LatencyMap>;
   slowest: Answer<Slowest>;
   apart: Answer<Apart>;
-  /** What the link selects; null if it is not known yet, or if there are too few to select the slowest by themselves. */
+  /** What the link selects; null if it is not known yet, or if there are too few for their slowest. */
   selection: Selection | null;
   /** Whether `apart.body` is of another map or selection than the present one. */
   isApartOld: boolean;
@@ -39,10 +38,9 @@ export function useOverview(): OverviewState {
   const { daemon, link } = usePage();
   const [columns] = useState(() => COLUMNS.find(([widthPx]) => window.innerWidth >= widthPx)![1]);
   const map = useAnswer(mapPath(link, columns), (signal) => askMap(daemon, link, columns, signal));
-  const path = map.body && slowestPath(link, map.body);
-  const slowestNow = path && slowestKey(path, link.box_max);
-  const slowest = useAnswer(slowestNow, (signal) => askSlowest(daemon, path!, link.box_max, signal));
-  const isSlowestOld = slowest.body?.key !== slowestNow;
+  const question = map.body && slowestQuestion(link, map.body);
+  const slowest = useAnswer(question?.key ?? null, (signal) => askSlowest(daemon, question!, signal));
+  const isSlowestOld = slowest.body?.key !== question?.key;
   const known = !isSlowestOld ? slowest.body : slowest.failure && !slowest.isLoading ? 'failed' : null;
   const selection = useMemo(() => map.body && selectionOf(link, map.body, known), [link, map.body, known]);
   const apartNow = map.body && selection && differencesPath(map.body, selection);
