@@ -42,11 +42,11 @@ async function load(question: LanesQuestion): Promise<void> {
 }
 
 function answer(
-  { transactions, name, isDivided }: LanesQuestion,
+  { transactions, name, isDivided, clockOffsetsNs }: LanesQuestion,
   columns: EventColumns,
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
-  const model = createLanes(columns, { transactions: new Set(transactions), isDivided });
+  const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
   const breakdown = breakdownOf(model);
   const sentence = lanesSentence(model, breakdown, name, shownName);
   self.postMessage({ kind: 'lanes', lanes: { model, breakdown, sentence, ...known } }, lanesBuffers(model));

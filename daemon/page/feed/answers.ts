@@ -45,6 +45,28 @@ export interface TransactionList {
   coverage: Coverage;
 }
 
+/** Which events get the extra latency: those that fit each list; all without lists. */
+export interface Only {
+  event_type?: readonly string[];
+  service?: readonly string[];
+  node?: readonly string[];
+}
+
+export interface NodeClock {
+  node: string;
+  offset_ns: ExactInteger;
+  /** Total size of all steps of the clock while the transaction ran. */
+  stepped_ns: ExactInteger;
+  source: 'override' | 'none';
+}
+
+export interface Lateness {
+  p50_ns: number;
+  p99_ns: number;
+  max_ns: ExactInteger;
+  late_events: number;
+}
+
 export interface Session {
   session_id: string;
   transaction_id: string;
@@ -52,9 +74,12 @@ export interface Session {
   extra_latency_ns: ExactInteger;
   timeout_ns: ExactInteger | null;
   max_gap_ns: ExactInteger | null;
+  only: Only;
+  clock: NodeClock[];
   loop: boolean;
   state: State;
   position_ns: ExactInteger;
+  duration_ns: ExactInteger;
   replay_duration_ns: ExactInteger | null;
   replay_end_ns: ExactInteger | null;
   event_index: number;
@@ -62,7 +87,7 @@ export interface Session {
   times_out: boolean | null;
   rounds: number;
   starts_at_ns: ExactInteger | null;
-  lateness: { p50_ns: number; p99_ns: number; max_ns: ExactInteger; late_events: number };
+  lateness: Lateness;
   starvations: number;
   failure: string | null;
   last_event_id: number;
@@ -71,6 +96,36 @@ export interface Session {
 export interface PlayedEvent {
   event_id: string;
   replay: { index: number; offset_ns: number; lateness_ns: number; duration_ns: number; after_timeout: boolean };
+}
+
+/** Where the clock of a session is, without its events. */
+export interface PlayedPosition {
+  position_ns: ExactInteger;
+  event_index: number;
+  lateness: Lateness;
+}
+
+export interface CurveLine {
+  events: ExactInteger;
+  end_ns: ExactInteger;
+}
+
+export interface WhatIfAnswer {
+  event_count: number;
+  affected_count: number;
+  duration_ns: ExactInteger;
+  replay_duration_ns: ExactInteger;
+  curve: CurveLine[];
+  times_out: boolean;
+  after_timeout_count: number;
+  smallest_latency_ns: ExactInteger | null;
+}
+
+export interface CurvesAnswer {
+  undivided_count: number;
+  are_more: boolean;
+  transactions: { transaction_id: string; curve: CurveLine[] }[];
+  coverage: Coverage;
 }
 
 export interface Readiness {

@@ -16,6 +16,8 @@ export interface LanesQuestion {
   othersPath: string;
   /** Number of requests of others after which reading ends. */
   othersMax: number;
+  /** Nanoseconds that are added to the times of a node. */
+  clockOffsetsNs: ReadonlyMap<string, number>;
   headers: Record<string, string>;
 }
 

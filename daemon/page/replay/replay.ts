@@ -1,36 +1,56 @@
 /** One replay session as the page sees it: its state, its commands and its events. */
 import { newLayoutWatch } from '../../cli/player/layout_changes.ts';
 import { type Command, type State, TRANSITIONS } from '../../replay/transitions.ts';
-import type { PlayedEvent, Session } from '../feed/answers.ts';
+import type { Only, PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
+import { createDelayMeter } from './delay.ts';
+import { startFollowing } from './following.ts';
+import { createOwnEndStop } from './own_end.ts';
 import { createPlayhead, type Playhead } from './playhead.ts';
-import { type Frame, follow } from './stream.ts';
+import { expectedRate, ownEndOf, RATE_MAX } from './session_times.ts';
+import type { SessionSettings } from './settings_in_link.ts';
+import type { Frame } from './stream.ts';
 
 const SESSIONS = '/api/replay/sessions';
-/** Time between two questions of a tab that has no stream. */
-const POLL_MS = 1000;
 
 export type SeekTarget = { position_ns: bigint } | { event_index: number } | { event_id: string };
-export type Change = { speed_factor?: number; extra_latency_ns?: bigint; loop?: boolean };
+export interface Change {
+  speed_factor?: number;
+  extra_latency_ns?: bigint;
+  timeout_ns?: bigint | null;
+  max_gap_ns?: bigint | null;
+  only?: Only;
+  loop?: boolean;
+}
+
+/** The newest event that was played, and its start on the session's time line. */
+export interface Played {
+  eventId: string;
+  offsetNs: number;
+}
 
 export interface Replay {
+  readonly sessionId: string;
   readonly playhead: Playhead;
   /** Null until it was read. */
   readonly session: Session | null;
-  /** The newest event that was played. */
-  readonly last: PlayedEvent | null;
   /** Why the last command failed, or the stream is cut. */
   readonly failure: Failure | null;
   /** Whether frames arrive. */
   readonly isConnected: boolean;
-  /** Events that this page missed because it read too slowly, or that it cannot know of. */
-  readonly missed: number;
+  /** Events that this page missed because it read too slowly; null if their number is not known. */
+  readonly missed: number | null;
+  /** Whether frames are positions, because events would be too many. */
+  readonly isFast: boolean;
+  /** Whether this page has stopped the session where its caller's wait ends. */
+  readonly isAtOwnEnd: boolean;
+  /** How late this page handles frames, milliseconds. */
+  delayMs(): number;
   can(command: Command): boolean;
   send(command: 'play' | 'pause' | 'stop'): Promise<void>;
   seek(target: SeekTarget): Promise<void>;
-  /** A negative count moves back. */
+  /** A negative count moves back. Resolves when `onPlayed` has the event. */
   step(count: number): Promise<void>;
   change(change: Change): Promise<void>;
   /** Stops following; the session goes on. */
@@ -42,15 +62,14 @@ export interface ReplayOptions {
   sessionId: string;
   /** Called after every change of what this object shows. */
   onChange: () => void;
-  onEvent: (played: PlayedEvent) => void;
-  /** Called when the events' places on the time line are no longer those that were read. */
-  onLayout?: () => void;
+  /** Called with the newest event that was played; null before the first. */
+  onPlayed: (played: Played | null) => void;
   nowMs?: () => number;
 }
 
 /** Makes a session; the caller deletes it. */
-export function createSession(daemon: Daemon, transactionId: string): Promise<Session> {
-  return daemon.askJson<Session>(SESSIONS, { method: 'POST', body: { transaction_id: transactionId } });
+export function createSession(daemon: Daemon, transactionId: string, settings: SessionSettings): Promise<Session> {
+  return daemon.askJson<Session>(SESSIONS, { method: 'POST', body: { transaction_id: transactionId, ...settings } });
 }
 
 /** Deletes a session, also while the page is being closed. */
@@ -58,134 +77,165 @@ export async function deleteSession(daemon: Daemon, sessionId: string): Promise<
   await daemon.ask(`${SESSIONS}/${sessionId}`, { method: 'DELETE', keepalive: true }).catch(() => {});
 }
 
+type Shown = { -readonly [Name in keyof Replay]: Replay[Name] };
+
 export function openReplay(options: ReplayOptions): Replay {
-  const { daemon, sessionId, onChange, onEvent, onLayout = () => {}, nowMs = () => performance.now() } = options;
+  const { daemon, sessionId, onChange, onPlayed, nowMs = () => performance.now() } = options;
   const path = `${SESSIONS}/${sessionId}`;
   const closing = new AbortController();
-  const playhead = createPlayhead();
-  let session: Session | null = null;
-  let last: PlayedEvent | null = null;
-  let failure: Failure | null = null;
-  let [isConnected, missed] = [false, 0];
-  /** The newest frame that this page has. */
-  let newestId = 0;
+  const [playhead, delay] = [createPlayhead(), createDelayMeter()];
+  /** Index after the newest event that `onPlayed` has. */
+  let playedIndex = 0;
+  let locating = Promise.resolve();
   let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
+  const ownEnd = createOwnEndStop(() => {
+    shown.isAtOwnEnd = true;
+    void command('/pause', 'POST', {});
+  });
+  const shown: Shown = {
+    ...{ sessionId, playhead, session: null, failure: null, missed: 0 },
+    ...{ isConnected: false, isFast: false, isAtOwnEnd: false },
+    delayMs: () => delay.at(nowMs()),
+    can: (name) => shown.session !== null && TRANSITIONS[name][shown.session.state as State] !== null,
+    ...commandsBy(command, () => locating),
+    close() {
+      closing.abort();
+      ownEnd.close();
+    },
+  };
 
   /** Takes a state, unless a newer one is known. */
   function take(state: Session): void {
-    if (session && state.last_event_id < session.last_event_id) return;
-    session = state;
+    if (shown.session && state.last_event_id < shown.session.last_event_id) return;
+    shown.session = state;
     const positionNs = Number(state.position_ns);
-    if (state.state !== 'playing') playhead.stop(positionNs);
-    else {
-      playhead.run(state.speed_factor, endOf(state));
+    ownEnd.watch(state, positionNs);
+    delay.reset(state.speed_factor);
+    if (state.state !== 'playing') {
+      playhead.stop(positionNs);
+      locating = locate();
+    } else {
+      playhead.run(state.speed_factor, Number(state.replay_end_ns ?? Number.MAX_SAFE_INTEGER));
       playhead.set(positionNs, nowMs());
     }
+    // A step, a seek or another client has moved it on.
+    if (state.state !== 'playing' && positionNs < (ownEndOf(state) ?? 0)) shown.isAtOwnEnd = false;
+    shown.isFast = expectedRate(state) > RATE_MAX;
+    following.want(shown.isFast ? 'positions' : 'events');
   }
 
-  function takeEvent(played: PlayedEvent): void {
-    last = played;
-    if (session) session = { ...session, event_index: played.replay.index + 1 };
-    if (session?.state === 'playing') {
-      const { offset_ns, lateness_ns } = played.replay;
-      playhead.set(offset_ns + lateness_ns * session.speed_factor, nowMs());
-    }
-    onEvent(played);
+  /** Takes where the clock of a session that plays is. */
+  function takePosition(positionNs: number): void {
+    playhead.set(positionNs, nowMs());
+    delay.take(positionNs, nowMs());
+    ownEnd.reach(positionNs);
+  }
+
+  function takeEvent({ event_id, replay }: PlayedEvent): void {
+    if (shown.session) shown.session = { ...shown.session, event_index: replay.index + 1 };
+    played({ eventId: event_id, offsetNs: replay.offset_ns }, replay.index + 1);
+    const { state, speed_factor } = shown.session ?? {};
+    if (state === 'playing') takePosition(replay.offset_ns + replay.lateness_ns * speed_factor!);
+  }
+
+  function played(event: Played | null, index: number): void {
+    playedIndex = index;
+    onPlayed(event);
+  }
+
+  function takePositionFrame({ position_ns, event_index, lateness }: PlayedPosition): void {
+    if (shown.session?.state !== 'playing') return;
+    shown.session = { ...shown.session, event_index, lateness };
+    takePosition(Number(position_ns));
+  }
+
+  /** Asks which event a session that stands still has played last, unless that is known. */
+  async function locate(isMoved = false): Promise<void> {
+    const index = shown.session!.event_index;
+    if (index === playedIndex && !isMoved) return;
+    if (index === 0) return played(null, 0);
+    const event = await eventBefore(daemon, path, index, closing.signal);
+    if (!event || shown.session!.state === 'playing' || shown.session!.event_index !== index) return;
+    played({ eventId: event.event_id, offsetNs: event.replay_offset_ns }, index);
+    onChange();
   }
 
   function taken(frame: Frame): void {
-    isConnected = frame.kind !== 'lost';
-    if (frame.kind === 'lost') failure = frame.failure;
-    else if (failure?.status === 0) failure = null;
-    if ('id' in frame) newestId = frame.id;
+    shown.isConnected = frame.kind !== 'lost';
+    if (frame.kind === 'lost') shown.failure = frame.failure;
+    else if (shown.failure?.status === 0) shown.failure = null;
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
-    if (frame.kind === 'event') takeEvent(frame.played);
-    if (frame.kind === 'gap') missed += frame.missed ?? 0;
-    if (isNewLayout?.(frame)) onLayout();
+    // What a command's answer has said is not taken again.
+    if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
+    if (frame.kind === 'position') takePositionFrame(frame.position);
+    if (frame.kind === 'gap')
+      shown.missed = frame.missed === null || shown.missed === null ? null : shown.missed + frame.missed;
+    // The events have other places now: another client may have changed what they depend on.
+    if (isNewLayout?.(frame) && shown.session!.state !== 'playing') locating = locate(true);
     onChange();
   }
 
   async function command(at: string, method: 'POST' | 'PATCH', body: object): Promise<void> {
     try {
-      const answer = await daemon.askJson<Session | { session: Session }>(path + at, {
+      const answer = await daemon.askJson<Session | { session: Session; events: PlayedEvent[] }>(path + at, {
         ...{ method, body, signal: closing.signal },
       });
-      // A step answers with its events, too.
+      const event = 'session' in answer ? answer.events.at(-1) : undefined;
+      if (event) played({ eventId: event.event_id, offsetNs: event.replay.offset_ns }, event.replay.index + 1);
+      if (at !== '/pause') shown.isAtOwnEnd = false;
+      if (at === '/play') ownEnd.arm();
       take('session' in answer ? answer.session : answer);
-      failure = null;
+      shown.failure = null;
     } catch (error) {
       if (closing.signal.aborted) return;
-      failure = asFailure(error);
+      shown.failure = asFailure(error);
       // Another client may have moved it meanwhile: show what it is now.
-      if (failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
+      if (shown.failure.code === 'invalid_transition') await daemon.askJson<Session>(path).then(take, () => {});
     }
     onChange();
   }
 
-  async function begin(): Promise<void> {
-    try {
-      const read = await daemon.askJson<Session>(path, { signal: closing.signal });
-      isNewLayout = newLayoutWatch(read);
+  const following = startFollowing({
+    ...{ daemon, sessionId, closing: closing.signal, onFrame: taken },
+    onRead(read) {
+      isNewLayout ??= newLayoutWatch(read);
+      shown.isConnected = true;
       take(read);
-      newestId = read.last_event_id;
       onChange();
-      while (!closing.signal.aborted && !(await followWhileShown()));
-    } catch (error) {
-      if (closing.signal.aborted) return;
-      failure = asFailure(error);
-    }
-    isConnected = false;
-    if (!closing.signal.aborted) onChange();
-  }
+    },
+    onEnd(ended) {
+      shown.failure = ended ?? shown.failure;
+      shown.isConnected = false;
+      onChange();
+    },
+  });
+  return shown;
+}
 
-  /** A hidden tab follows nothing: what was sent meanwhile comes when it is shown. Resolves to whether it is over. */
-  async function followWhileShown(): Promise<boolean> {
-    await shown(closing.signal);
-    const release = await takeSlot();
-    if (!release) return poll();
-    const signal = whileShown(closing.signal);
-    failure = await follow(daemon, sessionId, newestId, taken, signal).finally(release);
-    return !signal.aborted;
-  }
+type Post = (at: string, method: 'POST' | 'PATCH', body: object) => Promise<void>;
 
-  /** Other tabs have all streams. */
-  async function poll(): Promise<boolean> {
-    const state = await daemon.askJson<Session>(path, { signal: closing.signal });
-    isConnected = true;
-    newestId = state.last_event_id;
-    take(state);
-    onChange();
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    return false;
-  }
-
-  void begin();
+function commandsBy(command: Post, located: () => Promise<void>): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
-    playhead,
-    get session() {
-      return session;
-    },
-    get last() {
-      return last;
-    },
-    get failure() {
-      return failure;
-    },
-    get isConnected() {
-      return isConnected;
-    },
-    get missed() {
-      return missed;
-    },
-    can: (name) => session !== null && TRANSITIONS[name][session.state as State] !== null,
     send: (name) => command(`/${name}`, 'POST', {}),
     seek: (target) => command('/seek', 'POST', target),
-    step: (count) => command('/step', 'POST', { count }),
+    async step(count) {
+      await command('/step', 'POST', { count });
+      await located();
+    },
     change: (changed) => command('', 'PATCH', changed),
-    close: () => closing.abort(),
   };
 }
 
-function endOf({ replay_end_ns, replay_duration_ns }: Session): number {
-  return Number(replay_end_ns ?? replay_duration_ns ?? Number.MAX_SAFE_INTEGER);
+type ScheduledEvent = Pick<PlayedEvent, 'event_id'> & { replay_offset_ns: number };
+
+/** The event before an index of the time line; undefined if that cannot be read. */
+async function eventBefore(daemon: Daemon, path: string, index: number, signal: AbortSignal) {
+  try {
+    const timeline = `${path}/timeline?event_index=${index - 1}&limit=1`;
+    const { events } = await daemon.askJson<{ events: ScheduledEvent[] }>(timeline, { signal });
+    return events[0];
+  } catch {
+    // The place of the playhead is known without it; a session that is gone is reported by its stream.
+    return undefined;
+  }
 }

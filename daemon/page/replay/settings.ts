@@ -1,16 +1,34 @@
-/** The speeds and latencies that keys and lists offer. */
+/** The speeds, latencies and gaps that keys and lists offer. */
 
 /** Times as fast as recorded. */
 export const SPEEDS: readonly number[] = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 100, 1000];
 
 const SPEED_MIN = 0.001;
 const SPEED_MAX = 1000;
+/** Ten round numbers in each power of ten, as the ear and the eye want them: in steps of the same ratio. */
+const MANTISSAS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
 const LATENCY_NS_MIN = 100_000n;
 /** One hour, as the API allows. */
 const LATENCY_NS_MAX = 3_600_000_000_000n;
+/** What is left of a time in which nothing is under way. */
+export const IDLE_NS = 10_000_000n;
 
 export const fasterThan = (speed: number) => Math.min(SPEED_MAX, speed * 2);
 export const slowerThan = (speed: number) => Math.max(SPEED_MIN, speed / 2);
+
+/** Places of the slider, ascending. */
+export const SPEED_SCALE: readonly number[] = [
+  ...[-5, -4, -3, -2, -1, 0].flatMap((power) => MANTISSAS.map((mantissa) => Number(`${mantissa}e${power}`))),
+  SPEED_MAX,
+];
+
+/** Place of the speed on the scale that is nearest, by ratio. */
+export function placeOfSpeed(speed: number): number {
+  const distance = (place: number) => Math.abs(Math.log(SPEED_SCALE[place]! / speed));
+  let nearest = 0;
+  for (const place of SPEED_SCALE.keys()) if (distance(place) < distance(nearest)) nearest = place;
+  return nearest;
+}
 
 /** 1, 2, 5, 10 … times the least one. */
 export function moreLatency(latencyNs: bigint): bigint {

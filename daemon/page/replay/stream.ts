@@ -1,7 +1,7 @@
 /** The frames of a session's stream. */
 import type { EventSourceMessage } from 'eventsource-parser';
 import { parseJson } from '../../exact_json.ts';
-import type { PlayedEvent, Session } from '../feed/answers.ts';
+import type { PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { followStream } from '../feed/event_stream.ts';
 import type { Failure } from '../feed/failure.ts';
@@ -9,11 +9,16 @@ import type { Failure } from '../feed/failure.ts';
 export type Frame =
   | { kind: 'state'; id: number; session: Session }
   | { kind: 'event'; id: number; played: PlayedEvent }
+  /** In place of events, where these would be too many. */
+  | { kind: 'position'; position: PlayedPosition }
   /** `missed` is null when the daemon was started again. */
   | { kind: 'gap'; missed: number | null }
   | { kind: 'end'; reason: string }
   /** The connection broke, and is tried again. */
   | { kind: 'lost'; failure: Failure };
+
+/** Which frames a stream has: all events, or the position of the session 20 times a second. */
+export type Wanted = 'events' | 'positions';
 
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'session_not_found', 'invalid_parameter']);
 /** Ends after which the session plays no more. */
@@ -30,9 +35,10 @@ export function follow(
   lastId: number | null,
   taken: (frame: Frame) => void,
   signal: AbortSignal,
+  wanted: Wanted = 'events',
 ): Promise<Failure | null> {
   const stream = {
-    path: () => `/api/replay/sessions/${sessionId}/events`,
+    path: () => `/api/replay/sessions/${sessionId}/events${wanted === 'positions' ? '?frames=state,position' : ''}`,
     lastId: lastId === null ? null : String(lastId),
     onMessage(message: EventSourceMessage) {
       const frame = frameOf(message);
@@ -49,6 +55,7 @@ export function follow(
 function frameOf({ id, event, data }: EventSourceMessage): Frame | null {
   if (event === 'state') return { kind: 'state', id: Number(id), session: parseJson(data) as Session };
   if (event === 'event') return { kind: 'event', id: Number(id), played: parseJson(data) as PlayedEvent };
+  if (event === 'position') return { kind: 'position', position: parseJson(data) as PlayedPosition };
   if (event === 'gap') return { kind: 'gap', missed: (parseJson(data) as { missed: number | null }).missed };
   if (event === 'end') return { kind: 'end', reason: String((parseJson(data) as { reason: string }).reason) };
   // Another kind of frame is of a newer daemon.

@@ -8,6 +8,7 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['Home End', 'to the start, to the end'],
   ['+ -', 'twice as fast, half as fast'],
   ['L Shift+L', 'more, less extra latency'],
+  ['I', 'skip times in which nothing is under way, or not'],
   ['O', 'begin again at the end, or not'],
   ['W S', 'zoom in, out'],
   ['A D', 'pan left, right'],

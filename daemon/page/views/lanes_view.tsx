@@ -1,19 +1,21 @@
 /** One transaction: what it waited for, in a sentence, in parts, in lanes, in a table, and played again. */
-import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { createRowFinder } from '../columns/row_finder.ts';
-import type { Coverage, PlayedEvent } from '../feed/answers.ts';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
+import { clockOffsetsIn } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';
+import { choicesOf } from '../what_if/choices.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
+import { ClockFields } from './clock_fields.tsx';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { shownName } from './names.ts';
-import { type PlayedPlace, placeOf } from './played_place.ts';
 import { PrintedEvents } from './print_note.tsx';
 import { ReplayBar } from './replay_bar.tsx';
 import { EVENTS_MAX, useLanes } from './use_lanes.ts';
-import { useReplay } from './use_replay.ts';
+import { usePlayed } from './use_played.ts';
+import { WhatIf } from './what_if.tsx';
 
 export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
@@ -39,27 +41,29 @@ interface LanesProps {
 
 function Lanes({ transactionId, lanes, coverage }: LanesProps) {
   const { model, breakdown, sentence } = lanes;
-  const playedRows = useMemo(() => createRowFinder(model.columns), [model]);
-  const played = useRef<PlayedPlace>({ row: -1, offsetNs: 0 });
-  const onEvent = ({ event_id, replay: { offset_ns } }: PlayedEvent) => {
-    played.current = { row: playedRows.find(event_id), offsetNs: offset_ns };
-  };
-  const { replay, failure, open } = useReplay(transactionId, onEvent);
-  const playheadNs = useCallback(
-    (nowMs: number) => (replay?.session ? placeOf(model, played.current, replay, nowMs) : null),
-    [replay, model],
-  );
-  const playedRow = useCallback(() => played.current.row, []);
+  const { link } = usePage();
+  const choices = useMemo(() => choicesOf(model), [model]);
+  const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
+  const played = usePlayed(transactionId, model, clocks.offsets);
+  const { replay, failure, playheadNs, playedRow } = played;
 
   return (
     <>
       <h1>{sentence}</h1>
       <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
+      <WhatIf
+        {...{ transactionId, choices, coverage, offsets: clocks.offsets }}
+        onPlay={async (settings) => {
+          const opened = await played.renew(settings);
+          await opened?.send('play');
+        }}
+      />
+      <ClockFields nodes={choices.nodes} clocks={clocks} session={replay?.session ?? null} />
       <LanesPanel {...{ lanes, playheadNs, playedRow }} name={shownName(transactionId)} />
       <PrintedEvents model={model} />
       {failure && <FailureNote failure={failure} />}
-      <ReplayBar replay={replay} open={open} recordedNs={model.ownSpan ? model.ownSpan.toNs - model.firstNs : 0} />
+      <ReplayBar {...{ played, model }} />
     </>
   );
 }

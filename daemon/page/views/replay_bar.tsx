@@ -1,54 +1,74 @@
 /** The controls of a replay, for as long as a transaction is shown. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import type { Command } from '../../replay/transitions.ts';
-import type { Session } from '../feed/answers.ts';
-import { grouped, shortDuration } from '../numbers/exact_times.ts';
-import type { Replay } from '../replay/replay.ts';
-import { fasterThan, lessLatency, moreLatency, SPEEDS, slowerThan, speedText } from '../replay/settings.ts';
+import type { LanesModel } from '../lanes/model.ts';
+import { createPace } from '../replay/pace.ts';
+import type { Change, Replay } from '../replay/replay.ts';
+import { fasterThan, IDLE_NS, lessLatency, moreLatency, slowerThan } from '../replay/settings.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { onKey } from './keys.ts';
+import { ReplayFigures } from './replay_figures.tsx';
+import { ReplaySeek } from './replay_seek.tsx';
+import { ReplaySettings } from './replay_settings.tsx';
+import type { PlayedReplay } from './use_played.ts';
 
 interface Props {
-  /** Null until the first command makes a session. */
-  replay: Replay | null;
-  /** Makes a session where there is none. */
-  open: () => Promise<Replay | null>;
-  /** Duration of the recorded transaction, until a session says its own. */
-  recordedNs: number;
+  played: PlayedReplay;
+  model: LanesModel;
 }
 
-const STEPS_OF_SEEK = 1000;
+const CHANGE_EVERY_MS = 100;
+const GONE = 'session_not_found';
 
-export function ReplayBar({ replay, open, recordedNs }: Props) {
-  const { access } = usePage();
+export function ReplayBar({ played, model }: Props) {
+  const { access, announce } = usePage();
+  const { replay } = played;
   const mayPlay = access.scopes.includes('replay:control');
   const session = replay?.session ?? null;
+  // Until a session says its own.
+  const recordedNs = model.ownSpan ? model.ownSpan.toNs - model.firstNs : 0;
   const endNs = Number(session?.replay_end_ns ?? session?.replay_duration_ns ?? recordedNs);
-  const can = (command: Command) => mayPlay && (replay === null || replay.session === null || replay.can(command));
-  const actions = actionsOf(replay, open, endNs);
+  const isGone = replay?.failure?.code === GONE;
+  const can = (command: Command) =>
+    mayPlay && (isGone || replay === null || replay.session === null || replay.can(command));
+  const changing = useChanges(played);
+  const actions = actionsOf(played, changing, endNs);
 
   useEffect(
     () =>
-      onKey((code) => {
+      onKey((code, target) => {
+        // A slider uses these itself.
+        if ((code === 'Home' || code === 'End') && target.matches('input[type=range]')) return false;
         const action = mayPlay ? actions.get(code) : undefined;
         void action?.();
         return action !== undefined;
       }),
-    [replay, session?.state, session?.speed_factor, session?.extra_latency_ns, session?.loop, endNs, mayPlay],
+    [replay, session, endNs, mayPlay, played.open],
   );
+  useEffect(() => {
+    if (replay?.isAtOwnEnd) announce('Paused where the caller’s wait ends.');
+  }, [replay?.isAtOwnEnd]);
   const press = (code: string) => () => void actions.get(code)!();
-  const onSpeed = (speed_factor: number) => void ready(replay, open, (opened) => opened.change({ speed_factor }));
+  const onSeek = (position_ns: bigint) => void ready(played, (opened) => opened.seek({ position_ns }));
   return (
     <section class="replay" aria-label="Replay">
       {!mayPlay && <p class="quiet">This token cannot play: that needs the scope replay:control.</p>}
       {replay?.failure && <FailureNote failure={replay.failure} />}
+      {isGone && mayPlay && (
+        <button type="button" onClick={() => void played.restore()}>
+          New session at the same place
+        </button>
+      )}
       <div class="controls">
         <PlayButtons isPlaying={session?.state === 'playing'} can={can} press={press} />
-        <Seek replay={replay} endNs={endNs} isOff={!can('seek')} />
-        <Settings session={session} isOff={!can('change')} press={press} onSpeed={onSpeed} />
+        <ReplaySeek replay={replay} endNs={endNs} isOff={!can('seek')} onSeek={onSeek} />
+        <ReplaySettings
+          {...{ session, press, isOff: !can('change') }}
+          onSpeed={(speed_factor) => changing.change({ speed_factor })}
+        />
       </div>
-      {session && <Figures replay={replay!} />}
+      {session && <ReplayFigures replay={replay!} schedule={played.schedule} />}
     </section>
   );
 }
@@ -85,150 +105,72 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
   );
 }
 
-interface SettingsProps {
-  session: Session | null;
-  isOff: boolean;
-  press: (code: string) => () => void;
-  onSpeed: (speedFactor: number) => void;
-}
-
-function Settings({ session, isOff, press, onSpeed }: SettingsProps) {
-  const speedFactor = session?.speed_factor ?? 1;
-  return (
-    <>
-      <label>
-        Speed
-        <select
-          disabled={isOff}
-          value={String(speedFactor)}
-          onChange={({ currentTarget }) => onSpeed(Number(currentTarget.value))}
-        >
-          {speedsWith(speedFactor).map((speed) => (
-            <option key={speed} value={String(speed)}>
-              {speedText(speed)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <input type="checkbox" disabled={isOff} checked={session?.loop ?? false} onChange={press('KeyO')} />
-        loop
-      </label>
-      <button type="button" disabled={isOff} onClick={press('KeyL+Shift')} title="less extra latency (Shift+L)">
-        −<span class="spoken">less extra latency</span>
-      </button>
-      <span>+{shortDuration(BigInt(session?.extra_latency_ns ?? 0))} each</span>
-      <button type="button" disabled={isOff} onClick={press('KeyL')} title="more extra latency (L)">
-        +<span class="spoken">more extra latency</span>
-      </button>
-    </>
-  );
-}
-
-function Figures({ replay }: { replay: Replay }) {
-  const { state, event_index, event_count, lateness, rounds, starvations, times_out } = replay.session!;
-  const isLate = lateness.late_events > 0;
-  return (
-    <p class="quiet figures">
-      <span>
-        {state}, event {grouped(event_index)} of {grouped(event_count)}
-        {rounds > 0 && `, round ${grouped(rounds + 1)}`}
-      </span>
-      <span>
-        {isLate ? '▲' : '●'} late by {shortDuration(lateness.p99_ns)} (p99), {shortDuration(Number(lateness.max_ns))} at
-        most{isLate && `, ${grouped(lateness.late_events)} events by more than 1 ms`}
-      </span>
-      {starvations > 0 && <span>▲ {grouped(starvations)} events were not read in time</span>}
-      {times_out && <span>✕ times out</span>}
-      {!replay.isConnected && <span>▲ not connected: what is shown may be old</span>}
-      {replay.missed > 0 && <span>▲ this page missed {grouped(replay.missed)} events</span>}
-    </p>
-  );
-}
-
-/** The place of the clock, moved without a new rendering of the bar. */
-function Seek({ replay, endNs, isOff }: { replay: Replay | null; endNs: number; isOff: boolean }) {
-  const input = useRef<HTMLInputElement>(null);
-  const text = useRef<HTMLOutputElement>(null);
-  const isHeld = useRef(false);
-  useEffect(() => {
-    let frame = 0;
-    const show = () => {
-      const positionNs = replay?.playhead.at(performance.now()) ?? 0;
-      const words = `${shortDuration(positionNs)} of ${shortDuration(endNs)}`;
-      if (!isHeld.current && input.current) {
-        input.current.value = String(Math.round((positionNs / Math.max(1, endNs)) * STEPS_OF_SEEK));
-        input.current.setAttribute('aria-valuetext', words);
-      }
-      if (text.current && text.current.textContent !== words) text.current.textContent = words;
-      frame = requestAnimationFrame(show);
-    };
-    show();
-    return () => cancelAnimationFrame(frame);
-  }, [replay, endNs]);
-  const seek = () => {
-    isHeld.current = false;
-    const share = Number(input.current!.value) / STEPS_OF_SEEK;
-    void replay?.seek({ position_ns: BigInt(Math.round(share * endNs)) });
-  };
-  return (
-    <>
-      <input
-        ref={input}
-        type="range"
-        class="seek"
-        aria-label="Position"
-        min="0"
-        max={STEPS_OF_SEEK}
-        disabled={isOff || replay === null}
-        onInput={() => {
-          isHeld.current = true;
-        }}
-        onChange={seek}
-      />
-      <output ref={text} class="digits" />
-    </>
-  );
-}
-
-async function ready(
-  replay: Replay | null,
-  open: () => Promise<Replay | null>,
-  run: (opened: Replay) => Promise<void>,
-): Promise<void> {
-  const isGone = replay?.failure?.code === 'session_not_found';
-  const opened = replay && !isGone ? replay : await open();
+async function ready({ open }: Pick<PlayedReplay, 'open'>, run: (opened: Replay) => Promise<void>): Promise<void> {
+  const opened = await open();
   if (opened) await run(opened);
 }
 
-function actionsOf(replay: Replay | null, open: () => Promise<Replay | null>, endNs: number) {
-  const session = replay?.session ?? null;
-  const speed = session?.speed_factor ?? 1;
-  const latencyNs = BigInt(session?.extra_latency_ns ?? 0);
-  const run = (command: (opened: Replay) => Promise<void>) => () => ready(replay, open, command);
-  /** A new latency is for the events to come, so all are laid out again with it where the clock is. */
-  const setLatency = (extra_latency_ns: bigint) =>
-    run(async (opened) => {
-      await opened.change({ extra_latency_ns });
-      if (opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
-    });
-  return new Map<string, () => Promise<void>>([
-    ['Space', run((opened) => opened.send(opened.session?.state === 'playing' ? 'pause' : 'play'))],
-    ['Period', run((opened) => opened.step(1))],
-    ['Comma', run((opened) => opened.step(-1))],
-    ['Home', run((opened) => opened.seek({ event_index: 0 }))],
-    ['End', run((opened) => opened.seek({ position_ns: BigInt(Math.round(endNs)) }))],
-    ['Equal+Shift', run((opened) => opened.change({ speed_factor: fasterThan(speed) }))],
-    ['NumpadAdd', run((opened) => opened.change({ speed_factor: fasterThan(speed) }))],
-    ['Minus', run((opened) => opened.change({ speed_factor: slowerThan(speed) }))],
-    ['NumpadSubtract', run((opened) => opened.change({ speed_factor: slowerThan(speed) }))],
-    ['KeyL', setLatency(moreLatency(latencyNs))],
-    ['KeyL+Shift', setLatency(lessLatency(latencyNs))],
-    ['KeyO', run((opened) => opened.change({ loop: !(session?.loop ?? false) }))],
-  ]);
+interface Changes {
+  /** What was asked for and is not answered yet. */
+  readonly asked: Change;
+  change(change: Change): void;
 }
 
-/** The speeds to choose from, with the one that another client may have set. */
-function speedsWith(speed: number): readonly number[] {
-  return SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed].sort((a, b) => a - b);
+/** Changes of a session, no more often than the daemon should be asked: those that wait are sent as one. */
+function useChanges(played: PlayedReplay): Changes {
+  const pace = useMemo(() => createPace(CHANGE_EVERY_MS), []);
+  const waiting = useMemo<{ asked: Change }>(() => ({ asked: {} }), []);
+  useEffect(() => pace.cancel, [pace]);
+  return {
+    get asked() {
+      return waiting.asked;
+    },
+    change(change) {
+      waiting.asked = { ...waiting.asked, ...change };
+      pace.run(() => {
+        const sent = waiting.asked;
+        const answered = () => {
+          if (waiting.asked === sent) waiting.asked = {};
+        };
+        void ready(played, (opened) => applied(opened, sent)).finally(answered);
+      });
+    },
+  };
+}
+
+/** Changes of latency and gaps are for the events to come, so all are laid out again with them where the clock is. */
+async function applied(opened: Replay, change: Change): Promise<void> {
+  await opened.change(change);
+  const isLaidOut = 'extra_latency_ns' in change || 'max_gap_ns' in change;
+  if (isLaidOut && opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
+}
+
+function actionsOf(played: PlayedReplay, changes: Changes, endNs: number) {
+  const run = (command: (opened: Replay) => Promise<void>) => () => ready(played, command);
+  const step = (count: number) =>
+    run(async (opened) => {
+      await opened.step(count);
+      played.sayPlayed();
+    });
+  /** What is asked for counts as set, so that a held key goes on from there. */
+  const now = () => ({ ...played.replay?.session, ...changes.asked });
+  const set = (changed: () => Change) => async () => changes.change(changed());
+  const faster = set(() => ({ speed_factor: fasterThan(now().speed_factor ?? 1) }));
+  const slower = set(() => ({ speed_factor: slowerThan(now().speed_factor ?? 1) }));
+  const latencyNs = () => BigInt(now().extra_latency_ns ?? 0);
+  return new Map<string, () => Promise<void>>([
+    ['Space', run((opened) => opened.send(opened.session?.state === 'playing' ? 'pause' : 'play'))],
+    ['Period', step(1)],
+    ['Comma', step(-1)],
+    ['Home', run((opened) => opened.seek({ event_index: 0 }))],
+    ['End', run((opened) => opened.seek({ position_ns: BigInt(Math.round(endNs)) }))],
+    ['Equal+Shift', faster],
+    ['NumpadAdd', faster],
+    ['Minus', slower],
+    ['NumpadSubtract', slower],
+    ['KeyL', set(() => ({ extra_latency_ns: moreLatency(latencyNs()) }))],
+    ['KeyL+Shift', set(() => ({ extra_latency_ns: lessLatency(latencyNs()) }))],
+    ['KeyO', set(() => ({ loop: !(now().loop ?? false) }))],
+    ['KeyI', set(() => ({ max_gap_ns: (now().max_gap_ns ?? null) === null ? IDLE_NS : null }))],
+  ]);
 }

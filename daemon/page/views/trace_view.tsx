@@ -71,7 +71,7 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
   set({ trace });
   if (trace.transactions.length < 2 || trace.eventCount > EVENTS_MAX) return;
   const question = {
-    ...questionOf(trace.transactions),
+    ...questionOf(trace.transactions, { clock_offset: [] }),
     ...{ name: nameOf(traceId, trace), ownPath: `/api/events?trace_id=${traceId}` },
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);

@@ -4,6 +4,8 @@ import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
+import { clockOffsetsIn } from '../link/clock_offsets.ts';
+import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';
 import { shownName } from './names.ts';
 
@@ -30,7 +32,8 @@ type Loaded = Omit<LoadedLanes, 'askAgain'>;
 const NOTHING: Loaded = { transaction: null, lanes: null, failure: null, isLoading: true };
 
 export function useLanes(transactionId: string): LoadedLanes {
-  const { daemon } = usePage();
+  const { daemon, link } = usePage();
+  const { clock_offset } = link;
   const [loaded, setLoaded] = useState(NOTHING);
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -39,18 +42,18 @@ export function useLanes(transactionId: string): LoadedLanes {
       if (!closing.signal.aborted) setLoaded((before) => ({ ...before, ...change }));
     };
     set({ isLoading: true });
-    load(daemon, transactionId, set, closing.signal)
+    load(daemon, { transactionId, clock_offset }, set, closing.signal)
       .then(() => set({ failure: null }))
       .catch((error: unknown) => set({ failure: asFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
-  }, [daemon, transactionId, round]);
+  }, [daemon, transactionId, round, clock_offset.join('\n')]);
   return { ...loaded, askAgain: () => setRound((last) => last + 1) };
 }
 
 async function load(
   daemon: Daemon,
-  transactionId: string,
+  { transactionId, clock_offset }: { transactionId: string } & Pick<Link, 'clock_offset'>,
   set: (change: Partial<Loaded>) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -59,7 +62,7 @@ async function load(
   set({ transaction });
   if (transaction.event_count > EVENTS_MAX) return;
   const question = {
-    ...questionOf([transaction]),
+    ...questionOf([transaction], { clock_offset }),
     ...{ name: shownName(transactionId), ownPath: `/api/events?transaction_id=${id}` },
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
@@ -68,8 +71,11 @@ async function load(
 /** What is asked beside the events of the transactions themselves. */
 export function questionOf(
   transactions: readonly Transaction[],
-): Pick<LanesQuestion, 'transactions' | 'isDivided' | 'othersPath' | 'othersMax'> {
+  { clock_offset }: Pick<Link, 'clock_offset'>,
+): Pick<LanesQuestion, 'transactions' | 'isDivided' | 'othersPath' | 'othersMax' | 'clockOffsetsNs'> {
+  const { offsets } = clockOffsetsIn({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
   return {
+    clockOffsetsNs: new Map(Array.from(offsets, ([node, ns]) => [node, Number(ns)])),
     transactions: transactions.map(({ transaction_id }) => transaction_id),
     isDivided: transactions.every(({ written_back }) => written_back !== null),
     othersPath: othersPath(transactions),

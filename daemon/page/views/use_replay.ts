@@ -1,8 +1,10 @@
 /** The replay session of a view: made by the first command, or named by the link. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { PlayedEvent } from '../feed/answers.ts';
+import type { Session } from '../feed/answers.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { createSession, deleteSession, openReplay, type Replay } from '../replay/replay.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';
+import { linkSettings, type SessionSettings, settingsIn } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 
 export interface ShownReplay {
@@ -10,26 +12,40 @@ export interface ShownReplay {
   replay: Replay | null;
   /** Why no session could be made. */
   failure: Failure | null;
-  /** Makes a session where there is none; null if that fails. */
+  /** Makes a session with the settings of the link unless there is one; null if that fails. */
   open: () => Promise<Replay | null>;
+  /** Makes another session in the place of the one that is shown: with these settings beside the link's. */
+  renew: (settings?: SessionSettings) => Promise<Replay | null>;
+  /** Makes a session with the settings of one that is gone, where that one was. */
+  restore: () => Promise<void>;
   /** Changes with every change of the session. */
   version: number;
 }
 
-/** `onEvent` is called for each event that is played. */
-export function useReplay(transactionId: string, onEvent: (played: PlayedEvent) => void): ShownReplay {
+/** `onPlayed` is called with the newest event that was played; null before the first. */
+export function useReplay(
+  transactionId: string,
+  offsets: ClockOffsets,
+  onPlayed: (played: Played | null) => void,
+): ShownReplay {
   const { daemon, link, go } = usePage();
   const [replay, setReplay] = useState<Replay | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [version, setVersion] = useState(0);
-  const listener = useRef(onEvent);
-  listener.current = onEvent;
+  const listener = useRef(onPlayed);
+  listener.current = onPlayed;
+  const settings = useRef<SessionSettings>({});
+  settings.current = settingsIn(link, offsets);
+  const position = useRef(link.position);
+  position.current = link.position;
   /** The session that this page has made, which nobody else knows of until its link is copied. */
   const own = useRef<string | null>(null);
+  const current = useRef<Replay | null>(null);
 
   const follow = useCallback(
     (sessionId: string): Replay => {
       let isAsked = false;
+      const kept = keptInLink();
       const opened = openReplay({
         daemon,
         sessionId,
@@ -40,14 +56,18 @@ export function useReplay(transactionId: string, onEvent: (played: PlayedEvent) 
           requestAnimationFrame(() => {
             isAsked = false;
             setVersion((last) => last + 1);
+            const change = opened.session && current.current === opened ? kept(opened.session) : null;
+            if (change) go(change, false);
           });
         },
-        onEvent: (played) => listener.current(played),
+        onPlayed: (played) => listener.current(played),
       });
+      current.current?.close();
+      current.current = opened;
       setReplay(opened);
       return opened;
     },
-    [daemon],
+    [daemon, go],
   );
 
   useEffect(() => {
@@ -56,7 +76,6 @@ export function useReplay(transactionId: string, onEvent: (played: PlayedEvent) 
     follow(link.session);
   }, [link.session, follow]);
 
-  useEffect(() => () => replay?.close(), [replay]);
   useEffect(() => {
     const leave = () => {
       if (own.current !== null && !copied.has(own.current)) void deleteSession(daemon, own.current);
@@ -65,30 +84,80 @@ export function useReplay(transactionId: string, onEvent: (played: PlayedEvent) 
     return () => {
       window.removeEventListener('pagehide', leave);
       leave();
+      current.current?.close();
+      current.current = null;
     };
   }, [daemon, transactionId]);
 
-  const make = useCallback(async () => {
-    try {
-      const { session_id } = await createSession(daemon, transactionId);
-      own.current = session_id;
-      setFailure(null);
-      go({ session: session_id });
-      return follow(session_id);
-    } catch (error) {
-      setFailure(asFailure(error));
-      return null;
-    } finally {
-      opening.current = null;
-    }
-  }, [daemon, transactionId, go, follow]);
+  const make = useCallback(
+    async (more: SessionSettings = {}) => {
+      const before = own.current;
+      try {
+        const { session_id } = await createSession(daemon, transactionId, { ...settings.current, ...more });
+        if (before !== null && !copied.has(before)) void deleteSession(daemon, before);
+        own.current = session_id;
+        setFailure(null);
+        go({ session: session_id });
+        return follow(session_id);
+      } catch (error) {
+        setFailure(asFailure(error));
+        return null;
+      } finally {
+        opening.current = null;
+      }
+    },
+    [daemon, transactionId, go, follow],
+  );
   /** Two keys in quick succession make one session. */
   const opening = useRef<Promise<Replay | null> | null>(null);
-  const open = useCallback(() => {
-    opening.current ??= make();
-    return opening.current;
-  }, [make]);
-  return { replay, failure, open, version };
+  const renew = useCallback(
+    (more?: SessionSettings) => {
+      opening.current ??= make(more);
+      return opening.current;
+    },
+    [make],
+  );
+  const open = useCallback(async () => {
+    const known = current.current;
+    return known && known.failure?.code !== 'session_not_found' ? known : renew();
+  }, [renew]);
+  const restore = useCallback(async () => {
+    const gone = current.current?.session;
+    const place = gone ? BigInt(Math.round(current.current!.playhead.at(performance.now()))) : position.current;
+    const opened = await renew(gone ? settingsOf(gone) : {});
+    if (opened && place !== null && place > 0n) await opened.seek({ position_ns: place });
+  }, [renew]);
+  return { replay, failure, open, renew, restore, version };
+}
+
+/** Returns what the link has to say of a session, or null if it says it already. */
+function keptInLink() {
+  let before: { settings: string; position: bigint | null } | null = null;
+  return (session: Session) => {
+    const settings = linkSettings(session);
+    const text = JSON.stringify(settings, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+    const positionNs = BigInt(session.position_ns);
+    const position = session.state === 'playing' ? (before?.position ?? null) : positionNs > 0n ? positionNs : null;
+    const [isFirst, isMoved] = [before === null, before?.position !== position];
+    const isChanged = before?.settings !== text;
+    before = { settings: text, position };
+    if (!isChanged && !isMoved) return null;
+    // What the link asks stands until somebody changes the session.
+    const { speed, max_gap } = settings;
+    return { position, ...(isFirst ? { speed, max_gap } : isChanged && settings) };
+  };
+}
+
+/** The settings of a session, for another one. */
+function settingsOf(session: Session): SessionSettings {
+  const { speed_factor, only, clock } = session;
+  const offsets = clock.filter(({ source }) => source === 'override');
+  return {
+    ...{ speed_factor, only, extra_latency_ns: BigInt(session.extra_latency_ns) },
+    timeout_ns: session.timeout_ns === null ? null : BigInt(session.timeout_ns),
+    max_gap_ns: session.max_gap_ns === null ? null : BigInt(session.max_gap_ns),
+    clock_offsets_ns: Object.fromEntries(offsets.map(({ node, offset_ns }) => [node, BigInt(offset_ns)])),
+  };
 }
 
 /** Sessions whose link was copied: another person may watch them. */

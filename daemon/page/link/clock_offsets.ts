@@ -1,0 +1,41 @@
+/** The clock offsets of a link: `node:nanoseconds`, with a sign. */
+import type { Link } from './link.ts';
+
+export type ClockOffsets = ReadonlyMap<string, bigint>;
+
+/** A double represents each of them exactly, as the API wants it. */
+const OFFSET_NS_MAX = BigInt(Number.MAX_SAFE_INTEGER);
+
+export interface ParsedOffsets {
+  offsets: ClockOffsets;
+  /** What was not understood, in words; the rest is applied. */
+  problems: string[];
+}
+
+/** A name of a node may have a colon. */
+const FORM = /^(.+):([+-]?\d{1,16})$/s;
+
+/** The offsets of the nodes that the transaction has: another one would be refused, or have no effect. */
+export function clockOffsetsIn({ clock_offset }: Pick<Link, 'clock_offset'>, nodes: readonly string[]): ParsedOffsets {
+  const offsets = new Map<string, bigint>();
+  const problems: string[] = [];
+  for (const text of clock_offset) {
+    const [, node, digits] = FORM.exec(text) ?? [];
+    const ns = digits === undefined ? null : BigInt(digits.replace('+', ''));
+    if (node === undefined || ns === null) problems.push(`${text}: must be node:nanoseconds`);
+    else if (!isOffset(ns)) problems.push(`${text}: is more than 104 days`);
+    else if (!nodes.includes(node)) problems.push(`${node}: no node of this transaction`);
+    else if (offsets.has(node)) problems.push(`${node}: is given more than once`);
+    else offsets.set(node, ns);
+  }
+  return { offsets, problems };
+}
+
+export function isOffset(ns: bigint): boolean {
+  return ns >= -OFFSET_NS_MAX && ns <= OFFSET_NS_MAX;
+}
+
+/** The field of a link; an offset of 0 is none. */
+export function formatClockOffsets(offsets: ClockOffsets): string[] {
+  return [...offsets].filter(([, ns]) => ns !== 0n).map(([node, ns]) => `${node}:${ns < 0n ? '' : '+'}${ns}`);
+}

@@ -1,0 +1,51 @@
+/** Durations as a person types them, and exactly as text. */
+import { decimal } from './exact_times.ts';
+
+/** Decimal places of each unit, so that the smallest digit is a nanosecond. */
+const PLACES: ReadonlyMap<string, number> = new Map([
+  ['ns', 0],
+  ['µs', 3],
+  ['us', 3],
+  ['ms', 6],
+  ['s', 9],
+]);
+const MINUTES_NS: ReadonlyMap<string, bigint> = new Map([
+  ['min', 60_000_000_000n],
+  ['h', 3_600_000_000_000n],
+]);
+const FORM = /^([+-]?)([\d ]*\d)(?:\.(\d+))? *([a-zµ]*)$/;
+const TEXT_MAX = 60;
+const INT64_MAX = 2n ** 63n - 1n;
+
+/**
+ * The nanoseconds of `5 ms`, `1.5s`, `+250 us` or `3 200 187 ns`; a number alone is milliseconds. Null for what is no
+ * duration, no whole number of nanoseconds, or more than 64 bits.
+ */
+export function parseDuration(text: string): bigint | null {
+  if (text.length > TEXT_MAX) return null;
+  // The Greek letter is another character than the sign of micro.
+  const [, sign, digits, fraction = '', unit] = FORM.exec(text.trim().replaceAll('\u03bc', 'µ')) ?? [];
+  if (digits === undefined) return null;
+  const whole = BigInt(digits.replaceAll(' ', ''));
+  const ns = scaled(whole, fraction, unit || 'ms');
+  if (ns === null || ns > INT64_MAX) return null;
+  return sign === '-' ? -ns : ns;
+}
+
+function scaled(whole: bigint, fraction: string, unit: string): bigint | null {
+  const minutes = MINUTES_NS.get(unit);
+  if (minutes !== undefined) return fraction === '' ? whole * minutes : null;
+  const places = PLACES.get(unit);
+  const written = fraction.replace(/0+$/, '');
+  if (places === undefined || written.length > places) return null;
+  return whole * 10n ** BigInt(places) + BigInt(written.padEnd(places, '0') || '0');
+}
+
+/** All digits, in the largest unit of which it is at least one: `5 ms`, `31.302187 ms`, `250 µs`. */
+export function durationText(ns: bigint): string {
+  const [sign, size] = ns < 0n ? ['-', -ns] : ['', ns];
+  const [unit, places] =
+    size < 1000n ? ['ns', 0] : size < 1_000_000n ? ['µs', 3] : size < 1_000_000_000n ? ['ms', 6] : ['s', 9];
+  const text = decimal(size, places as number);
+  return `${sign}${text.includes('.') ? text.replace(/\.?0+$/, '') : text} ${unit}`;
+}

@@ -1,0 +1,87 @@
+/** Follows a session while its tab is shown: by a stream of its own, or by asking where other tabs have all streams. */
+import type { Session } from '../feed/answers.ts';
+import type { Daemon } from '../feed/daemon.ts';
+import { asFailure, type Failure } from '../feed/failure.ts';
+import { type Frame, follow, type Wanted } from './stream.ts';
+import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
+
+/** Time between two questions of a tab that has no stream. */
+const POLL_MS = 1000;
+
+export interface Following {
+  /** Changes which frames come. */
+  want(wanted: Wanted): void;
+}
+
+interface Options {
+  daemon: Daemon;
+  sessionId: string;
+  /** Ends it. */
+  closing: AbortSignal;
+  /** Takes a session that was asked for; the first one is that of the beginning. */
+  onRead: (session: Session) => void;
+  onFrame: (frame: Frame) => void;
+  /** Nothing follows any more, for this reason if there is one. */
+  onEnd: (failure: Failure | null) => void;
+}
+
+export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, onEnd }: Options): Following {
+  /** The newest frame that this page has. */
+  let newestId = 0;
+  let [wanted, followed]: Wanted[] = ['events', 'events'];
+  /** Ends the stream when frames of the other kind are wanted. */
+  let changing = new AbortController();
+
+  async function run(): Promise<void> {
+    try {
+      await read();
+      while (!closing.aborted && !(await followWhileShown()));
+    } catch (error) {
+      if (!closing.aborted) onEnd(asFailure(error));
+      return;
+    }
+    if (!closing.aborted) onEnd(null);
+  }
+
+  async function read(): Promise<void> {
+    const session = await daemon.askJson<Session>(`/api/replay/sessions/${sessionId}`, { signal: closing });
+    newestId = session.last_event_id;
+    onRead(session);
+  }
+
+  function taken(frame: Frame): void {
+    if ('id' in frame) newestId = frame.id;
+    onFrame(frame);
+  }
+
+  /** A hidden tab follows nothing: what was sent meanwhile comes when it is shown. Resolves to whether it is over. */
+  async function followWhileShown(): Promise<boolean> {
+    await shown(closing);
+    const release = await takeSlot();
+    if (!release) return poll();
+    followed = wanted!;
+    changing = new AbortController();
+    const signal = AbortSignal.any([whileShown(closing), changing.signal]);
+    const ended = await follow(daemon, sessionId, newestId, taken, signal, followed).finally(release);
+    const isOver = !signal.aborted;
+    if (ended) onEnd(ended);
+    // After positions, what was played meanwhile is not wanted one by one; after its end, a session may be gone.
+    else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
+    return isOver;
+  }
+
+  /** Other tabs have all streams. */
+  async function poll(): Promise<boolean> {
+    await read();
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    return false;
+  }
+
+  void run();
+  return {
+    want(kind) {
+      wanted = kind;
+      if (wanted !== followed) changing.abort();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+/** How often the page may do something that keys and pointers ask for more often. */
+
+export interface Pace {
+  /** Runs the action now, or as soon as the pace allows: the newest one takes the place of one that waits. */
+  run(action: () => void): void;
+  /** Forgets the action that waits. */
+  cancel(): void;
+}
+
+interface Clock {
+  nowMs: () => number;
+  /** Returns a function that cancels it. */
+  after: (ms: number, ring: () => void) => () => void;
+}
+
+const BROWSER: Clock = {
+  nowMs: () => performance.now(),
+  after(ms, ring) {
+    const timer = setTimeout(ring, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+export function createPace(everyMs: number, { nowMs, after }: Clock = BROWSER): Pace {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let waiting: (() => void) | null = null;
+  let cancelTimer: (() => void) | null = null;
+
+  function ring(): void {
+    const action = waiting;
+    [waiting, cancelTimer] = [null, null];
+    if (!action) return;
+    lastMs = nowMs();
+    action();
+  }
+
+  return {
+    run(action) {
+      waiting = action;
+      if (cancelTimer) return;
+      const leftMs = lastMs + everyMs - nowMs();
+      if (leftMs <= 0) ring();
+      else cancelTimer = after(leftMs, ring);
+    },
+    cancel() {
+      waiting = null;
+      cancelTimer?.();
+      cancelTimer = null;
+    },
+  };
+}

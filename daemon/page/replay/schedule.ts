@@ -1,0 +1,90 @@
+/**
+ * When a session plays each event, by the rule of the daemon: an event that gets the latency takes longer by it, later
+ * ones of its thread begin later by the sum, and times in which nothing is under way are cut to the longest gap.
+ */
+import type { Only } from '../feed/answers.ts';
+import type { LanesModel } from '../lanes/model.ts';
+import { OTHER } from '../lanes/shares.ts';
+
+export interface ScheduleSettings {
+  latencyNs: number;
+  only: Only;
+  /** Null leaves gaps as recorded. */
+  maxGapNs: number | null;
+}
+
+export interface Schedule {
+  /** Rows of the transaction's events in the order of the replay. */
+  rows: Uint32Array;
+  /** Start of each of them: offset from the start of the replay, nanoseconds. */
+  starts: Float64Array;
+  /** How many gaps were cut, and by how much altogether. */
+  cutCount: number;
+  cutNs: number;
+}
+
+type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;
+
+export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
+  const { rows, starts, ends } = projected(model, settings);
+  const schedule: Schedule = { rows, starts: new Float64Array(rows.length), cutCount: 0, cutNs: 0 };
+  if (rows.length === 0) return schedule;
+  const { maxGapNs } = settings;
+  const originNs = starts[rows[0]!]!;
+  let lastEndNs = 0;
+  for (const [place, row] of rows.entries()) {
+    const startNs = starts[row]! - originNs;
+    if (maxGapNs !== null && startNs - lastEndNs > maxGapNs) {
+      schedule.cutCount++;
+      schedule.cutNs += startNs - lastEndNs - maxGapNs;
+    }
+    lastEndNs = Math.max(lastEndNs, startNs, ends[row]! - originNs);
+    schedule.starts[place] = startNs - schedule.cutNs;
+  }
+  return schedule;
+}
+
+/** Rows by projected start, ties in recorded order; starts and ends by row, without cuts. */
+function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: ScheduleSettings) {
+  const [newStarts, newEnds] = [Float64Array.from(starts), Float64Array.from(ends)];
+  const [lanes, isAffected] = [lanesOf(columns), affectedTest(columns, only)];
+  const added = new Float64Array(columns.threads.length);
+  const rows = new Uint32Array(columns.count);
+  let count = 0;
+  let isSorted = true;
+  let beforeNs = Number.NEGATIVE_INFINITY;
+  for (let row = 0; row < columns.count; row++) {
+    if (shares[row] === OTHER) continue;
+    const lane = lanes[columns.thread[row]!]!;
+    newStarts[row]! += added[lane]!;
+    if (isAffected(row)) added[lane]! += latencyNs;
+    newEnds[row]! += added[lane]!;
+    isSorted &&= newStarts[row]! >= beforeNs;
+    beforeNs = newStarts[row]!;
+    rows[count++] = row;
+  }
+  const own = rows.subarray(0, count);
+  if (!isSorted) own.sort((a, b) => newStarts[a]! - newStarts[b]! || a - b);
+  return { rows: own, starts: newStarts, ends: newEnds };
+}
+
+type Columns = LanesModel['columns'];
+
+/** A number of the lane of each thread: its node and thread id, whatever its program is called. */
+function lanesOf({ threads, recordings }: Columns): number[] {
+  const known = new Map<string, number>();
+  return threads.map(({ recording, tid }, at) => {
+    const key = `${tid} ${recordings[recording]!.node}`;
+    if (!known.has(key)) known.set(key, at);
+    return known.get(key)!;
+  });
+}
+
+function affectedTest({ threads, recordings, thread, types, type }: Columns, only: Only): (row: number) => boolean {
+  const isOfThread = threads.map(({ recording, service }) => {
+    const isOfNode = !only.node || only.node.includes(recordings[recording]!.node);
+    return isOfNode && (!only.service || only.service.includes(service));
+  });
+  const isOfType = Array.from({ length: 256 }, (_, id) => !only.event_type || only.event_type.includes(types.get(id)!));
+  return (row) => isOfThread[thread[row]!]! && isOfType[type[row]!]!;
+}

@@ -1,0 +1,61 @@
+/** The settings of a session as the link has them, so that one that is gone can be made again. */
+import type { Only, Session } from '../feed/answers.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import type { Link } from '../link/link.ts';
+
+/** What makes a session, beside its transaction: fields of `POST /api/replay/sessions`. */
+export interface SessionSettings {
+  speed_factor?: number;
+  extra_latency_ns?: bigint;
+  timeout_ns?: bigint | null;
+  max_gap_ns?: bigint | null;
+  only?: Only;
+  clock_offsets_ns?: Record<string, bigint>;
+}
+
+type Lists = Pick<Link, 'only_event_type' | 'only_service' | 'only_node'>;
+type Settings = Lists & Pick<Link, 'latency' | 'timeout' | 'speed' | 'max_gap'>;
+
+/** The link's speeds have six decimal places at most. */
+const SPEED_DECIMALS = 6;
+
+export function onlyIn({ only_event_type, only_service, only_node }: Lists): Only {
+  return {
+    ...(only_event_type.length > 0 && { event_type: only_event_type }),
+    ...(only_service.length > 0 && { service: only_service }),
+    ...(only_node.length > 0 && { node: only_node }),
+  };
+}
+
+export function settingsIn(link: Settings, offsets: ClockOffsets): SessionSettings {
+  return {
+    ...(link.speed !== null && { speed_factor: link.speed }),
+    ...(link.latency !== null && { extra_latency_ns: link.latency }),
+    ...(link.timeout !== null && { timeout_ns: link.timeout }),
+    ...(link.max_gap !== null && { max_gap_ns: link.max_gap }),
+    only: onlyIn(link),
+    clock_offsets_ns: offsetsField(offsets),
+  };
+}
+
+/** Defined by name, because a node may be called `__proto__`. */
+export function offsetsField(offsets: ClockOffsets): Record<string, bigint> {
+  return Object.fromEntries(offsets);
+}
+
+type Known = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
+
+/** The change of the link that says the settings of a session. */
+export function linkSettings({ speed_factor, extra_latency_ns, timeout_ns, max_gap_ns, only }: Known): Settings {
+  const speed = Number(speed_factor.toFixed(SPEED_DECIMALS));
+  const latency = BigInt(extra_latency_ns);
+  return {
+    speed: speed === 1 ? null : speed,
+    latency: latency === 0n ? null : latency,
+    timeout: timeout_ns === null ? null : BigInt(timeout_ns),
+    max_gap: max_gap_ns === null ? null : BigInt(max_gap_ns),
+    only_event_type: only.event_type ?? [],
+    only_service: only.service ?? [],
+    only_node: only.node ?? [],
+  };
+}

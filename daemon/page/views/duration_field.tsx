@@ -1,0 +1,80 @@
+/** A duration, set by a slider with a logarithmic scale, or exactly as text. */
+import { useState } from 'preact/hooks';
+import { durationText, parseDuration } from '../numbers/duration_text.ts';
+import { placeOn, type Scale } from '../what_if/scale.ts';
+
+interface Props {
+  label: string;
+  scale: Scale;
+  value: bigint | null;
+  leastNs: bigint;
+  mostNs: bigint;
+  /** Text for no limit, where the scale has it. */
+  none?: string;
+  onValue: (value: bigint | null) => void;
+}
+
+export function DurationField({ label, scale, value, none, onValue, ...bounds }: Props) {
+  const textOf = (ns: bigint | null) => (ns === null ? (none ?? '') : durationText(ns));
+  return (
+    <>
+      <input
+        type="range"
+        class="short"
+        aria-label={label}
+        aria-valuetext={textOf(value)}
+        min="0"
+        max={scale.length - 1}
+        value={placeOn(scale, value)}
+        onInput={({ currentTarget }) => onValue(scale[Number(currentTarget.value)]!)}
+      />
+      <ExactField
+        label={`${label}, exactly`}
+        text={textOf(value)}
+        onText={(text) => {
+          const isNone = none !== undefined && (text === '' || text === none);
+          const ns = isNone ? null : parseDuration(text);
+          if (ns === null && !isNone) return 'a duration, such as 5 ms or 31 302 187 ns';
+          if (ns !== null && (ns < bounds.leastNs || ns > bounds.mostNs))
+            return `from ${durationText(bounds.leastNs)} to ${durationText(bounds.mostNs)}`;
+          onValue(ns);
+          return null;
+        }}
+      />
+    </>
+  );
+}
+
+interface ExactProps {
+  label: string;
+  text: string;
+  /** Takes what was typed; returns what it must be, if it cannot be taken. */
+  onText: (text: string) => string | null;
+}
+
+export function ExactField({ label, text, onText }: ExactProps) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  return (
+    <>
+      <input
+        type="text"
+        class="exact"
+        aria-label={label}
+        aria-invalid={problem !== null}
+        value={draft ?? text}
+        onInput={({ currentTarget }) => setDraft(currentTarget.value)}
+        onChange={({ currentTarget }) => {
+          const wrong = onText(currentTarget.value.trim());
+          setProblem(wrong);
+          if (wrong === null) setDraft(null);
+        }}
+      />
+      {problem !== null && (
+        <span class="failure" role="alert">
+          must be {problem}
+        </span>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,69 @@
+/** The settings of a replay: speed, loop, skipped gaps, extra latency. */
+import type { Session } from '../feed/answers.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import { placeOfSpeed, SPEED_SCALE, SPEEDS, speedText } from '../replay/settings.ts';
+
+interface SettingsProps {
+  session: Session | null;
+  isOff: boolean;
+  press: (code: string) => () => void;
+  onSpeed: (speedFactor: number) => void;
+}
+
+export function ReplaySettings({ session, isOff, press, onSpeed }: SettingsProps) {
+  const speedFactor = session?.speed_factor ?? 1;
+  return (
+    <>
+      <label>
+        Speed
+        <select
+          disabled={isOff}
+          value={String(speedFactor)}
+          onChange={({ currentTarget }) => onSpeed(Number(currentTarget.value))}
+        >
+          {speedsWith(speedFactor).map((speed) => (
+            <option key={speed} value={String(speed)}>
+              {speedText(speed)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <input
+        type="range"
+        class="short"
+        aria-label="Speed in steps"
+        aria-valuetext={speedText(speedFactor)}
+        min="0"
+        max={SPEED_SCALE.length - 1}
+        value={placeOfSpeed(speedFactor)}
+        disabled={isOff}
+        onInput={({ currentTarget }) => onSpeed(SPEED_SCALE[Number(currentTarget.value)]!)}
+      />
+      <label title="begin again at the end (O)">
+        <input type="checkbox" disabled={isOff} checked={session?.loop ?? false} onChange={press('KeyO')} />
+        loop
+      </label>
+      <label title="cut times in which nothing is under way (I)">
+        <input
+          type="checkbox"
+          disabled={isOff}
+          checked={(session?.max_gap_ns ?? null) !== null}
+          onChange={press('KeyI')}
+        />
+        skip idle
+      </label>
+      <button type="button" disabled={isOff} onClick={press('KeyL+Shift')} title="less extra latency (Shift+L)">
+        −<span class="spoken">less extra latency</span>
+      </button>
+      <span>+{shortDuration(BigInt(session?.extra_latency_ns ?? 0))} each</span>
+      <button type="button" disabled={isOff} onClick={press('KeyL')} title="more extra latency (L)">
+        +<span class="spoken">more extra latency</span>
+      </button>
+    </>
+  );
+}
+
+/** The speeds to choose from, with the one that another client may have set. */
+function speedsWith(speed: number): readonly number[] {
+  return SPEEDS.includes(speed) ? SPEEDS : [...SPEEDS, speed].sort((a, b) => a - b);
+}

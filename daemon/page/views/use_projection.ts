@@ -1,0 +1,118 @@
+/** What a latency would do to a transaction: computed here while it is chosen, and by the daemon when it stays. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { WhatIfAnswer } from '../feed/answers.ts';
+import type { Failure } from '../feed/failure.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import { onlyIn } from '../replay/settings_in_link.ts';
+import { type Curve, exactCurve, isSameProjection, type Projection, projectionOf } from '../what_if/curve.ts';
+import { assumption, WHAT_IF } from '../what_if/question.ts';
+import { usePage } from './context.ts';
+import { useAnswer } from './use_answer.ts';
+
+/** A choice that stays for as long is asked of the daemon. */
+const REST_MS = 150;
+
+export interface Chosen {
+  latencyNs: bigint;
+  /** Null for a caller that waits as long as it takes. */
+  timeoutNs: bigint | null;
+}
+
+/** What is chosen, at once; the link has it when it rests. */
+export function useChosen(): [chosen: Chosen, choose: (change: Partial<Chosen>) => void] {
+  const { link, go } = usePage();
+  const inLink = { latencyNs: link.latency ?? 0n, timeoutNs: link.timeout };
+  const [chosen, setChosen] = useState<Chosen>(inLink);
+  const sent = useRef<Chosen>(inLink);
+  useEffect(() => {
+    // The link may change by Back, or with the session; what came from here is no change.
+    if (isSame(sent.current, inLink)) return;
+    sent.current = inLink;
+    setChosen(inLink);
+  }, [link.latency, link.timeout]);
+  useEffect(() => {
+    if (isSame(sent.current, chosen)) return undefined;
+    const timer = setTimeout(() => {
+      sent.current = chosen;
+      go({ latency: chosen.latencyNs === 0n ? null : chosen.latencyNs, timeout: chosen.timeoutNs }, false);
+    }, REST_MS);
+    return () => clearTimeout(timer);
+  }, [chosen]);
+  return [chosen, (change) => setChosen((before) => ({ ...before, ...change }))];
+}
+
+function isSame(one: Chosen, other: Chosen): boolean {
+  return one.latencyNs === other.latencyNs && one.timeoutNs === other.timeoutNs;
+}
+
+export interface ShownProjection {
+  /** Null until the daemon has answered once. */
+  projection: Projection | null;
+  /** The daemon's answer, if it is of what is chosen. */
+  answer: WhatIfAnswer | null;
+  /** How many events get the latency; null while it is not known. */
+  affected: Pick<WhatIfAnswer, 'affected_count' | 'event_count'> | null;
+  /** Whether the daemon's answer is another one than the page's own. */
+  isOther: boolean;
+  failure: Failure | null;
+  askAgain: () => void;
+}
+
+interface Answered {
+  chosen: Chosen;
+  /** What the curve depends on. */
+  curveKey: string;
+  answer: WhatIfAnswer;
+}
+
+/** `isReady` is false while there is something more urgent to be read. */
+export function useProjection(
+  transactionId: string,
+  offsets: ClockOffsets,
+  chosen: Chosen,
+  isReady: boolean,
+): ShownProjection {
+  const { daemon, link } = usePage();
+  const only = onlyIn(link);
+  const curveKey = JSON.stringify([transactionId, only, [...offsets].map(([node, ns]) => [node, String(ns)])]);
+  const [latencyNs, timeoutNs] = [link.latency ?? 0n, link.timeout];
+  const { body, failure, askAgain } = useAnswer<Answered>(
+    isReady ? `${curveKey} ${latencyNs} ${timeoutNs}` : null,
+    async (signal) => {
+      const body = {
+        ...{ transaction_id: transactionId, extra_latency_ns: latencyNs, timeout_ns: timeoutNs, limit: 0 },
+        ...assumption(only, offsets),
+      };
+      const answer = await daemon.askJson<WhatIfAnswer>(WHAT_IF, { method: 'POST', body, signal });
+      return { chosen: { latencyNs, timeoutNs }, curveKey, answer };
+    },
+  );
+  const known = useRef<{ key: string; curve: Curve } | null>(null);
+  /** Takes an answer: whether it is another one than the curve gives that the page has. */
+  const isOther = useMemo(() => {
+    if (!body) return false;
+    const own = known.current?.key === body.curveKey ? known.current.curve : null;
+    const isNew = own !== null && !isSameProjection(own && projectionFrom(own, body.chosen), projectionIn(body.answer));
+    if (own === null || isNew) known.current = { key: body.curveKey, curve: exactCurve(body.answer.curve) };
+    return isNew;
+  }, [body]);
+  const curve = known.current?.key === curveKey ? known.current.curve : null;
+  const isOfCurve = body?.curveKey === curveKey;
+  const answer = body && isOfCurve && isSame(body.chosen, chosen) ? body.answer : null;
+  return {
+    projection: answer ? projectionIn(answer) : curve && projectionFrom(curve, chosen),
+    affected: isOfCurve ? body.answer : null,
+    ...{ answer, isOther: isOther && answer !== null, failure, askAgain },
+  };
+}
+
+const projectionFrom = (curve: Curve, chosen: Chosen) => projectionOf(curve, chosen.latencyNs, chosen.timeoutNs);
+
+function projectionIn({ duration_ns, replay_duration_ns, times_out, smallest_latency_ns }: WhatIfAnswer): Projection {
+  return {
+    recordedNs: BigInt(duration_ns),
+    durationNs: BigInt(replay_duration_ns),
+    timesOut: times_out,
+    smallestNs: smallest_latency_ns === null ? null : BigInt(smallest_latency_ns),
+  };
+}

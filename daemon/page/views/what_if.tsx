@@ -1,0 +1,112 @@
+/** What if every such event took longer, and the caller waited only for so long: for a transaction and those like it. */
+import { useEffect, useRef } from 'preact/hooks';
+import type { Coverage } from '../feed/answers.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import { grouped } from '../numbers/exact_times.ts';
+import { onlyIn, type SessionSettings } from '../replay/settings_in_link.ts';
+import type { Choices } from '../what_if/choices.ts';
+import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
+import { becomesText, deadlineText } from '../what_if/words.ts';
+import { usePage } from './context.ts';
+import { DurationField } from './duration_field.tsx';
+import { FailureNote } from './failure_note.tsx';
+import { type Chosen, type ShownProjection, useChosen, useProjection } from './use_projection.ts';
+import { WhatIfOnly } from './what_if_only.tsx';
+import { WhatIfOthers } from './what_if_others.tsx';
+
+/** Limits of the API. */
+const [LATENCY_NS_MAX, TIMEOUT_NS_MAX] = [3_600_000_000_000n, 2n ** 63n - 1n];
+const FOR_EVER = 'as long as it takes';
+
+interface Props {
+  transactionId: string;
+  choices: Choices;
+  /** Null while events are read. */
+  coverage: Coverage | null;
+  offsets: ClockOffsets;
+  onPlay: (settings: SessionSettings) => Promise<void>;
+}
+
+export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Props) {
+  const { link, access, announce } = usePage();
+  const [chosen, choose] = useChosen();
+  const shown = useProjection(transactionId, offsets, chosen, coverage !== null);
+  const isTouched = useRef(false);
+  const change = (changed: Partial<Chosen>) => {
+    isTouched.current = true;
+    choose(changed);
+  };
+  const mayPlay = access.scopes.includes('replay:control');
+  const { latencyNs, timeoutNs } = chosen;
+  const { answer, projection } = shown;
+  useEffect(() => {
+    if (!answer || !projection || !isTouched.current) return;
+    announce(`It ${becomesText(projection)}; ${deadlineText(projection, timeoutNs)}.`);
+  }, [answer]);
+  return (
+    <section class="panel what-if" aria-label="What if">
+      <div class="controls">
+        <h2>What if</h2>
+        <span>every</span>
+        <WhatIfOnly choices={choices} />
+        <span>takes longer by</span>
+        <DurationField
+          {...{ label: 'Extra latency', scale: LATENCIES, value: latencyNs, leastNs: 0n, mostNs: LATENCY_NS_MAX }}
+          onValue={(ns) => change({ latencyNs: ns ?? 0n })}
+        />
+        <span>and the caller waits</span>
+        <DurationField
+          {...{ label: 'Deadline', scale: TIMEOUTS, value: timeoutNs, none: FOR_EVER }}
+          {...{ leastNs: 1n, mostNs: TIMEOUT_NS_MAX }}
+          onValue={(ns) => change({ timeoutNs: ns })}
+        />
+        <button
+          type="button"
+          disabled={!mayPlay}
+          title={mayPlay ? 'makes a replay with these settings' : 'needs a token with the scope replay:control'}
+          onClick={() =>
+            void onPlay({ extra_latency_ns: latencyNs, timeout_ns: timeoutNs, only: onlyIn(link) }).catch(() => {})
+          }
+        >
+          Play it
+        </button>
+      </div>
+      <Answer {...{ shown, timeoutNs }} isAtLeast={coverage !== null && !coverage.complete} />
+      <WhatIfOthers {...{ chosen, offsets }} ownService={choices.services[0] ?? null} />
+      <p class="quiet">
+        Later events of the same thread move; those of other threads stay, also where they wait for it. Data that is
+        written back later is no part of it.
+      </p>
+    </section>
+  );
+}
+
+interface AnswerProps {
+  shown: ShownProjection;
+  timeoutNs: bigint | null;
+  isAtLeast: boolean;
+}
+
+function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
+  const { projection, affected, isOther, failure, askAgain } = shown;
+  return (
+    <>
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      {projection && (
+        <p class="figures projection">
+          <strong>
+            {isAtLeast && '▲ at least: '}
+            {becomesText(projection)}
+          </strong>
+          <span>{deadlineText(projection, timeoutNs)}</span>
+          {affected && (
+            <span class="quiet">
+              {grouped(affected.affected_count)} of {grouped(affected.event_count)} events get it
+            </span>
+          )}
+        </p>
+      )}
+      {isOther && <p class="loss">▲ The daemon computed otherwise than this page. Its answer is shown.</p>}
+    </>
+  );
+}

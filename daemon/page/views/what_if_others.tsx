@@ -1,0 +1,95 @@
+/** How many transactions like this one would miss the deadline. */
+import { useMemo, useState } from 'preact/hooks';
+import type { CurvesAnswer } from '../feed/answers.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import { counted } from '../numbers/amounts.ts';
+import { grouped } from '../numbers/exact_times.ts';
+import { onlyIn } from '../replay/settings_in_link.ts';
+import { createPopulation, type Population } from '../what_if/population.ts';
+import { assumption, unusedFilters, WHAT_IF, type Where, whereOf } from '../what_if/question.ts';
+import { populationText, sharesText } from '../what_if/words.ts';
+import { usePage } from './context.ts';
+import { FailureNote } from './failure_note.tsx';
+import { shownName } from './names.ts';
+import { useAnswer } from './use_answer.ts';
+import type { Chosen } from './use_projection.ts';
+
+interface Props {
+  chosen: Chosen;
+  offsets: ClockOffsets;
+  /** The service whose transactions are meant where the link has no filter. */
+  ownService: string | null;
+}
+
+interface Others extends Omit<CurvesAnswer, 'transactions'> {
+  key: string;
+  where: Where;
+  population: Population;
+}
+
+export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
+  const { daemon, link } = usePage();
+  /** Many events are read for it, so that it is asked for. */
+  const [isAsked, setIsAsked] = useState(false);
+  const where = whereOf(link, ownService);
+  const body = { where, ...assumption(onlyIn(link), offsets) };
+  const key = JSON.stringify(body, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+  const answer = useAnswer<Others>(isAsked ? key : null, async (signal) => {
+    const { transactions, ...about } = await daemon.askJson<CurvesAnswer>(WHAT_IF, { method: 'POST', body, signal });
+    return { ...about, key, where, population: createPopulation(transactions.map(({ curve }) => curve)) };
+  });
+  if (!isAsked)
+    return (
+      <p>
+        <button type="button" onClick={() => setIsAsked(true)}>
+          And other transactions{where.service && ` of ${where.service.map(shownName).join(' or ')}`}?
+        </button>
+      </p>
+    );
+  // What was counted with other settings is no answer.
+  const others = answer.body?.key === key ? answer.body : null;
+  return (
+    <>
+      {answer.failure && <FailureNote failure={answer.failure} onRetry={answer.askAgain} />}
+      {!others && answer.isLoading && <p class="quiet">Reading the other transactions…</p>}
+      {others && <Shares {...{ others, chosen }} unused={unusedFilters(link)} />}
+    </>
+  );
+}
+
+interface SharesProps {
+  others: Others;
+  chosen: Chosen;
+  unused: readonly string[];
+}
+
+function Shares({ others, chosen: { latencyNs, timeoutNs }, unused }: SharesProps) {
+  const { population, where, are_more, undivided_count, coverage } = others;
+  const { count } = population;
+  const before = useMemo(() => (timeoutNs === null ? 0 : population.missed(0n, timeoutNs)), [population, timeoutNs]);
+  const after = timeoutNs === null ? 0 : population.missed(latencyNs, timeoutNs);
+  return (
+    <p class="figures others">
+      <span>
+        {populationText(count, where, are_more, shownName)}:{' '}
+        {timeoutNs === null ? (
+          'choose how long the caller waits'
+        ) : (
+          <strong>
+            {!coverage.complete && '▲ at least: '}
+            {sharesText(count, before, after)}
+          </strong>
+        )}
+      </span>
+      {timeoutNs !== null && (
+        <span class="quiet">
+          {grouped(before)} → {grouped(after)} of {grouped(count)}
+        </span>
+      )}
+      {undivided_count > 0 && (
+        <span class="quiet">{counted(undivided_count, 'transaction')} of an older recording, with write-back</span>
+      )}
+      {unused.length > 0 && <span class="quiet">without the filters {unused.join(', ')}</span>}
+    </p>
+  );
+}

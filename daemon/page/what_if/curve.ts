@@ -1,0 +1,59 @@
+/**
+ * The duration of a transaction with any extra latency, as the daemon returns it: few lines, of which the highest one at
+ * a latency is the duration.
+ */
+import type { CurveLine } from '../feed/answers.ts';
+
+/** Lines without rounding, by events ascending; at least one. */
+export type Curve = readonly { events: bigint; endNs: bigint }[];
+
+export function exactCurve(lines: readonly CurveLine[]): Curve {
+  return lines.map(({ events, end_ns }) => ({ events: BigInt(events), endNs: BigInt(end_ns) }));
+}
+
+export function durationWith(curve: Curve, latencyNs: bigint): bigint {
+  let longest = 0n;
+  for (const { events, endNs } of curve) {
+    const ns = endNs + events * latencyNs;
+    if (ns > longest) longest = ns;
+  }
+  return longest;
+}
+
+/** The smallest latency with which the deadline is missed; null if there is no deadline, or if none misses it. */
+export function smallestMissing(curve: Curve, timeoutNs: bigint | null): bigint | null {
+  if (timeoutNs === null) return null;
+  let smallest: bigint | null = null;
+  for (const { events, endNs } of curve) {
+    const neededNs = endNs > timeoutNs ? 0n : events > 0n ? (timeoutNs - endNs) / events + 1n : null;
+    if (neededNs !== null && (smallest === null || neededNs < smallest)) smallest = neededNs;
+  }
+  return smallest;
+}
+
+/** What a what-if says of one transaction. */
+export interface Projection {
+  recordedNs: bigint;
+  durationNs: bigint;
+  timesOut: boolean;
+  smallestNs: bigint | null;
+}
+
+export function projectionOf(curve: Curve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
+  const durationNs = durationWith(curve, latencyNs);
+  return {
+    recordedNs: durationWith(curve, 0n),
+    durationNs,
+    timesOut: timeoutNs !== null && durationNs > timeoutNs,
+    smallestNs: smallestMissing(curve, timeoutNs),
+  };
+}
+
+export function isSameProjection(one: Projection, other: Projection): boolean {
+  return (
+    one.recordedNs === other.recordedNs &&
+    one.durationNs === other.durationNs &&
+    one.timesOut === other.timesOut &&
+    one.smallestNs === other.smallestNs
+  );
+}

@@ -1,0 +1,52 @@
+/** The curves of many transactions, laid out so that a slider counts them without making an object. */
+import type { CurveLine } from '../feed/answers.ts';
+
+export interface Population {
+  readonly count: number;
+  /** How many of them miss a deadline with an extra latency; exact for 64-bit values. */
+  missed(latencyNs: bigint, timeoutNs: bigint): number;
+}
+
+/** A sum of doubles below this is exact. */
+const EXACT_MAX = 2 ** 53;
+
+export function createPopulation(curves: readonly (readonly CurveLine[])[]): Population {
+  const lineCount = curves.reduce((sum, curve) => sum + curve.length, 0);
+  const [events, ends] = [new Float64Array(lineCount), new Float64Array(lineCount)];
+  const exactEnds = new BigInt64Array(lineCount);
+  /** Place of the line after the last one of each curve. */
+  const stops = new Uint32Array(curves.length);
+  let line = 0;
+  for (const [at, curve] of curves.entries()) {
+    for (const { events: delaying, end_ns } of curve) {
+      events[line] = Number(delaying);
+      ends[line] = Number(end_ns);
+      exactEnds[line++] = BigInt(end_ns);
+    }
+    stops[at] = line;
+  }
+
+  function isMissed(at: number, latency: number, timeout: number, latencyNs: bigint, timeoutNs: bigint): boolean {
+    const end = ends[at]! + events[at]! * latency;
+    if (end < EXACT_MAX) return end > timeout;
+    return exactEnds[at]! + BigInt(events[at]!) * latencyNs > timeoutNs;
+  }
+
+  return {
+    count: curves.length,
+    missed(latencyNs, timeoutNs) {
+      const [latency, timeout] = [Number(latencyNs), Number(timeoutNs)];
+      let [count, at] = [0, 0];
+      for (let curve = 0; curve < stops.length; curve++) {
+        const stop = stops[curve]!;
+        for (; at < stop; at++) {
+          if (!isMissed(at, latency, timeout, latencyNs, timeoutNs)) continue;
+          count++;
+          break;
+        }
+        at = stop;
+      }
+      return count;
+    },
+  };
+}

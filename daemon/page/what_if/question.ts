@@ -1,0 +1,42 @@
+/** What the daemon is asked about a transaction and about those like it. */
+import type { Only } from '../feed/answers.ts';
+import type { ClockOffsets } from '../link/clock_offsets.ts';
+import { FILTERED, type Link } from '../link/link.ts';
+import { offsetsField } from '../replay/settings_in_link.ts';
+
+export const WHAT_IF = '/api/replay/whatif';
+
+/** Fields that both kinds of question have. */
+export function assumption(only: Only, offsets: ClockOffsets) {
+  return { only, ...(offsets.size > 0 && { clock_offsets_ns: offsetsField(offsets) }) };
+}
+
+/** Filters of `where` of a what-if. */
+export interface Where {
+  from?: bigint;
+  to?: bigint;
+  service?: readonly string[];
+  node?: readonly string[];
+}
+
+type Filters = Pick<Link, 'from' | 'to' | 'service' | 'node'>;
+
+/** The link's filters, or if it has none, the transactions of a service. */
+export function whereOf({ from, to, service, node }: Filters, ownService: string | null): Where {
+  const where = {
+    ...(from !== null && { from }),
+    ...(to !== null && { to }),
+    ...(service.length > 0 && { service }),
+    ...(node.length > 0 && { node }),
+  };
+  if (Object.keys(where).length > 0 || ownService === null) return where;
+  return { service: [ownService] };
+}
+
+/** Names of filters that the link has and a what-if does not know, so that they are not applied. */
+export function unusedFilters(link: Link): string[] {
+  const excluded = FILTERED.map((name) => `exclude_${name}` as const);
+  const others = FILTERED.filter((name) => name !== 'service' && name !== 'node');
+  const lists = [...others, ...excluded].filter((name) => link[name].length > 0);
+  return link.has_error ? [...lists, 'has_error'] : lists;
+}

@@ -1,0 +1,45 @@
+/** What-ifs in words. */
+import { percentText } from '../numbers/amounts.ts';
+import { durationText } from '../numbers/duration_text.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import type { Projection } from './curve.ts';
+import type { Where } from './question.ts';
+
+/** `394.7 ms becomes 439.7 ms`, or that it stays. */
+export function becomesText({ recordedNs, durationNs }: Projection): string {
+  if (recordedNs === durationNs) return `stays ${shortDuration(recordedNs)}`;
+  return `${shortDuration(recordedNs)} becomes ${shortDuration(durationNs)}`;
+}
+
+/** Whether the deadline is kept, and from which latency on it is not; the latency with all digits. */
+export function deadlineText({ timesOut, smallestNs }: Projection, timeoutNs: bigint | null): string {
+  if (timeoutNs === null) return 'no deadline';
+  if (smallestNs === 0n) return '✕ times out, also as recorded';
+  const limit = smallestNs === null ? 'with any latency' : `from +${durationText(smallestNs)} on`;
+  if (timesOut) return `✕ times out, ${limit}`;
+  return smallestNs === null ? '✓ in time, with any latency' : `✓ in time; times out ${limit}`;
+}
+
+/** `0.6 % → 1.6 % time out`. */
+export function sharesText(count: number, before: number, after: number): string {
+  if (count === 0) return 'none is recorded';
+  return `${percentText(before / count)} → ${percentText(after / count)} time out`;
+}
+
+/** `of 9 027 transactions of shop`. */
+export function populationText(
+  count: number,
+  { service, node, from, to }: Where,
+  areMore: boolean,
+  shown: (name: string) => string,
+): string {
+  const newest = areMore ? 'the newest ' : '';
+  const names = (list: readonly string[] | undefined) => list?.map(shown).join(' or ');
+  const words = [
+    `of ${newest}${grouped(count)} transaction${count === 1 ? '' : 's'}`,
+    service && `of ${names(service)}`,
+    node && `on ${names(node)}`,
+    (from !== undefined || to !== undefined) && 'in this window',
+  ];
+  return words.filter(Boolean).join(' ');
+}

@@ -1,0 +1,253 @@
+/** Small parts of a replay in the page: pace, delay, the end of the caller's wait, and what the link keeps. */
+import fc from 'fast-check';
+import type { Session } from '../../daemon/page/feed/answers.ts';
+import { clockOffsetsIn, formatClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
+import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
+import { createDelayMeter } from '../../daemon/page/replay/delay.ts';
+import { createOwnEndStop } from '../../daemon/page/replay/own_end.ts';
+import { createPace } from '../../daemon/page/replay/pace.ts';
+import { expectedRate, ownEndOf } from '../../daemon/page/replay/session_times.ts';
+import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts';
+import { linkSettings, settingsIn } from '../../daemon/page/replay/settings_in_link.ts';
+import { unusedFilters, whereOf } from '../../daemon/page/what_if/question.ts';
+
+const SESSION: Session = {
+  ...{ session_id: 's', transaction_id: 'order-1', speed_factor: 1, extra_latency_ns: 0, timeout_ns: null },
+  ...{ max_gap_ns: null, only: {}, clock: [], loop: false, state: 'playing', position_ns: 0, duration_ns: 1e9 },
+  ...{ replay_duration_ns: 1e9, replay_end_ns: 5e9, event_index: 0, event_count: 300, times_out: false, rounds: 0 },
+  lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
+  ...{ starts_at_ns: null, starvations: 0, failure: null, last_event_id: 0 },
+};
+
+/** A clock that a test moves, with timers that ring on it. */
+function handClock() {
+  const clock = { now: 0 };
+  let timers: { at: number; ring: () => void }[] = [];
+  return {
+    nowMs: () => clock.now,
+    after(ms: number, ring: () => void) {
+      const timer = { at: clock.now + ms, ring };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    moveTo(ms: number) {
+      clock.now = ms;
+      const due = timers.filter(({ at }) => at <= ms);
+      timers = timers.filter(({ at }) => at > ms);
+      for (const { ring } of due) ring();
+    },
+  };
+}
+
+test('actions run at most once in each period, and the newest one always runs', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(250), { minLength: 1, maxLength: 40 }), (waits) => {
+      const clock = handClock();
+      const pace = createPace(100, clock);
+      const ran: { at: number; action: number }[] = [];
+      let now = 0;
+      for (const [action, wait] of waits.entries()) {
+        for (const end = now + wait; now < end; ) clock.moveTo(++now);
+        pace.run(() => ran.push({ at: now, action }));
+      }
+      for (const end = now + 100; now < end; ) clock.moveTo(++now);
+      expect(ran.at(-1)!.action).toBe(waits.length - 1);
+      expect(ran[0]!.action).toBe(0);
+      for (const [i, { at }] of ran.slice(1).entries()) expect(at - ran[i]!.at).toBeGreaterThanOrEqual(100);
+    }),
+  );
+});
+
+test('an action that waits can be forgotten', () => {
+  const clock = handClock();
+  const pace = createPace(100, clock);
+  const ran: string[] = [];
+  pace.run(() => ran.push('first'));
+  pace.run(() => ran.push('second'));
+  pace.cancel();
+  clock.moveTo(500);
+  expect(ran).toEqual(['first']);
+});
+
+test('a delay is how much later a frame is handled than the fastest one', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat(300), { minLength: 1, maxLength: 20 }),
+      fc.constantFrom(0.001, 0.5, 1, 1000),
+      (delays, speed) => {
+        const meter = createDelayMeter();
+        meter.reset(speed);
+        let least = Number.POSITIVE_INFINITY;
+        for (const [i, delay] of delays.entries()) {
+          const sentMs = 1000 + i;
+          least = Math.min(least, delay);
+          expect(meter.take(sentMs * 1e6 * speed, sentMs + 40 + delay)).toBeCloseTo(delay - least, 6);
+        }
+      },
+    ),
+  );
+  const meter = createDelayMeter();
+  meter.take(0, 0);
+  meter.take(10e6, 90);
+  expect([meter.at(91), meter.at(1089), meter.at(1091)]).toEqual([80, 80, 0]);
+  meter.reset(2);
+  expect(meter.at(91)).toBe(0);
+});
+
+describe('the end of what the caller waits for', () => {
+  const stopsOf = (run: (stop: ReturnType<typeof createOwnEndStop>) => void): number => {
+    let stops = 0;
+    const stop = createOwnEndStop(() => stops++);
+    run(stop);
+    stop.close();
+    return stops;
+  };
+
+  test('stops what this page plays, once', () => {
+    const played = stopsOf((stop) => {
+      stop.arm();
+      stop.watch(SESSION, 0);
+      stop.reach(0.9e9);
+      stop.reach(1e9);
+      stop.reach(1.1e9);
+    });
+    expect(played).toBe(1);
+  });
+
+  test.each<[string, (stop: ReturnType<typeof createOwnEndStop>) => void]>([
+    ['of another client', (stop) => stop.watch(SESSION, 0)],
+    [
+      'that goes on from there',
+      (stop) => {
+        stop.arm();
+        stop.watch(SESSION, 1e9);
+        stop.reach(2e9);
+      },
+    ],
+    [
+      'that loops',
+      (stop) => {
+        stop.arm();
+        stop.watch({ ...SESSION, loop: true }, 0);
+        stop.reach(2e9);
+      },
+    ],
+    [
+      'that nothing is written back of',
+      (stop) => {
+        stop.arm();
+        stop.watch({ ...SESSION, replay_end_ns: 1e9 }, 0);
+        stop.reach(1e9);
+      },
+    ],
+    [
+      'that another client has paused and plays again',
+      (stop) => {
+        stop.arm();
+        stop.watch(SESSION, 0);
+        stop.watch({ ...SESSION, state: 'paused' }, 1e8);
+        stop.watch(SESSION, 1e8);
+        stop.reach(1e9);
+      },
+    ],
+  ])('does not stop a session %s', (_, run) => {
+    expect(
+      stopsOf((stop) => {
+        run(stop);
+        stop.reach(1e9);
+      }),
+    ).toBe(0);
+  });
+
+  test('is not known before all events were looked at', () => {
+    expect(ownEndOf(SESSION)).toBe(1e9);
+    expect(ownEndOf({ ...SESSION, replay_duration_ns: null, replay_end_ns: null })).toBeNull();
+    expect(ownEndOf({ ...SESSION, replay_duration_ns: 0 })).toBeNull();
+  });
+});
+
+test('the expected rate grows with the speed', () => {
+  expect(expectedRate(SESSION)).toBe(300);
+  expect(expectedRate({ ...SESSION, speed_factor: 10 })).toBe(3000);
+  expect(expectedRate({ ...SESSION, replay_duration_ns: 0, event_count: 5 })).toBe(1);
+});
+
+test('the speeds of the slider are in steps of one ratio, and each finds its own place', () => {
+  for (const [place, speed] of SPEED_SCALE.entries()) expect(placeOfSpeed(speed)).toBe(place);
+  const ratios = SPEED_SCALE.slice(1).map((speed, i) => speed / SPEED_SCALE[i]!);
+  for (const ratio of ratios) expect(Math.abs(ratio - 10 ** 0.1)).toBeLessThan(0.03);
+  expect([SPEED_SCALE[0], SPEED_SCALE.at(-1), SPEED_SCALE.includes(1)]).toEqual([0.001, 1000, true]);
+});
+
+const ns = fc.bigInt(1n, 2n ** 53n - 1n);
+const session = fc
+  .record({
+    speed_factor: fc.constantFrom(0.001, 0.1, 1, 3.5, 1000),
+    extra_latency_ns: fc.oneof(fc.constant(0n), ns),
+    timeout_ns: fc.option(fc.bigInt(1n, 2n ** 63n - 1n)),
+    max_gap_ns: fc.option(fc.oneof(fc.constant(0n), ns)),
+    only: fc.record(
+      {
+        event_type: fc.constantFrom(['sys_write']),
+        service: fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 3 }),
+      },
+      { requiredKeys: [] },
+    ),
+  })
+  .map((settings) => ({ ...SESSION, ...settings }));
+
+test('a link has the settings of a session, and makes the same again', () => {
+  fc.assert(
+    fc.property(session, (given) => {
+      const { link, problems } = parseLink(formatLink({ ...EMPTY_LINK, ...linkSettings(given) }));
+      expect(problems).toEqual([]);
+      const made = settingsIn(link, new Map());
+      expect({ speed_factor: 1, extra_latency_ns: 0n, timeout_ns: null, max_gap_ns: null, ...made }).toEqual({
+        ...{ speed_factor: given.speed_factor, extra_latency_ns: given.extra_latency_ns },
+        ...{ timeout_ns: given.timeout_ns, max_gap_ns: given.max_gap_ns, only: given.only, clock_offsets_ns: {} },
+      });
+    }),
+  );
+  // An API client may set speeds that no link can have.
+  expect(linkSettings({ ...SESSION, speed_factor: 0.0012345678 }).speed).toBe(0.001235);
+});
+
+const node = fc.oneof(fc.string({ minLength: 1 }), fc.constantFrom('a:b', ':', '__proto__', 'n:+5'));
+const offset = fc.bigInt(-(2n ** 53n) + 1n, 2n ** 53n - 1n);
+
+test('clock offsets are read as they were written', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(node), fc.array(offset), (nodes, offsets) => {
+      const given = new Map(nodes.map((name, i) => [name, offsets[i] ?? 0n]));
+      const { offsets: read, problems } = clockOffsetsIn({ clock_offset: formatClockOffsets(given) }, nodes);
+      expect(problems).toEqual([]);
+      expect([...read]).toEqual([...given].filter(([, one]) => one !== 0n));
+    }),
+  );
+});
+
+test('what is wrong with a clock offset is said, and the others count', () => {
+  const clock_offset = ['n1:+5', 'n1:6', 'n2', 'n3:1', ':1', 'n2:-9007199254740992', 'n2:-7'];
+  const { offsets, problems } = clockOffsetsIn({ clock_offset }, ['n1', 'n2']);
+  expect([...offsets]).toEqual([
+    ['n1', 5n],
+    ['n2', -7n],
+  ]);
+  expect(problems).toEqual([
+    'n1: is given more than once',
+    'n2: must be node:nanoseconds',
+    'n3: no node of this transaction',
+    ':1: must be node:nanoseconds',
+    'n2:-9007199254740992: is more than 104 days',
+  ]);
+});
+
+test('those like a transaction are what the link filters by, or of its service', () => {
+  expect(whereOf(EMPTY_LINK, 'shop')).toEqual({ service: ['shop'] });
+  expect(whereOf(EMPTY_LINK, null)).toEqual({});
+  expect(whereOf({ ...EMPTY_LINK, node: ['n1'], from: 1n }, 'shop')).toEqual({ node: ['n1'], from: 1n });
+  const others = { ...EMPTY_LINK, service: ['a'], exclude_service: ['b'], comm: ['c'], has_error: true };
+  expect(unusedFilters(others)).toEqual(['comm', 'exclude_service', 'has_error']);
+});
