@@ -19,6 +19,7 @@ import {
   START,
 } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
+import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
 const BROWSER_MS = 120_000;
@@ -157,6 +158,7 @@ browserTest('what is played has the settings that were chosen', async () => {
   const { page } = await opened(daemon.url, '&latency=3000000&timeout=8000000&only_event_type=sys_sync&speed=0.01');
   await page.keyboard.press('Period');
   await page.waitForSelector('text=paused, event 1 of 6');
+  await page.waitForURL(/session=/);
   const [, first] = /session=([0-9a-f-]+)/.exec(page.url())!;
   await page.locator('input[aria-label="Extra latency, exactly"]').fill('4000001 ns');
   await page.click('text=Play it');
@@ -254,6 +256,11 @@ browserTest('clocks of several nodes are set in the link, the picture, the what-
   await field.fill('yesterday');
   await field.press('Enter');
   await page.waitForSelector('text=must be a duration with a sign');
+  await page.click('text=And other transactions of');
+  await page.waitForSelector('.others');
+  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize({ width: 320, height: 640 });
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
   await field.fill('0');
   await field.press('Enter');
   await page.waitForSelector('h1:has-text("took 15.0 ms")');
