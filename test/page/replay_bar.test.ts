@@ -1,7 +1,8 @@
 /** What the replay bar does beside playing: fast sessions, skipped gaps, the end of the wait, a session that is gone. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { type Row, recorded, START } from '../daemon/recorded.ts';
+import { start } from '../daemon/command_line.ts';
+import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -196,4 +197,36 @@ browserTest('the position is moved by keys of its slider, and Home and End of th
   for (let i = 0; i < 40; i++) await page.keyboard.press('ArrowRight');
   while ((await daemon.get(pathOf(session))).json.speed_factor !== 1000) await sleep(20);
   expect(await figures(page)).toContain('event');
+});
+
+browserTest('a fast session is followed on after the daemon was started again', async () => {
+  const [state, recording] = [`${newFolder()}/sessions.sqlite`, recordingPath(recorded(rows))];
+  const daemonOn = (listen: string) => start('daemon', '--recording', recording, '--state', state, '--listen', listen);
+  const first = daemonOn('127.0.0.1:0');
+  const [, url] = / at (\S+)\n/.exec(await first.printed(/\n/))!;
+  const { page } = await opened(url!, '&speed=20');
+  await page.keyboard.press('Period');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 2 of 300');
+  await page.waitForSelector('text=fast: positions in the place of single events');
+  first.child.kill('SIGKILL');
+  await first.ended;
+  await page.waitForSelector('text=not connected: what is shown may be old');
+  const next = daemonOn(new URL(url!).host);
+  await next.printed(/\n/);
+  await page.waitForSelector('text=not connected: what is shown may be old', { state: 'detached' });
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=finished, event 300 of 300');
+  next.child.kill();
+  await next.ended;
+});
+
+browserTest('a page that is held up says how far it is behind', async () => {
+  const daemon = await served(recorded(rows));
+  const { page } = await opened(daemon.url, '&speed=0.5');
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/playing, event [1-9]/');
+  await page.evaluate('{ const until = performance.now() + 400; while (performance.now() < until); }');
+  const line = await page.waitForSelector('.replay >> text=/display behind by \\d+ ms/');
+  expect(Number(/\d+/.exec((await line.textContent())!)![0])).toBeGreaterThanOrEqual(40);
 });
