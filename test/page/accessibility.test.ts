@@ -3,8 +3,8 @@ import type { Page } from 'playwright-core';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { served } from '../daemon/served.ts';
-import { violations } from './axe.ts';
 import { PLANTED, recordMade } from '../daemon/sums/planted.ts';
+import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
 const BROWSER_MS = 120_000;

@@ -2,8 +2,8 @@
 import type { Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { type Frame, follow, type Wanted } from './stream.ts';
 import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
+import { type Frame, follow, type Wanted } from './stream.ts';
 
 /** Time between two questions of a tab that has no stream. */
 const POLL_MS = 1000;
