@@ -27,9 +27,15 @@ export function boundOf(window: EventBuffer, outline: Outline, next: number): nu
   return window.startNs(next) ?? endNs();
 }
 
-/** A gap that was cut may end before the position: the event after it, the first of the page, becomes due now. */
-export function stayBefore(clock: ReplayClock, { startNs: [startNs] }: PlanPage): void {
-  if (startNs !== undefined && clock.positionNs() > startNs) clock.jump(BigInt(startNs));
+/**
+ * A gap that was cut may end before the position at which that was asked for: the event after it, the first of the page,
+ * was due then.
+ */
+export function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] }: PlanPage): void {
+  if (startNs === undefined || askedAtNs <= startNs) return;
+  const atNs = clock.positionNs();
+  // A pause meanwhile has brought the position to the event already.
+  if (atNs > startNs) clock.jump(atNs - BigInt(askedAtNs - startNs));
 }
 
 /** Sets when events of a page are due, from the one at `at` on: those that are due by a time, as many as there is room. */

@@ -85,7 +85,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   const feeding = createFeeding({ window, clock, now, stream, track });
   const [lateness, alarm] = [createLateness(options.onPlayed), scheduler.alarm(ring)];
   let startsAtNs: bigint | null = null;
-  /** Index of the next event, and the start of the one before it. */
+  /** Index of the next event, and a position before it that the session has reached. */
   let [next, passedNs] = [0, 0];
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
@@ -143,8 +143,9 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function positionNs(): number {
-    const boundNs = boundOf(window, plan.outline, next) ?? passedNs;
-    return Math.min(Number(clock.positionNs()), boundNs);
+    // While the next event is being laid out again, the position stays where it was.
+    passedNs = Math.min(Number(clock.positionNs()), boundOf(window, plan.outline, next) ?? passedNs);
+    return passedNs;
   }
 
   function moveTo(positionNs: number, index: number): void {
@@ -158,6 +159,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
   function interrupt(): void {
     track.takeBack();
     catchUp();
+    positionNs();
     stream.recall();
     feeding.moveTo(next);
   }
@@ -208,6 +210,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     },
     async changeLatency(change) {
       interrupt();
+      const askedAtNs = positionNs();
       const from = firstToMove(window, clock, next, now());
       // Events from here on must not be played with their old times, however long the plan takes.
       playableEnd = from;
@@ -216,8 +219,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
         await plan.changeLatency(from, change);
         window.forget(from);
         const page = await plan.page(from, 1);
-        catchUp();
-        if (next === from) stayBefore(clock, page);
+        stayBefore(clock, askedAtNs, page);
       } finally {
         playableEnd = Infinity;
         resume();
