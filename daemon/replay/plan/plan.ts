@@ -5,7 +5,7 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
 import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import type { LatencyChange, LayoutChange, ProjectedPage } from './merge.ts';
+import { createMerge, type LatencyChange, type LayoutChange, type ProjectedPage, START } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { placeIn, type SeekResult } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
@@ -65,6 +65,8 @@ export interface PlanWork {
   changeLatency(fromIndex: number, change: LayoutChange): void;
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): void;
+  /** Computes when the last event would end if all were laid out with the latest settings and this change. */
+  endWith(change: Partial<LayoutChange>): Generator<void, number>;
   /**
    * Starts a layout of all events with the latency that was set last; false when the layout has only that one. The next
    * `place` returns a place in the new layout, which replaces the old one.
@@ -88,6 +90,8 @@ export interface PlanSizes {
 /** The length of one `advance`, and the events that are processed between two checks of the time. */
 const SLICE_MS = 1;
 const SLICE_EVENTS = 32;
+/** Events of a step of `endWith`: a few tenths of a millisecond. */
+const MEASURED_EVENTS = 512;
 
 /** Throws a Problem when the transaction is not recorded, or cannot be played. */
 export function openPlan(
@@ -196,6 +200,12 @@ export function openPlan(
       timeoutNs = timeout;
       coming = null;
       schedule.changeTimeout(timeout);
+    },
+    *endWith(change) {
+      const settings = { latency: [{ ...latency.at(-1)!, ...change, fromIndex: 0 }], maxGapNs, clockShiftNs };
+      const merge = createMerge(recorded, settings, START);
+      while (merge.next(MEASURED_EVENTS).count > 0) yield;
+      return merge.endNs;
     },
     layOutAnew() {
       if (latency.length === 1) return false;

@@ -34,6 +34,8 @@ export interface ReplayPlan {
   changeLatency(fromIndex: number, change: LayoutChange): Promise<void>;
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): Promise<void>;
+  /** When the last event would end if all were laid out with the latest settings and this change. */
+  endWith(change: Partial<LayoutChange>): Promise<number>;
   close(): void;
 }
 
@@ -136,6 +138,7 @@ interface Watched {
 function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Planned {
   let outline = work.outline();
   let gone = newPromise();
+  const closed = new AbortController();
   let isAtWork = true;
 
   function goThroughAgain(): void {
@@ -189,10 +192,13 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
       outline = work.outline();
       goThroughAgain();
     },
+    endWith: (change) => inSteps(work.endWith(change), closed.signal),
     close() {
+      const ended = new Problem('session_not_found', 'the session has ended');
       onClose();
+      closed.abort(ended);
       work.close();
-      end(new Problem('session_not_found', 'the session has ended'));
+      end(ended);
     },
   };
 }

@@ -130,6 +130,7 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
     async changeTimeout(timeoutNs) {
       await ask(of, { plan, kind: 'change_timeout', timeoutNs });
     },
+    endWith: (change) => ask(of, { plan, kind: 'end_with', change }) as Promise<number>,
     close() {
       of.opened.delete(plan);
       // No caller waits for the answer.

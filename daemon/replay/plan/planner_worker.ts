@@ -62,6 +62,8 @@ async function answerTo(question: Question, id: number): Promise<PlannerAnswer> 
       await plan.changeTimeout(question.timeoutNs);
       tellOutline(number);
       return null;
+    case 'end_with':
+      return plan.endWith(question.change);
     case 'close':
       plans.delete(number);
       plan.close();

@@ -18,6 +18,7 @@ export type PlanQuestion = { plan: number } & (
   | { kind: 'place'; target: SeekTarget }
   | { kind: 'change_latency'; fromIndex: number; change: LayoutChange }
   | { kind: 'change_timeout'; timeoutNs: number | null }
+  | { kind: 'end_with'; change: Partial<LayoutChange> }
   | { kind: 'close' }
 );
 
@@ -27,7 +28,7 @@ export type Question =
   | { kind: 'what_if'; request: WhatIfRequest }
   | { kind: 'curves'; request: CurvesRequest };
 
-export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | boolean | null;
+export type PlannerAnswer = PlanPage | SeekResult | WhatIf | (Curve | null)[] | number | boolean | null;
 
 /** Each question has one answer, also one that the main thread abandons. */
 export type ToPlanner = { id: number; question: Question } | { abandoned: number };

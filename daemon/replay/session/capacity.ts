@@ -5,8 +5,10 @@ import { nativeClock } from '../clock/native_player.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { State } from '../transitions.ts';
-import type { SessionChange } from './session_options.ts';
+import { type ComingChange, layoutOf } from './session_options.ts';
 import type { SessionSettings } from './session_view.ts';
+
+type Layout = Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'>;
 
 const NS_PER_SECOND = 1e9;
 /** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
@@ -28,33 +30,40 @@ export function measuredRate(): number {
   return Math.max(Math.floor(rate / RATE_STEP), 1) * RATE_STEP;
 }
 
+export interface PlayingSession {
+  readonly state: State;
+  /** The change that is being applied. */
+  readonly coming: ComingChange | undefined;
+  /** When the last event ends if all are laid out with the latest settings, if that was computed. */
+  readonly layoutEndNs: number | undefined;
+  kept(): Pick<KeptSession, 'outline' | 'settings'>;
+}
+
 /** The events that a session plays per second; without looping, that is never more than its event count. */
-export function eventsPerSecond(outline: Outline, settings: SessionSettings, change: SessionChange = {}): number {
+function eventsPerSecond(session: PlayingSession, change: ComingChange = {}): number {
+  const { outline, settings } = session.kept();
   const { eventCount } = outline;
   const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
-  const roundsPerSecond = (NS_PER_SECOND / shortestNs(outline, settings, change)) * speedFactor;
+  const layout = layoutOf(settings, change);
+  const endNs = layout ? change.endNs : session.layoutEndNs;
+  const shortestNs = Math.max(endNs ?? lowerBoundNs(outline, settings, layout), 1);
+  const roundsPerSecond = (NS_PER_SECOND / shortestNs) * speedFactor;
   return loop ? (eventCount + ROUND_EVENTS) * roundsPerSecond : Math.min(eventCount * roundsPerSecond, eventCount);
 }
 
 /** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
-function shortestNs(outline: Outline, { maxGapNs, extraLatencyNs }: SessionSettings, change: SessionChange): number {
+function lowerBoundNs(outline: Outline, settings: Layout, coming: Layout | undefined): number {
   const { eventCount, recordedDurationNs, survey, latency } = outline;
-  const gapNs = change.maxGapNs === undefined ? maxGapNs : change.maxGapNs;
-  const isFaster = (change.extraLatencyNs ?? extraLatencyNs) < extraLatencyNs || change.only !== undefined;
-  // How much a shorter limit cuts is not known before events are laid out with it.
-  const isCut = gapNs !== null && gapNs < (maxGapNs ?? Number.POSITIVE_INFINITY);
-  if (isCut) return 1;
-  if (survey && latency.length === 1 && !isFaster) return Math.max(survey.endNs, 1);
+  if (survey && latency.length === 1 && !coming) return survey.endNs;
+  const { maxGapNs } = coming ?? settings;
+  const recordedNs = maxGapNs === null ? recordedDurationNs : 0;
+  // How much another limit cuts is not known before events are laid out with it.
+  const hasOther = latency.some(
+    (each) => (each.maxGapNs === undefined ? settings.maxGapNs : each.maxGapNs) !== maxGapNs,
+  );
+  if (!survey || hasOther) return recordedNs;
   const mostLatencyNs = Math.max(...latency.map((each) => each.extraLatencyNs));
-  const withoutLatencyNs = survey ? survey.endNs - eventCount * mostLatencyNs : 0;
-  return Math.max(withoutLatencyNs, gapNs === null ? recordedDurationNs : 0, 1);
-}
-
-export interface PlayingSession {
-  readonly state: State;
-  /** The change that is being applied. */
-  readonly coming: SessionChange | undefined;
-  kept(): Pick<KeptSession, 'outline' | 'settings'>;
+  return Math.max(survey.endNs - eventCount * mostLatencyNs, recordedNs);
 }
 
 type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
@@ -64,14 +73,13 @@ type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
  * plays alone has no limit, as it delays no other: one that exceeds `max` gets what is left by the others, which have
  * half of it for themselves. A change to a lower rate is always admitted.
  */
-export function admit(held: Playing, sessionId: string, max: number, change?: SessionChange): void {
+export function admit(held: Playing, sessionId: string, max: number, change?: ComingChange): void {
   let [others, own, wanted] = [0, 0, 0];
   for (const [id, { session }] of held) {
     if (!session || (id !== sessionId && session.state !== 'playing')) continue;
-    const { outline, settings } = session.kept();
-    const now = session.state === 'playing' ? eventsPerSecond(outline, settings) : 0;
-    if (id !== sessionId) others += shareOf(Math.max(now, eventsPerSecond(outline, settings, session.coming)), max);
-    else [own, wanted] = [now, eventsPerSecond(outline, settings, change)];
+    const now = session.state === 'playing' ? eventsPerSecond(session) : 0;
+    if (id !== sessionId) others += shareOf(Math.max(now, eventsPerSecond(session, session.coming)), max);
+    else [own, wanted] = [now, eventsPerSecond(session, change)];
   }
   if (others === 0 || wanted <= own || others + wanted <= max) return;
   const [asked, playing] = [wanted, others].map((rate) => Math.ceil(rate).toLocaleString('en'));

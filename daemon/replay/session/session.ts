@@ -11,6 +11,7 @@ import { createMeasure, type Measure } from './measure.ts';
 import { createPlayback, type Playback } from './playback.ts';
 import { scheduledJson, steppedJson } from './replayed_event.ts';
 import {
+  type ComingChange,
   closedProblem,
   layoutOf,
   type SessionChange,
@@ -28,7 +29,9 @@ const TIMELINE_PAGE_EVENTS = 1024;
 export class Session {
   readonly stream: SessionStream;
   /** The change that is being applied. */
-  coming: SessionChange | undefined;
+  coming: ComingChange | undefined;
+  /** When the last event ends if all are laid out with the latest settings, as they are in the next round. */
+  layoutEndNs: number | undefined;
   #options: SessionOptions;
   #settings: SessionSettings;
   #plan: ReplayPlan;
@@ -139,6 +142,7 @@ export class Session {
       // The first events are loaded before the clock runs.
       await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
+      if (this.#plan.outline.latency.length > 1) this.layoutEndNs ??= await this.#measure.end(this.#plan.endWith({}));
       const state = this.#enters('play');
       this.#options.admit?.();
       this.#playback.start();
@@ -207,12 +211,11 @@ export class Session {
     return this.#inTurn(async () => {
       this.#enters('change');
       const isPlaying = this.#state === 'playing';
-      if (isPlaying) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, change);
-      if (isPlaying) this.#options.admit?.(change);
+      const coming = isPlaying ? await this.#admitted(change) : change;
       // Until the change is applied, the admission of other sessions counts the rate after it.
-      this.coming = change;
+      this.coming = coming;
       try {
-        await this.#changePlan(change);
+        await this.#changePlan(coming);
       } finally {
         this.coming = undefined;
       }
@@ -227,12 +230,23 @@ export class Session {
     });
   }
 
+  /** Throws a Problem when the session, changed so, would exceed the capacity. */
+  async #admitted(change: SessionChange): Promise<ComingChange> {
+    const layout = layoutOf(this.#settings, change);
+    const endNs = layout && (await this.#measure.end(this.#plan.endWith(layout)));
+    const coming = { ...change, endNs };
+    if (endNs === undefined) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, coming);
+    this.#options.admit?.(coming);
+    return coming;
+  }
+
   /** Makes the part of a change that the plan has to know. */
-  async #changePlan(change: SessionChange): Promise<void> {
+  async #changePlan(change: ComingChange): Promise<void> {
     const layout = layoutOf(this.#settings, change);
     if (layout) {
       await this.#playback.changeLatency(layout);
       this.#settings = { ...this.#settings, ...layout };
+      this.layoutEndNs = change.endNs;
     }
     const { timeoutNs } = change;
     if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;

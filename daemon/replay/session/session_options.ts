@@ -20,6 +20,12 @@ export interface SessionChange {
   only?: Only | undefined;
 }
 
+/** A change that is asked for. */
+export interface ComingChange extends SessionChange {
+  /** When the last event would end with it, if that was computed. */
+  endNs?: number | undefined;
+}
+
 /** What of a change moves events; undefined if it moves none. */
 export function layoutOf(
   { extraLatencyNs, maxGapNs, only }: SessionSettings,
@@ -50,7 +56,7 @@ export interface SessionOptions {
   /** Called when the session's kept state has changed. The moving position of a playing session is not reported. */
   onChange?: (() => void) | undefined;
   /** Throws a Problem when the session, after this change, would exceed the capacity that the other sessions leave. */
-  admit?: ((change?: SessionChange) => void) | undefined;
+  admit?: ((change?: ComingChange) => void) | undefined;
   /** How often the session was opened before. */
   life?: number;
 }

@@ -25,7 +25,7 @@ import {
   type SessionEntry,
   usedAtMs,
 } from './session_entry.ts';
-import { closedProblem, type SessionChange } from './session_options.ts';
+import { type ComingChange, closedProblem } from './session_options.ts';
 import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
@@ -108,7 +108,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const surroundingsOf = (sessionId: string) => ({
     ...{ now: steadyNow, wallTime, scheduler, player, keptTotal, leadNs, onPlayed },
     onChange: () => keeper?.changed(sessionId),
-    admit: (change?: SessionChange) => admit(held, sessionId, replayRateMax, change),
+    admit: (change?: ComingChange) => admit(held, sessionId, replayRateMax, change),
   });
 
   function orShutdown(error: unknown): never {
