@@ -15,6 +15,7 @@ import { HelpDialog } from './views/help.tsx';
 import { onKey } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
+import { shownText } from './views/names.ts';
 import { Overview } from './views/overview/overview.tsx';
 import { PrintNote } from './views/print_note.tsx';
 import { applyTheme, nextTheme } from './views/theme.ts';
@@ -40,10 +41,7 @@ function App() {
   const [coverage, setCoverage] = useState<Coverage | null>(null);
   const [isHelpOpen, setIsHelpOpen] = useState(false);
   const [spoken, announce] = useState('');
-  const daemon = useMemo(
-    () => createDaemon(tokens, () => setEntry((now) => now && { failure: null, isTokenNeeded: true, ...refusal(now) })),
-    [],
-  );
+  const daemon = useMemo(() => createDaemon(tokens, () => setEntry((now) => now && refused(now))), []);
 
   const enter = useCallback(async () => {
     try {
@@ -111,7 +109,7 @@ function App() {
       <TopBar coverage={coverage} onHelp={() => setIsHelpOpen(true)} />
       {parsed.problems.length > 0 && (
         <p role="alert" class="failure">
-          Parts of the link were not understood, and the rest was applied. {parsed.problems.join('; ')}.
+          Parts of the link were not understood, and the rest was applied. {parsed.problems.map(shownText).join('; ')}.
         </p>
       )}
       <View link={parsed.link} />
@@ -149,11 +147,12 @@ function View({ link: { view: name, transaction, trace } }: { link: Link }) {
 const isTokenMissing = (entry: Entry): entry is { failure: Failure | null; isTokenNeeded: boolean } =>
   'isTokenNeeded' in entry && entry.isTokenNeeded;
 
-/** A token that worked and does not any longer has expired or was revoked. */
-function refusal(entry: Entry): { failure?: Failure } {
-  if (!('access' in entry)) return {};
+/** A token that worked and does not any longer has expired or was revoked; several requests may find it out. */
+function refused(entry: Entry): Entry {
+  if (!('access' in entry)) return { ...entry, isTokenNeeded: true };
   const detail = 'the token has expired or was revoked';
-  return { failure: { code: 'unauthorized', status: 401, detail, requestId: null, retryAfter_s: null } };
+  const failure = { code: 'unauthorized', status: 401, detail, requestId: null, retryAfter_s: null };
+  return { failure, isTokenNeeded: true };
 }
 
 applyTheme();

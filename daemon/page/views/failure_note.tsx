@@ -1,5 +1,6 @@
 /** A failure in words, with what to do next. */
 import { adviceFor, type Failure } from '../feed/failure.ts';
+import { shownText } from './names.ts';
 
 interface Props {
   failure: Failure;
@@ -11,7 +12,7 @@ export function FailureNote({ failure, onRetry }: Props) {
   return (
     <div role="alert" class="failure">
       <p>
-        <strong>{failure.detail}</strong>
+        <strong>{shownText(failure.detail)}</strong>
         {advice && <span> — {advice}</span>}
       </p>
       {failure.requestId && (
