@@ -27,19 +27,20 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
   for (const side of [0, 1] as const) {
     const source = side === 0 ? first : second;
     const [threads, whats, owners] = side === 0 ? [0, 0, 0] : [first.threads, first.whats, first.owners].map(sizeOf);
-    for (let to = 0; to < count; to++) {
-      if (sides[to] !== side) continue;
-      const row = rows[to]!;
-      for (const field of EXACT_FIELDS) merged[field][to] = source[field][row]!;
-      merged.type[to] = source.type[row]!;
-      merged.thread[to] = source.thread[row]! + threads!;
-      merged.what[to] = source.what[row]! + whats!;
-      merged.owner[to] = source.owner[row]! + owners!;
-      keepExact(merged, to, source, row);
-    }
+    const copy = (to: Numbers, from: Numbers, added = 0) => {
+      for (let at = 0; at < count; at++) if (sides[at] === side) to[at] = from[rows[at]!]! + added;
+    };
+    for (const field of EXACT_FIELDS) copy(merged[field], source[field]);
+    copy(merged.type, source.type);
+    copy(merged.thread, source.thread, threads);
+    copy(merged.what, source.what, whats);
+    copy(merged.owner, source.owner, owners);
+    for (let at = 0; at < count; at++) if (sides[at] === side) keepExact(merged, at, source, rows[at]!);
   }
   return merged;
 }
+
+type Numbers = Float64Array | Uint32Array | Uint8Array;
 
 const sizeOf = ({ length }: readonly unknown[]) => length;
 
@@ -113,14 +114,15 @@ function mergedOrigins(first: EventColumns, second: EventColumns, sides: Uint8Ar
   const [row, owner, bytes] = [new Uint32Array(size), new Uint32Array(size), new Float64Array(size)];
   const next: [number, number] = [0, 0];
   let count = 0;
-  for (const [to, side] of sides.entries()) {
-    const from = (side === 0 ? first : second).origins;
-    const [sourceRow, at] = [rows[to]!, side as 0 | 1];
+  for (let to = 0; to < sides.length; to++) {
+    const at = sides[to] as 0 | 1;
+    const from = (at === 0 ? first : second).origins;
+    const sourceRow = rows[to]!;
     // Rows that were left out, as both have them, may have origins in between.
     while (next[at] < from.row.length && from.row[next[at]]! < sourceRow) next[at]++;
     for (; from.row[next[at]] === sourceRow; next[at]++) {
       row[count] = to;
-      owner[count] = from.owner[next[at]]! + (side === 0 ? 0 : first.origins.owners.length);
+      owner[count] = from.owner[next[at]]! + (at === 0 ? 0 : first.origins.owners.length);
       bytes[count++] = from.bytes[next[at]]!;
     }
   }

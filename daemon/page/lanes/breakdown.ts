@@ -2,7 +2,7 @@
  * What the time of a transaction was spent on. All that shows it takes its parts from here, so that recorded waits can
  * replace this rule.
  */
-import { intersection, lengthNs, type TimeSet, union, unionOf } from './intervals.ts';
+import { intersection, lengthNs, type TimeSet, union, unionOf, unionOfTwo } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
 import { ownCalls, requestTimes, timesOf } from './request_times.ts';
 
@@ -40,7 +40,7 @@ export function breakdownOf(model: LanesModel): Breakdown | null {
   let covered: TimeSet = new Float64Array(0);
   let coveredNs = 0;
   for (const [part, times] of inOrder) {
-    covered = unionOf([covered, intersection(times, within)]);
+    covered = unionOfTwo(covered, intersection(times, within));
     const ns = lengthNs(covered);
     parts[part] = ns - coveredNs;
     coveredNs = ns;

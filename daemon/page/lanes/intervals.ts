@@ -20,6 +20,24 @@ export function union(intervals: ArrayLike<number>): TimeSet {
   return joined.slice(0, size);
 }
 
+/** Joins two sets, without sorting what is in order already. */
+export function unionOfTwo(one: TimeSet, other: TimeSet): TimeSet {
+  const joined = new Float64Array(one.length + other.length);
+  let size = 0;
+  for (let i = 0, j = 0; i < one.length || j < other.length; ) {
+    const isOne = j === other.length || (i < one.length && one[i]! <= other[j]!);
+    const [start, end] = isOne ? [one[i]!, one[i + 1]!] : [other[j]!, other[j + 1]!];
+    if (isOne) i += 2;
+    else j += 2;
+    if (size > 0 && start <= joined[size - 1]!) joined[size - 1] = Math.max(joined[size - 1]!, end);
+    else {
+      joined[size++] = start;
+      joined[size++] = end;
+    }
+  }
+  return joined.slice(0, size);
+}
+
 /** Places of the starts, by start. */
 function inOrder(intervals: ArrayLike<number>): Uint32Array {
   const places = new Uint32Array(intervals.length / 2);

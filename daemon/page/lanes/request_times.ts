@@ -55,9 +55,9 @@ function syncTimes(model: LanesModel): Map<string, TimeSet> {
 /** Starts and ends of rows, alternating. */
 export function timesOf({ starts, ends }: LanesModel, rows: readonly number[]): Float64Array {
   const times = new Float64Array(2 * rows.length);
-  for (const [i, row] of rows.entries()) {
-    times[2 * i] = starts[row]!;
-    times[2 * i + 1] = ends[row]!;
+  for (let i = 0; i < rows.length; i++) {
+    times[2 * i] = starts[rows[i]!]!;
+    times[2 * i + 1] = ends[rows[i]!]!;
   }
   return times;
 }
