@@ -51,11 +51,6 @@ function Lanes({ transactionId, lanes, coverage }: LanesProps) {
     <>
       <h1>{sentence}</h1>
       <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
-      {link.event !== null && selected < 0 && lanes.isOthersCut !== null && (
-        <p class="failure" role="alert">
-          The event of the link is not shown: it is no part of this transaction, or has been overwritten since.
-        </p>
-      )}
       {breakdown && <BreakdownBar breakdown={breakdown} />}
       <WhatIf
         {...{ transactionId, choices, coverage, offsets: clocks.offsets }}
