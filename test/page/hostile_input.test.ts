@@ -120,11 +120,11 @@ browserTest('an event that a link names and that is not there is said, and the r
   const { url } = await served(recorded(rows));
   const { page, errors } = await newPage();
   await page.goto(`${url}${LANES}&event=00000000000000aa-0000000000000001`);
-  await page.waitForSelector('text=The event of the link is not shown');
+  await page.waitForSelector('text=of the link is not here');
   expect(await page.isVisible('.moving')).toBe(true);
   await page.keyboard.press('ArrowRight');
   await page.waitForSelector('.detail');
-  await page.waitForSelector('text=The event of the link is not shown', { state: 'detached' });
+  await page.waitForSelector('text=of the link is not here', { state: 'detached' });
   expect(errors).toEqual([]);
 });
 

@@ -6,8 +6,13 @@ const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const
 /** The filters by value: those that every kind of question takes. */
 export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
-  for (const name of NAMES) for (const value of link[name]) parameters.append(name, value);
+  for (const { name, value } of filtersOf(link)) parameters.append(name, listed(value));
   return parameters;
+}
+
+/** A value as one of a list, in which a comma separates values. */
+export function listed(value: string): string {
+  return value.replaceAll(',', '\\,');
 }
 
 /** The filters with the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take them. */
