@@ -42,11 +42,12 @@ async function load(question: LanesQuestion): Promise<void> {
 }
 
 function answer(
-  { transactions, name, isDivided, clockOffsetsNs }: LanesQuestion,
+  { transactions, name, isDivided, clockOffsetsNs, firstNs }: LanesQuestion,
   columns: EventColumns,
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
   const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
+  if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - columns.baseNs);
   const breakdown = breakdownOf(model);
   const sentence = lanesSentence(model, breakdown, name, shownName);
   self.postMessage({ kind: 'lanes', lanes: { model, breakdown, sentence, ...known } }, lanesBuffers(model));

@@ -7,6 +7,8 @@ import { FailedRequest, type Failure } from './failure.ts';
 
 export interface LanesQuestion {
   transactions: readonly string[];
+  /** The first event of the transactions, nanoseconds since the epoch, where only a later part is read. */
+  firstNs?: bigint;
   /** What the sentence is of, safe to read. */
   name: string;
   /** False for a recording that does not divide own events from later write-back. */

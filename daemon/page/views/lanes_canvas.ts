@@ -22,7 +22,7 @@ const NARROW_PX = 500;
 export const AXIS_PX = 22;
 /** Browsers draw nothing on a canvas that is higher. */
 export const HEIGHT_PX_MAX = 12_000;
-const FONT = '12px system-ui, sans-serif';
+export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
 
 export const namesWidth = (pictureWidthPx: number) => (pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide);

@@ -11,13 +11,15 @@ import { usePage } from './context.ts';
 import { EventDetail } from './event_detail.tsx';
 import { EventTable } from './event_table.tsx';
 import { onKey } from './keys.ts';
-import { LanesPicture } from './lanes_picture.tsx';
+import { type Around, LanesPicture } from './lanes_picture.tsx';
 import { shownName } from './names.ts';
 
 interface Props {
   lanes: ReadLanes;
   /** What the lanes are of, safe to read. */
   name: string;
+  /** The whole of which the lanes are a part; without it they are the whole. */
+  around?: Around;
   /** Where the clock of the replay is now; null without one. */
   playheadNs?: (nowMs: number) => number | null;
   /** The event that was played last; -1 before the first. */
@@ -27,7 +29,7 @@ interface Props {
 const noPlayhead = () => null;
 const noRow = () => -1;
 
-export function LanesPanel({ lanes, name, playheadNs = noPlayhead, playedRow = noRow }: Props) {
+export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playedRow = noRow }: Props) {
   const { model, sentence } = lanes;
   const { link, go } = usePage();
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
@@ -71,7 +73,13 @@ export function LanesPanel({ lanes, name, playheadNs = noPlayhead, playedRow = n
           {link.table ? (
             <EventTable {...shown} />
           ) : (
-            <LanesPicture {...shown} summary={sentence} playheadNs={playheadNs} playedRow={playedRow} />
+            <LanesPicture
+              {...shown}
+              {...(around && { around })}
+              summary={sentence}
+              playheadNs={playheadNs}
+              playedRow={playedRow}
+            />
           )}
         </section>
         {selected >= 0 && <EventDetail model={model} row={selected} onSelect={select} />}

@@ -1,20 +1,30 @@
 /** The lanes as a picture that is zoomed, moved and asked by pointer and keys. */
+import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { axisOf, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
-import { densityOf } from '../draw/density.ts';
-import { extentsOf } from '../draw/extents.ts';
+import { type Density, densityOf } from '../draw/density.ts';
+import { type Extents, extentsOf } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
-import type { LanesModel } from '../lanes/model.ts';
+import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { onKey } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
 import { inkOf, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
+/** What the events of a picture are a part of. */
+export interface Around {
+  /** Nanoseconds since the epoch, where the offsets of the bounds count from. */
+  baseNs: bigint;
+  bounds: TimeSpan;
+  density: Density;
+}
+
 interface Props {
   model: LanesModel;
+  around?: Around;
   /** What the picture shows, in a sentence. */
   summary: string;
   /** Row of the selected event; -1 without one. */
@@ -26,20 +36,23 @@ interface Props {
   playedRow: () => number;
 }
 
-const ZOOM = 1.5;
-const PAN = 0.25;
+export const ZOOM = 1.5;
+export const PAN = 0.25;
 /** A pointer that moves less than this selects, and does not drag. */
 const DRAG_PX = 4;
 
-export function LanesPicture({ model, summary, selected, onSelect, playheadNs, playedRow }: Props) {
+export function LanesPicture({ model, around, summary, selected, onSelect, playheadNs, playedRow }: Props) {
   const [recorded, moving] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
   const [isAllShown, setIsAllShown] = useState(false);
   const namesPx = namesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
-  const { span, show, bounds, folded, unfolding } = usePictureSpan(model);
-  const density = useMemo(() => densityOf(model, bounds, Math.max(widthPx, 1)), [model, bounds, widthPx]);
+  const { span, show, bounds, folded, unfolding } = usePictureSpan(model, around);
+  const density = useMemo(
+    () => around?.density ?? densityOf(model, bounds, Math.max(widthPx, 1)),
+    [model, around, bounds, widthPx],
+  );
 
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
@@ -86,22 +99,7 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
     [model, selected, onSelect],
   );
 
-  useEffect(() => {
-    const actions: Record<string, () => void> = {
-      KeyW: () => zoom(1 / ZOOM),
-      KeyS: () => zoom(ZOOM),
-      KeyA: () => change((view) => panned(view, -PAN, bounds)),
-      KeyD: () => change((view) => panned(view, PAN, bounds)),
-      KeyF: () => show(bounds),
-      ArrowRight: () => step(1),
-      ArrowLeft: () => step(-1),
-    };
-    return onKey((code, target) => {
-      if (target.matches('input[type=range]')) return false;
-      actions[code]?.();
-      return code in actions;
-    });
-  }, [zoom, change, show, bounds, step]);
+  usePictureKeys({ zoom, change, show, bounds, step });
 
   // An event that a link or a step has selected comes into view.
   useEffect(() => {
@@ -112,17 +110,7 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
   }, [selected, model, scene === null]);
 
   const pointer = usePointer({ scene, change, bounds, onHit: (xPx, yPx) => onSelect(hitAt(scene, xPx, yPx)) });
-  useEffect(() => {
-    const element = moving.current!;
-    const onWheel = (event: WheelEvent) => {
-      // A plain wheel scrolls the page.
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      zoom(event.deltaY < 0 ? 1 / ZOOM : ZOOM, event.offsetX - namesPx);
-    };
-    element.addEventListener('wheel', onWheel, { passive: false });
-    return () => element.removeEventListener('wheel', onWheel);
-  }, [zoom, namesPx]);
+  useWheel(moving, (factor, xPx) => zoom(factor, xPx - namesPx));
 
   return (
     <div ref={element} class="frame">
@@ -147,9 +135,52 @@ export function LanesPicture({ model, summary, selected, onSelect, playheadNs, p
   );
 }
 
+interface Keyed {
+  zoom: (factor: number) => void;
+  change: (changed: (view: View) => View) => void;
+  show: (span: TimeSpan) => void;
+  bounds: TimeSpan;
+  step: (direction: 1 | -1) => void;
+}
+
+function usePictureKeys({ zoom, change, show, bounds, step }: Keyed): void {
+  useEffect(() => {
+    const actions: Record<string, () => void> = {
+      KeyW: () => zoom(1 / ZOOM),
+      KeyS: () => zoom(ZOOM),
+      KeyA: () => change((view) => panned(view, -PAN, bounds)),
+      KeyD: () => change((view) => panned(view, PAN, bounds)),
+      KeyF: () => show(bounds),
+      ArrowRight: () => step(1),
+      ArrowLeft: () => step(-1),
+    };
+    return onKey((code, target) => {
+      if (target.matches('input[type=range]')) return false;
+      actions[code]?.();
+      return code in actions;
+    });
+  }, [zoom, change, show, bounds, step]);
+}
+
+/** A plain wheel scrolls the page; with Ctrl it zooms. */
+function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: number, xPx: number) => void): void {
+  const latest = useRef(zoom);
+  latest.current = zoom;
+  useEffect(() => {
+    const element = canvas.current!;
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      latest.current(event.deltaY < 0 ? 1 / ZOOM : ZOOM, event.offsetX);
+    };
+    element.addEventListener('wheel', onWheel, { passive: false });
+    return () => element.removeEventListener('wheel', onWheel);
+  }, [canvas]);
+}
+
 /** The time in view, and what the rest of the picture shows. */
-function usePictureSpan(model: LanesModel) {
-  const extents = useMemo(() => extentsOf(model), [model]);
+function usePictureSpan(model: LanesModel, around: Around | undefined) {
+  const extents = useMemo(() => (around ? extentsIn(around, model.columns.baseNs) : extentsOf(model)), [model, around]);
   const { normal, unfolded, all } = extents;
   const [span, show] = useZoom(model.columns.baseNs, normal, all);
   const [isAsked, setIsAsked] = useState(false);
@@ -166,6 +197,12 @@ function usePictureSpan(model: LanesModel) {
     folded: isUnfolded ? null : extents.folded,
     unfolding: extents.folded && { isUnfolded, toggle },
   };
+}
+
+function extentsIn({ baseNs, bounds }: Around, originNs: bigint): Extents {
+  const byNs = Number(baseNs - originNs);
+  const whole = { fromNs: bounds.fromNs + byNs, toNs: bounds.toNs + byNs };
+  return { normal: whole, unfolded: whole, all: whole, folded: null };
 }
 
 /** The event of the transaction before or after one in order of start. */

@@ -3,13 +3,13 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { clockOffsetsIn } from '../link/clock_offsets.ts';
-import { grouped } from '../numbers/exact_times.ts';
 import { choicesOf } from '../what_if/choices.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { ClockFields } from './clock_fields.tsx';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
+import { LargeTransaction } from './large_transaction.tsx';
 import { shownName } from './names.ts';
 import { PrintedEvents } from './print_note.tsx';
 import { ReplayBar } from './replay_bar.tsx';
@@ -27,7 +27,7 @@ export function LanesView({ transactionId }: { transactionId: string }) {
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
-      {transaction && transaction.event_count > EVENTS_MAX && <TooMany count={transaction.event_count} />}
+      {transaction && transaction.event_count > EVENTS_MAX && <LargeTransaction transaction={transaction} />}
       {lanes && <Lanes transactionId={transactionId} lanes={lanes} coverage={coverage} />}
     </main>
   );
@@ -65,17 +65,5 @@ function Lanes({ transactionId, lanes, coverage }: LanesProps) {
       {failure && <FailureNote failure={failure} />}
       <ReplayBar {...{ played, model }} />
     </>
-  );
-}
-
-function TooMany({ count }: { count: number }) {
-  return (
-    <section class="panel">
-      <h1>{grouped(count)} events are too many to be drawn one by one.</h1>
-      <p>
-        Up to {grouped(EVENTS_MAX)} are. <code>kreplay stats</code> counts them by process and type, and{' '}
-        <code>kreplay events --from … --to …</code> lists a part.
-      </p>
-    </section>
   );
 }

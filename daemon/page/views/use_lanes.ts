@@ -83,6 +83,17 @@ export function questionOf(
   };
 }
 
+/** The events of a transaction that began in a part of its time, and what was in their way. */
+export function partQuestionOf(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
+  const id = encodeURIComponent(transaction.transaction_id);
+  return {
+    ...questionOf([transaction], { clock_offset: [] }),
+    firstNs: BigInt(transaction.first_timestamp_ns),
+    ownPath: `/api/events?transaction_id=${id}&from=${from}&to=${to}`,
+    othersPath: othersPathIn(from - BEFORE_NS, to, transaction.nodes),
+  };
+}
+
 /** The requests to devices on the transactions' nodes in their time. */
 function othersPath(transactions: readonly Transaction[]): string {
   const firsts = transactions.map(({ first_timestamp_ns }) => BigInt(first_timestamp_ns));

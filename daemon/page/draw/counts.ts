@@ -1,0 +1,75 @@
+/** Events that are too many to be drawn one by one, as counts by process and time. */
+import type { Density } from './density.ts';
+
+/** A row of `/api/stats` by bucket, node, service, process and event type. */
+export interface CountedRow {
+  bucket_start_ns: number | bigint;
+  group: { node: string; service: string; pid: number; event_type: string };
+  count: number;
+  error_count: number;
+}
+
+export interface ProcessCounts {
+  node: string;
+  service: string;
+  pid: number;
+  count: number;
+  failedCount: number;
+  /** Number of events of each type. */
+  types: Map<string, number>;
+  /** A value for each bucket. */
+  density: Density;
+}
+
+export interface Counts {
+  /** Start of the first bucket, nanoseconds since the epoch. */
+  baseNs: bigint;
+  bucketNs: bigint;
+  bucketCount: number;
+  /** The one with the most events first. */
+  processes: ProcessCounts[];
+  /** All processes together. */
+  all: Density;
+}
+
+/** The shortest bucket of which the time from `firstNs` to `lastNs` has at most `most`. */
+export function bucketFor(firstNs: bigint, lastNs: bigint, most: number): bigint {
+  const length = lastNs - firstNs + 1n;
+  // The first bucket begins before the first event, so that there may be one more.
+  const bucketNs = length / BigInt(Math.max(most - 1, 1)) + 1n;
+  return bucketNs;
+}
+
+/** Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. */
+export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: bigint, bucketNs: bigint): Counts {
+  const baseNs = (firstNs / bucketNs) * bucketNs;
+  const bucketCount = Number((lastNs - baseNs) / bucketNs) + 1;
+  const newDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
+  const [byKey, all] = [new Map<string, ProcessCounts>(), newDensity()];
+  for (const { bucket_start_ns, group, count, error_count } of rows) {
+    const { node, service, pid, event_type } = group;
+    const key = JSON.stringify([node, service, pid]);
+    const process = byKey.get(key) ?? {
+      ...{ node, service, pid, count: 0, failedCount: 0, types: new Map(), density: newDensity() },
+    };
+    byKey.set(key, process);
+    process.count += count;
+    process.failedCount += error_count;
+    process.types.set(event_type, (process.types.get(event_type) ?? 0) + count);
+    const bucket = Number((BigInt(bucket_start_ns) - baseNs) / bucketNs);
+    for (const { counts, failed } of [process.density, all]) {
+      counts[bucket]! += count;
+      failed[bucket]! += error_count;
+    }
+  }
+  const processes = [...byKey.values()].sort((a, b) => b.count - a.count || a.pid - b.pid);
+  return { baseNs, bucketNs, bucketCount, processes, all };
+}
+
+/** The most events that can have begun from `fromNs` to before `toNs`, nanoseconds since the epoch. */
+export function mostWithin({ baseNs, bucketNs, bucketCount, all }: Counts, fromNs: bigint, toNs: bigint): number {
+  const bucketOf = (ns: bigint) => (ns <= baseNs ? 0 : Number((ns - baseNs) / bucketNs));
+  let sum = 0;
+  for (let at = bucketOf(fromNs); at <= Math.min(bucketOf(toNs - 1n), bucketCount - 1); at++) sum += all.counts[at]!;
+  return sum;
+}

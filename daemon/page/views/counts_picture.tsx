@@ -1,0 +1,141 @@
+/** A strip for each process with the number of its events over time, and the same numbers as a table. */
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { Counts } from '../draw/counts.ts';
+import { heightOf } from '../draw/density.ts';
+import { THEMES, type ThemeName } from '../draw/theme.ts';
+import { ticksOf } from '../draw/ticks.ts';
+import { panned, type View, xOf, zoomed } from '../draw/view.ts';
+import { grouped } from '../numbers/exact_times.ts';
+import { onKey } from './keys.ts';
+import { AXIS_PX, FONT, HEIGHT_PX_MAX, namesWidth } from './lanes_canvas.ts';
+import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
+import { Minimap } from './minimap.tsx';
+import { shownName } from './names.ts';
+import { cleared, inkOf, useFrame } from './use_frame.ts';
+import { useZoom } from './use_zoom.ts';
+
+interface Props {
+  counts: Counts;
+  around: Around;
+  summary: string;
+}
+
+const ROW_PX = 26;
+const MARK_PX = 4;
+const ROWS_MAX = Math.floor((HEIGHT_PX_MAX - AXIS_PX) / ROW_PX);
+
+export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: Props) {
+  const { element, widthPx: pictureWidthPx, theme } = useFrame();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const namesPx = namesWidth(pictureWidthPx);
+  const widthPx = Math.max(pictureWidthPx - namesPx, 0);
+  const [span, show] = useZoom(baseNs, bounds, bounds);
+  const latest = useRef<View>({ ...span, widthPx, dpr: 1 });
+  latest.current = { ...span, widthPx, dpr: window.devicePixelRatio };
+  useLayoutEffect(() => {
+    if (widthPx > 0) draw(canvas.current!, counts, latest.current, namesPx, theme);
+  });
+  useEffect(() => {
+    const change = (view: View) => {
+      latest.current = view;
+      show(view);
+    };
+    const zoom = (factor: number) => change(zoomed(latest.current, factor, widthPx / 2, bounds));
+    const actions: Record<string, () => void> = {
+      KeyW: () => zoom(1 / ZOOM),
+      KeyS: () => zoom(ZOOM),
+      KeyA: () => change(panned(latest.current, -PAN, bounds)),
+      KeyD: () => change(panned(latest.current, PAN, bounds)),
+      KeyF: () => show(bounds),
+    };
+    return onKey((code) => {
+      actions[code]?.();
+      return code in actions;
+    });
+  }, [show, bounds, widthPx]);
+  const { processes, all } = counts;
+  return (
+    <section class="panel">
+      <div ref={element} class="frame">
+        {widthPx > 0 && (
+          <Minimap {...{ density: all, bounds, span, namesPx, widthPx, theme }} originNs={0} onShow={show} />
+        )}
+        <canvas ref={canvas} role="img" aria-label={summary} />
+        {processes.length > ROWS_MAX && (
+          <p class="loss">▲ {grouped(processes.length - ROWS_MAX)} more are in the table only.</p>
+        )}
+      </div>
+      <CountsTable counts={counts} />
+    </section>
+  );
+}
+
+function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: number, theme: ThemeName): void {
+  const rows = counts.processes.slice(0, ROWS_MAX);
+  const context = cleared(canvas, namesPx + view.widthPx, AXIS_PX + rows.length * ROW_PX, view.dpr);
+  const ink = inkOf();
+  const bucketNs = Number(counts.bucketNs);
+  const largest = rows.reduce((most, { density }) => density.counts.reduce((a, b) => Math.max(a, b), most), 1);
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  context.fillStyle = ink.quiet;
+  for (const { xPx, label } of ticksOf(view, 0)) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
+  for (const [at, { service, pid, density }] of rows.entries()) {
+    const bottom = AXIS_PX + (at + 1) * ROW_PX;
+    for (let bucket = 0; bucket < counts.bucketCount; bucket++) {
+      const count = density.counts[bucket]!;
+      const left = Math.max(xOf(view, bucket * bucketNs), 0);
+      const right = Math.min(xOf(view, (bucket + 1) * bucketNs), view.widthPx);
+      if (count === 0 || right <= left) continue;
+      const heightPx = Math.max(heightOf(count, largest) * (ROW_PX - MARK_PX - 2), 1);
+      context.fillStyle = ink.quiet;
+      context.fillRect(namesPx + left, bottom - heightPx, Math.max(right - left, 1), heightPx);
+      context.fillStyle = `#${THEMES[theme].error}`;
+      if (density.failed[bucket]! > 0)
+        context.fillRect(namesPx + left, bottom - ROW_PX + 2, Math.max(right - left, 2), MARK_PX);
+    }
+    context.clearRect(0, bottom - ROW_PX, namesPx, ROW_PX);
+    context.fillStyle = ink.text;
+    context.fillText(`${pid} ${shownName(service)}`, 4, bottom - ROW_PX / 2, namesPx - 8);
+  }
+}
+
+function CountsTable({ counts: { processes } }: { counts: Counts }) {
+  const types = [...new Set(processes.flatMap((process) => [...process.types.keys()]))].sort();
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    <section class="rows" tabIndex={0} aria-label="Events by process">
+      <table>
+        <caption>Events by process, those with the most first</caption>
+        <thead>
+          <tr>
+            {['Node', 'Service', 'pid'].map((heading) => (
+              <th scope="col" key={heading}>
+                {heading}
+              </th>
+            ))}
+            {['Events', 'Failed', ...types].map((heading) => (
+              <th scope="col" class="number" key={heading}>
+                {heading}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {processes.map(({ node, service, pid, count, failedCount, types: ofProcess }) => (
+            <tr key={JSON.stringify([node, service, pid])}>
+              <td>{shownName(node)}</td>
+              <td>{shownName(service)}</td>
+              <td class="digits">{pid}</td>
+              {[count, failedCount, ...types.map((type) => ofProcess.get(type) ?? 0)].map((value, at) => (
+                <td class="number" key={types[at - 2] ?? at}>
+                  {grouped(value)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

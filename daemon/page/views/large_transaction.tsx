@@ -1,0 +1,96 @@
+/** A transaction with too many events to be drawn one by one: counts by process, and single events of a part. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { type Counts, mostWithin } from '../draw/counts.ts';
+import type { Transaction } from '../feed/answers.ts';
+import type { ReadLanes } from '../feed/load_lanes.ts';
+import { OTHER } from '../lanes/shares.ts';
+import { counted } from '../numbers/amounts.ts';
+import { exactOffset, grouped, shortDuration } from '../numbers/exact_times.ts';
+import { usePage } from './context.ts';
+import { CountsPicture } from './counts_picture.tsx';
+import { FailureNote } from './failure_note.tsx';
+import { LanesPanel, Losses } from './lanes_panel.tsx';
+import type { Around } from './lanes_picture.tsx';
+import { shownName } from './names.ts';
+import { type Part, useCounts, usePart } from './use_counts.ts';
+import { EVENTS_MAX } from './use_lanes.ts';
+
+interface Props {
+  transaction: Transaction;
+}
+
+export function LargeTransaction({ transaction }: Props) {
+  const { setCoverage } = usePage();
+  const { body, failure, isLoading, askAgain } = useCounts(transaction);
+  useEffect(() => {
+    if (body) setCoverage(body.coverage);
+  }, [body, setCoverage]);
+  return (
+    <>
+      {isLoading && <div class="loading" />}
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      {body && <Losses coverage={body.coverage} isOthersCut={false} />}
+      {body && <Counted transaction={transaction} counts={body.counts} />}
+    </>
+  );
+}
+
+function Counted({ transaction, counts }: Props & { counts: Counts }) {
+  const part = useWantedPart(counts);
+  const { body, failure, isLoading, askAgain } = usePart(transaction, part);
+  const around = useMemo(
+    (): Around => ({
+      baseNs: counts.baseNs,
+      bounds: { fromNs: 0, toNs: Number(counts.bucketNs) * counts.bucketCount },
+      density: counts.all,
+    }),
+    [counts],
+  );
+  const name = shownName(transaction.transaction_id);
+  const lanes = part && body && body.lanes.model.columns.count > 0 ? body : null;
+  const sentence = lanes
+    ? partSentence(transaction, lanes.lanes, lanes.part)
+    : `${name} has ${grouped(transaction.event_count)} events: zoom to under ${grouped(EVENTS_MAX)} for single ones.`;
+  return (
+    <>
+      {isLoading && <div class="loading" />}
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      <h1>{sentence}</h1>
+      {lanes && <Losses coverage={null} isOthersCut={lanes.lanes.isOthersCut === true} />}
+      {lanes ? (
+        <LanesPanel lanes={{ ...lanes.lanes, sentence }} name={`this part of ${name}`} around={around} />
+      ) : (
+        <CountsPicture counts={counts} around={around} summary={sentence} />
+      )}
+    </>
+  );
+}
+
+/**
+ * The part whose single events are shown; null where they are too many. It is wider than what is in view, if it may be,
+ * and stays as long as it has what is in view.
+ */
+function useWantedPart(counts: Counts): Part | null {
+  const { link } = usePage();
+  const [part, setPart] = useState<Part | null>(null);
+  const { zoom_from: from, zoom_to: to } = link;
+  useEffect(() => {
+    if (from === null || to === null || mostWithin(counts, from, to) > EVENTS_MAX) return setPart(null);
+    const before = to - from < from ? from - (to - from) : 0n;
+    const wide = { from: before, to: to + (to - from) };
+    const wanted = mostWithin(counts, wide.from, wide.to) <= EVENTS_MAX ? wide : { from, to };
+    setPart((last) => (last && last.from <= from && last.to >= to ? last : wanted));
+  }, [counts, from, to]);
+  return part;
+}
+
+function partSentence({ transaction_id, event_count, first_timestamp_ns }: Transaction, lanes: ReadLanes, part: Part) {
+  const { shares } = lanes.model;
+  const count = shares.reduce((sum, share) => sum + (share === OTHER ? 0 : 1), 0);
+  const first = BigInt(first_timestamp_ns);
+  const from = part.from < first ? first : part.from;
+  return (
+    `A part of ${shownName(transaction_id)}: ${grouped(count)} of its ${counted(event_count, 'event')}, ` +
+    `those that began in ${shortDuration(part.to - from)} from ${exactOffset(from - first)} on.`
+  );
+}
