@@ -2,6 +2,8 @@
 import { createColumnsBuilder } from './columns/builder.ts';
 import type { EventColumns } from './columns/event_columns.ts';
 import { mergeColumns } from './columns/merge.ts';
+import { callSums } from './compare/call_sums.ts';
+import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import type { Coverage } from './feed/answers.ts';
 import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
@@ -16,13 +18,13 @@ const FIRST_EVENTS = 4096;
 
 /** What a worker has in place of a window: the types of the page's first thread do not have it. */
 declare const self: {
-  postMessage(message: LanesAnswer, buffers: ArrayBuffer[]): void;
-  addEventListener(type: 'message', listener: (event: MessageEvent<LanesQuestion>) => void): void;
+  postMessage(message: LanesAnswer | CallsAnswer, buffers: ArrayBuffer[]): void;
+  addEventListener(type: 'message', listener: (event: MessageEvent<LanesQuestion | CallsQuestion>) => void): void;
 };
 
 self.addEventListener('message', async ({ data }) => {
   try {
-    await load(data);
+    await ('kind' in data ? sumCalls(data) : load(data));
   } catch (error) {
     self.postMessage({ kind: 'failed', failure: asFailure(error) }, []);
   }
@@ -39,6 +41,18 @@ async function load(question: LanesQuestion): Promise<void> {
   const others = await readColumns(question, othersPath, othersMax, () => {});
   const isOthersCut = others.coverage === null;
   answer(question, mergeColumns(own.columns(), others.columns()), { coverage: own.coverage, isOthersCut });
+}
+
+async function sumCalls(question: CallsQuestion): Promise<void> {
+  const { ownPath, othersPath, othersMax, transactions, isDivided, clockOffsetsNs } = question;
+  const own = await readColumns(question, ownPath, Number.POSITIVE_INFINITY, () => {});
+  const others = await readColumns(question, othersPath, othersMax, () => {});
+  const columns = mergeColumns(own.columns(), others.columns());
+  const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
+  const { coverage } = own;
+  const isOthersCut = others.coverage === null;
+  const calls = { sums: callSums(model), breakdown: breakdownOf(model), coverage, isOthersCut };
+  self.postMessage({ kind: 'calls', calls }, []);
 }
 
 function answer(

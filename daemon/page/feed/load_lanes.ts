@@ -4,6 +4,7 @@ import type { LanesModel } from '../lanes/model.ts';
 import type { Coverage } from './answers.ts';
 import type { Daemon } from './daemon.ts';
 import { FailedRequest, type Failure } from './failure.ts';
+import { askThread } from './second_thread.ts';
 
 export interface LanesQuestion {
   transactions: readonly string[];
@@ -36,21 +37,6 @@ export interface ReadLanes {
 
 export type LanesAnswer = { kind: 'lanes'; lanes: ReadLanes } | { kind: 'failed'; failure: Failure };
 
-/** The bundler puts the address of the second thread's script here. */
-declare const WORKER_ADDRESS: string;
-
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(text: string): string },
-  ): { createScriptURL(text: string): string };
-}
-
-/** The page's policy allows a script's address only as this one makes it: that of the page's own worker. */
-const policy = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes?.createPolicy('kreplay', {
-  createScriptURL: () => WORKER_ADDRESS,
-});
-
 /**
  * Calls `taken` with the first events of a long answer, with all events of the transaction, and with those beside the
  * requests of others, when it resolves. The signal ends the thread.
@@ -61,17 +47,11 @@ export function loadLanes(
   taken: (lanes: ReadLanes) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const worker = new Worker(policy ? policy.createScriptURL('') : WORKER_ADDRESS, { type: 'module' });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  worker.addEventListener('message', ({ data }: MessageEvent<LanesAnswer>) => {
-    if (data.kind === 'failed') return reject(new FailedRequest(data.failure));
-    taken(data.lanes);
-    if (data.lanes.isOthersCut !== null) resolve();
-  });
-  worker.addEventListener('error', ({ message }) =>
-    reject(new Error(message || 'the second thread cannot be started')),
-  );
-  signal.addEventListener('abort', () => reject(signal.reason));
-  worker.postMessage({ ...question, headers: daemon.authorization() } satisfies LanesQuestion);
-  return promise.finally(() => worker.terminate());
+  const asked = { ...question, headers: daemon.authorization() } satisfies LanesQuestion;
+  const onAnswer = (answer: LanesAnswer) => {
+    if (answer.kind === 'failed') throw new FailedRequest(answer.failure);
+    taken(answer.lanes);
+    return answer.lanes.isOthersCut !== null;
+  };
+  return askThread(asked, onAnswer, signal);
 }

@@ -57,15 +57,24 @@ async function load(
   set: (change: Partial<Loaded>) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const id = encodeURIComponent(transactionId);
-  const transaction = await daemon.askJson<WholeTransaction>(`/api/transactions/${id}`, { signal });
+  const transaction = await askTransaction(daemon, transactionId, signal);
   set({ transaction });
   if (transaction.event_count > EVENTS_MAX) return;
-  const question = {
-    ...questionOf([transaction], { clock_offset }),
-    ...{ name: shownName(transactionId), ownPath: `/api/events?transaction_id=${id}` },
-  };
-  await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
+  await loadLanes(daemon, lanesQuestion(transaction, { clock_offset }), (lanes) => set({ lanes }), signal);
+}
+
+export function askTransaction(daemon: Daemon, transactionId: string, signal: AbortSignal): Promise<WholeTransaction> {
+  return daemon.askJson<WholeTransaction>(`/api/transactions/${encodeURIComponent(transactionId)}`, { signal });
+}
+
+/** What the second thread is asked about a transaction. */
+export function lanesQuestion(
+  transaction: Transaction,
+  link: Pick<Link, 'clock_offset'>,
+): Omit<LanesQuestion, 'headers'> {
+  const { transaction_id } = transaction;
+  const ownPath = `/api/events?transaction_id=${encodeURIComponent(transaction_id)}`;
+  return { ...questionOf([transaction], link), name: shownName(transaction_id), ownPath };
 }
 
 /** What is asked beside the events of the transactions themselves. */

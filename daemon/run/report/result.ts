@@ -3,10 +3,9 @@ import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import type { RunnerStatus } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
+import { RESULT_VERSION } from './difference.ts';
 import type { Figures } from './figures.ts';
 import { checkGates, type GateResult, type Gates, type Judgement } from './verdict.ts';
-
-export const RESULT_VERSION = 1;
 
 export interface Attempt {
   seed: bigint;

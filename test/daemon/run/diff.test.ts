@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from '../../../daemon/exact_json.ts';
-import { difference, parseReport } from '../../../daemon/run/report/diff.ts';
+import { parseReport } from '../../../daemon/run/report/diff.ts';
+import { difference } from '../../../daemon/run/report/difference.ts';
 import { kreplay } from '../command_line.ts';
 import { newFolder, START } from '../recorded.ts';
 import { incidentOf } from './planned.ts';

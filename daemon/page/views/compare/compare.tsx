@@ -1,4 +1,45 @@
 /** Two transactions, windows or reports beside each other. */
+import { useState } from 'preact/hooks';
+import type { Link } from '../../link/link.ts';
+import { usePage } from '../context.ts';
+import { WindowForm } from '../window_form.tsx';
+import { Reports } from './reports.tsx';
+import { Transactions } from './transactions.tsx';
+import { Windows } from './windows.tsx';
+
+const KINDS = ['transactions', 'windows', 'reports'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** What a link compares; null if it names nothing. */
+function kindOf({ other, other_from, other_to, transaction }: Link): Kind | null {
+  if (other !== null) return 'transactions';
+  if (other_from !== null && other_to !== null) return 'windows';
+  return transaction !== null ? 'transactions' : null;
+}
+
 export function Compare() {
-  return <main />;
+  const { link, go } = usePage();
+  /** What the user has chosen; a link that names another comparison is followed. */
+  const [chosen, setChosen] = useState<Kind | null>(null);
+  const kind = chosen ?? kindOf(link) ?? 'transactions';
+  const choose = (next: Kind) => {
+    setChosen(next);
+    if (next === 'windows') go({ other: null }, false);
+    if (next === 'transactions') go({ other_from: null, other_to: null }, false);
+  };
+  return (
+    <main>
+      <fieldset class="controls plain" aria-label="What is compared">
+        {KINDS.map((one) => (
+          <button type="button" key={one} aria-pressed={one === kind} onClick={() => choose(one)}>
+            {one === 'transactions' ? 'Transactions' : one === 'windows' ? 'Windows of time' : 'Reports of runs'}
+          </button>
+        ))}
+      </fieldset>
+      {kind === 'windows' && <WindowForm />}
+      {kind === 'transactions' && <Transactions />}
+      {kind === 'windows' && <Windows />}
+      {kind === 'reports' && <Reports />}
+    </main>
+  );
 }

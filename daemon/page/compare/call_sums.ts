@@ -1,0 +1,68 @@
+/** Sums of a transaction's own calls and requests: by call, file or device, and service. */
+import { exactValue, threadOf, whatOf } from '../columns/event_columns.ts';
+import { callName, type LanesModel } from '../lanes/model.ts';
+import { OWN } from '../lanes/shares.ts';
+import { type CallSums, ranked } from './sums.ts';
+
+interface Group {
+  call: string;
+  target: string | null;
+  service: string;
+  rows: number[];
+}
+
+export function callSums(model: LanesModel): CallSums[] {
+  return groupsOf(model).map(({ rows, ...group }) => {
+    const failed = rows.reduce((sum, row) => sum + (model.columns.result[row]! < 0 ? 1 : 0), 0);
+    return { ...group, count: rows.length, failed, ...durationsOf(model, rows) };
+  });
+}
+
+function groupsOf({ columns, shares }: LanesModel): Group[] {
+  const groups = new Map<string, Group>();
+  const services = new Map<string, number>();
+  const serviceOf = columns.threads.map(({ service }) => {
+    if (!services.has(service)) services.set(service, services.size);
+    return services.get(service)!;
+  });
+  /** Groups by numbers: text keys of a million events would take longer than all else. */
+  const known: Group[] = [];
+  const groupOf = (row: number): Group => {
+    const [call, { target }, { service }] = [callName(columns, row), whatOf(columns, row), threadOf(columns, row)];
+    const key = JSON.stringify([call, target, service]);
+    const group = groups.get(key) ?? { call, target, service, rows: [] };
+    groups.set(key, group);
+    return group;
+  };
+  for (let row = 0; row < columns.count; row++) {
+    if (shares[row] !== OWN) continue;
+    const number = (columns.what[row]! * services.size + serviceOf[columns.thread[row]!]!) * 256 + columns.type[row]!;
+    const group = known[number] ?? groupOf(row);
+    known[number] = group;
+    group.rows.push(row);
+  }
+  return [...groups.values()];
+}
+
+/** Exact also where a double would round. */
+function durationsOf({ columns }: LanesModel, rows: readonly number[]) {
+  const { duration, exact } = columns;
+  if (exact.duration.size > 0) {
+    const ascending = rows
+      .map((row) => exactValue(columns, 'duration', row)!)
+      .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    const totalNs = ascending.reduce((sum, ns) => sum + ns, 0n);
+    return { totalNs, p50Ns: ranked(ascending, 0.5), p99Ns: ranked(ascending, 0.99) };
+  }
+  const ascending = Float64Array.from(rows, (row) => duration[row]!).sort();
+  let [totalNs, restNs] = [0n, 0];
+  for (const ns of ascending) {
+    if (restNs + ns > Number.MAX_SAFE_INTEGER) {
+      totalNs += BigInt(restNs);
+      restNs = 0;
+    }
+    restNs += ns;
+  }
+  totalNs += BigInt(restNs);
+  return { totalNs, p50Ns: BigInt(ranked(ascending, 0.5)), p99Ns: BigInt(ranked(ascending, 0.99)) };
+}

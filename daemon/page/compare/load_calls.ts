@@ -1,0 +1,40 @@
+/** Reads the calls of a transaction as sums, in the page's second thread: nothing of a million events comes back. */
+
+import type { Coverage } from '../feed/answers.ts';
+import type { Daemon } from '../feed/daemon.ts';
+import { FailedRequest, type Failure } from '../feed/failure.ts';
+import type { LanesQuestion } from '../feed/load_lanes.ts';
+import { askThread } from '../feed/second_thread.ts';
+import type { Breakdown } from '../lanes/breakdown.ts';
+import type { CallSums } from './sums.ts';
+
+export interface CallsQuestion extends LanesQuestion {
+  kind: 'calls';
+}
+
+export interface ReadCalls {
+  sums: CallSums[];
+  /** Null without own events. */
+  breakdown: Breakdown | null;
+  coverage: Coverage | null;
+  /** Whether more requests of others were under way than were read. */
+  isOthersCut: boolean;
+}
+
+export type CallsAnswer = { kind: 'calls'; calls: ReadCalls } | { kind: 'failed'; failure: Failure };
+
+export async function loadCalls(
+  daemon: Daemon,
+  question: Omit<LanesQuestion, 'headers'>,
+  signal: AbortSignal,
+): Promise<ReadCalls> {
+  const asked = { ...question, kind: 'calls', headers: daemon.authorization() } satisfies CallsQuestion;
+  let calls: ReadCalls | null = null;
+  const onAnswer = (answer: CallsAnswer) => {
+    if (answer.kind === 'failed') throw new FailedRequest(answer.failure);
+    calls = answer.calls;
+    return true;
+  };
+  await askThread(asked, onAnswer, signal);
+  return calls!;
+}

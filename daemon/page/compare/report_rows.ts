@@ -1,0 +1,121 @@
+/**
+ * Reports of runs beside each other, or beside their incident. Several reports of one side are repeated runs: they have
+ * a band from p10 to p90, and what is in the band of the other side is no difference.
+ */
+import { type Compared, difference } from '../../run/report/difference.ts';
+import { ranked } from './sums.ts';
+
+export interface Band {
+  p10: number;
+  median: number;
+  p90: number;
+  /** Number of runs. */
+  count: number;
+}
+
+export type Verdict = 'new' | 'vanished' | 'longer' | 'less' | 'same' | 'within' | 'unknown';
+
+export interface ReportRow {
+  op_class: string;
+  path: string;
+  role: string;
+  calls: readonly [a: Band | null, b: Band | null];
+  /** A band is null where no report knows how long the calls took. */
+  took_ns: readonly [a: Band | null, b: Band | null];
+  /** Between the medians; 0 where one is not known. */
+  changeNs: number;
+  verdict: Verdict;
+}
+
+export interface ReportComparison {
+  beside: 'incident' | 'run';
+  /** The largest change first. */
+  rows: ReportRow[];
+  /** All calls of a run together. */
+  took_ns: readonly [a: Band, b: Band];
+  verdict: Verdict;
+}
+
+interface Values {
+  calls: number[];
+  took_ns: number[];
+}
+
+const newValues = (): Values => ({ calls: [], took_ns: [] });
+type Key = string;
+interface Side {
+  rows: Map<Key, Values>;
+  totals: number[];
+}
+
+/** Without reports of A, the runs of B are compared with their incident. `b` has at least one. */
+export function compareReports(a: readonly Compared[], b: readonly Compared[]): ReportComparison {
+  const runs = sideOf(b, 1);
+  const before = a.length > 0 ? sideOf(a, 1) : sideOf(b, 0);
+  const keys = new Set([...runs.rows.keys(), ...before.rows.keys()]);
+  const rows = [...keys].map((key): ReportRow => {
+    const [op_class, path, role] = JSON.parse(key) as [string, string, string];
+    const one = filled(before.rows.get(key), a.length);
+    const other = filled(runs.rows.get(key), b.length);
+    const calls = [bandOf(one.calls), bandOf(other.calls)] as const;
+    const took_ns = [bandOf(one.took_ns), bandOf(other.took_ns)] as const;
+    const changeNs = took_ns[0] && took_ns[1] ? took_ns[1].median - took_ns[0].median : 0;
+    return { op_class, path, role, calls, took_ns, changeNs, verdict: verdictOf(calls, took_ns) };
+  });
+  const took_ns = [bandOf(before.totals)!, bandOf(runs.totals)!] as const;
+  return {
+    beside: a.length > 0 ? 'run' : 'incident',
+    rows: rows.sort((one, other) => sizeOf(other) - sizeOf(one) || (one.path < other.path ? -1 : 1)),
+    took_ns,
+    verdict: timeVerdict(took_ns),
+  };
+}
+
+/** What is not known of one side may be all of the change. */
+const sizeOf = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
+
+/** One side of the differences between runs and their incident: 0 is the incident, 1 the run. */
+function sideOf(reports: readonly Compared[], side: 0 | 1): Side {
+  const rows = new Map<Key, Values>();
+  const totals: number[] = [];
+  for (const report of reports) {
+    const { streams, took_ns } = difference(report);
+    totals.push(took_ns[side]);
+    for (const { op_class, path, role, ...stream } of streams) {
+      const key = JSON.stringify([op_class, path, role]);
+      const values = rows.get(key) ?? newValues();
+      rows.set(key, values);
+      values.calls.push(stream.calls[side]);
+      const took = stream.took_ns[side];
+      if (took !== null) values.took_ns.push(took);
+    }
+  }
+  return { rows, totals };
+}
+
+/** A run that did not make such calls made none of them: no time. */
+function filled(values: Values | undefined, runs: number): Values {
+  const { calls, took_ns } = values ?? newValues();
+  const missing = Array<number>(Math.max(runs - calls.length, 0)).fill(0);
+  return { calls: [...calls, ...missing], took_ns: [...took_ns, ...missing] };
+}
+
+function bandOf(values: readonly number[]): Band | null {
+  if (values.length === 0) return null;
+  const ascending = Float64Array.from(values).sort();
+  const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => ranked(ascending, share));
+  return { p10: p10!, median: median!, p90: p90!, count: values.length };
+}
+
+function verdictOf(calls: ReportRow['calls'], took: ReportRow['took_ns']): Verdict {
+  const [before, after] = calls.map((band) => band ?? { p10: 0, p90: 0 });
+  if (before!.p90 === 0 && after!.p10 > 0) return 'new';
+  if (before!.p10 > 0 && after!.p90 === 0) return 'vanished';
+  return took[0] && took[1] ? timeVerdict([took[0], took[1]]) : 'unknown';
+}
+
+function timeVerdict([a, b]: readonly [Band, Band]): Verdict {
+  if (a.p10 === b.p10 && a.p90 === b.p90 && a.median === b.median) return 'same';
+  if (b.p10 > a.p90) return 'longer';
+  return b.p90 < a.p10 ? 'less' : 'within';
+}

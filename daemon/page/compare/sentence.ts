@@ -1,0 +1,48 @@
+/** The sentence that a comparison begins with: what took longer, by how much, and in what. */
+import { shortDuration } from '../numbers/exact_times.ts';
+
+export interface Part {
+  name: string;
+  /** The part as the end of `11.8 ms of it`; `in` with the name unless given. */
+  phrase?: string;
+  changeNs: bigint;
+}
+
+interface Words {
+  a: string;
+  b: string;
+  /** Whether changes are those of a second. */
+  isPerSecond?: boolean;
+}
+
+/**
+ * `B took 12.4 ms longer than A: 11.8 ms of it in fsync.` The changes of the parts add up to that of the whole, so that
+ * a part is one of it only if it is no larger.
+ */
+export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = false }: Words): string {
+  const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);
+  const [least, most] = [extreme(parts, -1n), extreme(parts, 1n)];
+  const size = (ns: bigint) => shortDuration(ns < 0n ? -ns : ns) + (isPerSecond ? ' a second' : '');
+  const longer = (ns: bigint) => `${size(ns)} ${ns > 0n ? 'longer' : 'less'}`;
+  if (changeNs === 0n) {
+    if (!most || !least) return `${b} took as long as ${a}.`;
+    const parting = `${most.name} took ${longer(most.changeNs)}, and ${least.name} ${longer(least.changeNs)}`;
+    return `${b} took as long as ${a} altogether: ${parting}.`;
+  }
+  const whole = `${b} took ${longer(changeNs)} than ${a}`;
+  const phraseOf = ({ name, phrase = `in ${name}` }: Part) => phrase;
+  const main = (changeNs > 0n ? most : least)!;
+  const isOnly = parts.every((part) => part === main || part.changeNs === 0n);
+  if (isOnly) return `${whole}, all of it ${phraseOf(main)}.`;
+  const isWithin = changeNs > 0n ? main.changeNs <= changeNs : main.changeNs >= changeNs;
+  if (isWithin) return `${whole}: ${size(main.changeNs)} of it ${phraseOf(main)}.`;
+  return `${whole}: ${main.name} took ${longer(main.changeNs)}, and the others ${longer(changeNs - main.changeNs)}.`;
+}
+
+/** The part that changed most in a direction; undefined if none did. */
+function extreme(parts: readonly Part[], sign: 1n | -1n): Part | undefined {
+  let found: Part | undefined;
+  for (const part of parts)
+    if (sign * part.changeNs > 0n && (!found || sign * part.changeNs > sign * found.changeNs)) found = part;
+  return found;
+}

@@ -1,0 +1,64 @@
+/** Sums of calls that are alike, and two lists of them beside each other. */
+
+export interface CallSums {
+  call: string;
+  /** The file or device; null if there is none, or if it is not known. */
+  target: string | null;
+  service: string;
+  count: number;
+  failed: number;
+  totalNs: bigint;
+  p50Ns: bigint;
+  p99Ns: bigint;
+}
+
+export interface JoinedRow {
+  call: string;
+  target: string | null;
+  service: string;
+  /** Null where only the other side has such calls. */
+  a: CallSums | null;
+  b: CallSums | null;
+  /** Total time of B without that of A, nanoseconds; for each second of the windows if they differ in length. */
+  changeNs: bigint;
+}
+
+/** Lengths of the windows that are compared, nanoseconds. */
+export interface Lengths {
+  a: bigint;
+  b: bigint;
+}
+
+const SECOND_NS = 1_000_000_000n;
+
+/** The largest change first. With `lengths` of windows, times are those of a second of each. */
+export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths: Lengths | null): JoinedRow[] {
+  const rows = new Map<string, JoinedRow>();
+  for (const [side, sums] of [['a', a] as const, ['b', b] as const])
+    for (const one of sums) {
+      const { call, target, service } = one;
+      const key = JSON.stringify([call, target, service]);
+      const row = rows.get(key) ?? { call, target, service, a: null, b: null, changeNs: 0n };
+      rows.set(key, { ...row, [side]: one });
+    }
+  for (const row of rows.values())
+    row.changeNs = shareOf(row.b, lengths ? lengths.b : null) - shareOf(row.a, lengths ? lengths.a : null);
+  return [...rows.values()].sort((one, other) => compareSizes(other.changeNs, one.changeNs));
+}
+
+function shareOf(sums: CallSums | null, lengthNs: bigint | null): bigint {
+  const totalNs = sums?.totalNs ?? 0n;
+  return lengthNs === null ? totalNs : (totalNs * SECOND_NS) / lengthNs;
+}
+
+const sizeOf = (ns: bigint) => (ns < 0n ? -ns : ns);
+
+function compareSizes(one: bigint, other: bigint): number {
+  const [a, b] = [sizeOf(one), sizeOf(other)];
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The value that a share of all does not exceed: `ceil(share * count)` counted from the smallest. */
+export function ranked<Value>(ascending: ArrayLike<Value>, share: number): Value {
+  return ascending[Math.max(Math.ceil(share * ascending.length), 1) - 1]!;
+}

@@ -1,0 +1,30 @@
+/** The sums of a window of time, as `GET /api/stats` gives them. */
+import type { Coverage } from '../feed/answers.ts';
+import type { ExactInteger } from '../feed/daemon.ts';
+import type { CallSums } from './sums.ts';
+
+export interface StatsAnswer {
+  stats: {
+    group: {
+      service: string | null;
+      event_type: string | null;
+      operation: string | null;
+      syscall: string | null;
+      device: string | null;
+    };
+    count: number;
+    error_count: number;
+    duration_ns: { sum: ExactInteger; p50: ExactInteger | null; p99: ExactInteger | null };
+  }[];
+  coverage: Coverage;
+}
+
+export const GROUP_BY = 'service,event_type,operation,syscall,device';
+
+export function windowSums({ stats }: StatsAnswer): CallSums[] {
+  return stats.map(({ group, count, error_count, duration_ns: { sum, p50, p99 } }) => ({
+    call: group.operation ?? group.syscall ?? group.event_type ?? '',
+    ...{ target: group.device, service: group.service ?? '', count, failed: error_count },
+    ...{ totalNs: BigInt(sum), p50Ns: BigInt(p50 ?? 0), p99Ns: BigInt(p99 ?? 0) },
+  }));
+}

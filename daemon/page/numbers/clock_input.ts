@@ -1,0 +1,25 @@
+/** Reads a time of day in UTC, as a person writes it. */
+
+const CLOCK = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?Z?$/;
+const DIGITS = /^\d{1,19}$/;
+const INT64_MAX = 2n ** 63n - 1n;
+
+/**
+ * Nanoseconds since the epoch for `2026-11-21 01:37`, with seconds and up to nine digits of one, or for those
+ * nanoseconds themselves; null for any other text.
+ */
+export function nsOfClock(text: string): bigint | null {
+  const trimmed = text.trim();
+  if (DIGITS.test(trimmed)) return within(BigInt(trimmed));
+  const [, date, minutes, seconds = '00', fraction = ''] = CLOCK.exec(trimmed) ?? [];
+  if (date === undefined) return null;
+  const iso = `${date}T${minutes}:${seconds}`;
+  const ms = Date.parse(`${iso}Z`);
+  // The 30th of February would be one of March.
+  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== iso) return null;
+  return within(BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0')));
+}
+
+function within(ns: bigint): bigint | null {
+  return ns >= 0n && ns <= INT64_MAX ? ns : null;
+}

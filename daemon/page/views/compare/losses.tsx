@@ -1,0 +1,28 @@
+/** What is missing of either side, beside the numbers that it touches. */
+import type { Coverage } from '../../feed/answers.ts';
+import { counted } from '../../numbers/amounts.ts';
+
+interface Props {
+  a: Coverage | null;
+  b: Coverage | null;
+}
+
+export function Losses({ a, b }: Props) {
+  return (
+    <>
+      {[a, b].map((coverage, side) => {
+        if (!coverage || coverage.complete) return null;
+        const { lost } = coverage;
+        const what = lost > 0 ? `At least ${counted(lost, 'event')}` : 'Events, nobody could count how many,';
+        return (
+          <p key={SIDES[side]} class="loss">
+            ▲ {what} of {SIDES[side]} {lost === 1 ? 'is' : 'are'} missing: its counts and times are at least as large as
+            shown.
+          </p>
+        );
+      })}
+    </>
+  );
+}
+
+const SIDES = ['A', 'B'];

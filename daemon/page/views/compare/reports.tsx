@@ -1,0 +1,188 @@
+/** Reports of `kreplay run`: a run beside its incident, or runs beside runs. The files never leave the browser. */
+import { useEffect, useState } from 'preact/hooks';
+import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
+import { changeSentence } from '../../compare/sentence.ts';
+import { counted } from '../../numbers/amounts.ts';
+import { grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { shownName } from '../names.ts';
+import { ScrolledRows } from '../scrolled_rows.tsx';
+import { type ReportFile, readFiles } from './report_files.ts';
+import { signed } from './sums_table.tsx';
+
+interface Sides {
+  a: readonly ReportFile[];
+  b: readonly ReportFile[];
+}
+
+export function Reports() {
+  const [sides, setSides] = useState<Sides>({ a: [], b: [] });
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const add = async (side: keyof Sides, files: readonly File[]) => {
+    const read = await readFiles(files);
+    setProblems(read.problems);
+    setSides((before) => ({ ...before, [side]: [...before[side], ...read.reports] }));
+  };
+  const remove = (side: keyof Sides, file: ReportFile) =>
+    setSides((before) => ({ ...before, [side]: before[side].filter((one) => one !== file) }));
+  useEffect(() => {
+    // A file that is dropped beside the fields would be shown in place of the page.
+    const keep = (event: DragEvent) => event.preventDefault();
+    window.addEventListener('dragover', keep);
+    window.addEventListener('drop', keep);
+    return () => {
+      window.removeEventListener('dragover', keep);
+      window.removeEventListener('drop', keep);
+    };
+  }, []);
+  const found = sides.b.length > 0 ? compareReports(reportsOf(sides.a), reportsOf(sides.b)) : null;
+  const incidents = new Set([...sides.a, ...sides.b].map(({ report }) => report.settings.transaction_id));
+  return (
+    <>
+      <h1>{found ? sentenceOf(found) : 'Choose a report of kreplay run --report as B.'}</h1>
+      {problems.map((problem) => (
+        <p key={problem} role="alert" class="failure">
+          {problem}
+        </p>
+      ))}
+      {incidents.size > 1 && (
+        <p class="loss">▲ These are runs of different incidents: {[...incidents].map(shownName).join(', ')}.</p>
+      )}
+      <div class="drops">
+        <Files
+          label="A: runs before; without any, the incident"
+          files={sides.a}
+          onAdd={(files) => void add('a', files)}
+          onRemove={(file) => remove('a', file)}
+        />
+        <Files
+          label="B: a run, or several of the same"
+          files={sides.b}
+          onAdd={(files) => void add('b', files)}
+          onRemove={(file) => remove('b', file)}
+        />
+      </div>
+      {found && <ReportTable found={found} />}
+    </>
+  );
+}
+
+const reportsOf = (files: readonly ReportFile[]) => files.map(({ report }) => report);
+
+interface FilesProps {
+  label: string;
+  files: readonly ReportFile[];
+  onAdd: (files: readonly File[]) => void;
+  onRemove: (file: ReportFile) => void;
+}
+
+function Files({ label, files, onAdd, onRemove }: FilesProps) {
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    onAdd([...(event.dataTransfer?.files ?? [])]);
+  };
+  const choose = ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
+    onAdd([...(currentTarget.files ?? [])]);
+    // The same file can be chosen again, when it has been written again.
+    currentTarget.value = '';
+  };
+  return (
+    <section class="panel drop" onDrop={drop} aria-label={label}>
+      <label>
+        {label}
+        <input type="file" multiple accept=".json,application/json" onChange={choose} />
+      </label>
+      <p class="quiet">or drop files here: they stay in this browser</p>
+      {files.map((file) => (
+        <p key={file.key}>
+          {shownName(file.name)}: {shownName(file.report.settings.command.join(' '))}, {shownName(file.report.verdict)}{' '}
+          <button type="button" onClick={() => onRemove(file)} aria-label={`remove ${shownName(file.name)}`}>
+            ✕
+          </button>
+        </p>
+      ))}
+    </section>
+  );
+}
+
+function sentenceOf({ rows, took_ns: [a, b], verdict, beside }: ReportComparison): string {
+  const one = beside === 'incident' ? 'the incident' : a.count > 1 ? 'the runs of A' : 'the run of A';
+  const other = b.count > 1 ? 'The runs of B' : 'The run of B';
+  if (verdict === 'within') {
+    const outside = rows.filter((row) => row.verdict === 'longer' || row.verdict === 'less');
+    const paths = outside.length > 0 ? `${counted(outside.length, 'path')} beyond it` : 'no path is beyond it';
+    return `${other} took ${bandText(b)}, ${one} ${bandText(a)}: altogether no difference beyond how runs vary, ${paths}.`;
+  }
+  if (verdict !== 'same' && (a.count > 1 || b.count > 1)) {
+    const [size, direction] = [shortDuration(Math.abs(b.median - a.median)), verdict === 'longer' ? 'longer' : 'less'];
+    return `${other} took ${size} ${direction} than ${one} in the median, beyond how runs vary.`;
+  }
+  const parts = rows.map((row) => ({
+    name: `${shownName(row.op_class)} ${shownName(row.path)}`,
+    // What is not known of one side counts as nothing, as in the sum of all.
+    changeNs: BigInt(Math.round((row.took_ns[1]?.median ?? 0) - (row.took_ns[0]?.median ?? 0))),
+  }));
+  return changeSentence(parts, { a: `those of ${one}`, b: 'The calls of the run of B' });
+}
+
+const HEADINGS = [
+  ...['Calls', 'Path', 'Threads'].map((name) => ({ name })),
+  ...['Change', 'Count A', 'Count B', 'Total A', 'Total B'].map((name) => ({ name, isNumber: true })),
+  { name: 'What changed' },
+];
+
+const VERDICTS: Readonly<Record<ReportRow['verdict'], string>> = {
+  new: '▷ only in B',
+  vanished: '◁ only in A',
+  longer: '▲ longer',
+  less: '▽ less',
+  same: '= the same',
+  within: '≈ within how runs vary',
+  unknown: '? time of A not known',
+};
+
+function ReportTable({ found: { rows } }: { found: ReportComparison }) {
+  return (
+    <section class="panel">
+      <h2>Paths by what changed most</h2>
+      <ScrolledRows
+        label="Paths of both sides"
+        headings={HEADINGS}
+        rowCount={rows.length}
+        row={(at) => <Cells row={rows[at]!} />}
+      />
+    </section>
+  );
+}
+
+function Cells({ row: { op_class, path, role, calls, took_ns, changeNs, verdict } }: { row: ReportRow }) {
+  const isJudged = verdict !== 'within' && verdict !== 'unknown';
+  return (
+    <>
+      <th scope="row">{shownName(op_class)}</th>
+      <td>{shownName(path)}</td>
+      <td>{shownName(role)}</td>
+      <td class="number">{isJudged ? signed(changeNs) : '–'}</td>
+      {calls.map((band, side) => (
+        <td key={`calls ${side === 0 ? 'A' : 'B'}`} class="number">
+          {band ? countText(band) : '?'}
+        </td>
+      ))}
+      {took_ns.map((band, side) => (
+        <td key={`took ${side === 0 ? 'A' : 'B'}`} class="number">
+          {band ? bandText(band) : '?'}
+        </td>
+      ))}
+      <td>{VERDICTS[verdict]}</td>
+    </>
+  );
+}
+
+/** `10.0 ms`, or of several runs `10.0 ms (9.50 ms to 11.2 ms)`. */
+function bandText({ p10, median, p90, count }: Band): string {
+  if (count < 2) return shortDuration(median);
+  return `${shortDuration(median)} (${shortDuration(p10)} to ${shortDuration(p90)})`;
+}
+
+function countText({ p10, median, p90 }: Band): string {
+  return p10 === p90 ? grouped(median) : `${grouped(median)} (${grouped(p10)} to ${grouped(p90)})`;
+}

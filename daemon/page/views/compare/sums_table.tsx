@@ -1,0 +1,80 @@
+/** Calls of two sides, the largest change first. */
+import type { CallSums, JoinedRow, Lengths } from '../../compare/sums.ts';
+import { exactDuration, exactOffset, grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { shownName } from '../names.ts';
+import { type Heading, ScrolledRows } from '../scrolled_rows.tsx';
+
+interface Props {
+  rows: readonly JoinedRow[];
+  /** Whether events of a side are missing. */
+  isLossy: { a: boolean; b: boolean };
+  /** Lengths of windows, if they differ. */
+  lengths: Lengths | null;
+}
+
+const number = (name: string): Heading => ({ name, isNumber: true });
+
+export function SumsTable({ rows, isLossy, lengths }: Props) {
+  const headings = [
+    ...['Call', 'File or device', 'Service'].map((name) => ({ name })),
+    number(lengths ? 'Change a second' : 'Change'),
+    ...['Count A', 'Count B', 'Total A', 'Total B', 'p50 A', 'p50 B', 'p99 A', 'p99 B'].map(number),
+    { name: 'Only in' },
+  ];
+  return (
+    <section class="panel">
+      <h2>Calls by what changed most</h2>
+      <ScrolledRows
+        label="Calls of both sides"
+        headings={headings}
+        rowCount={rows.length}
+        row={(at) => <Cells row={rows[at]!} isLossy={isLossy} lengths={lengths} />}
+      />
+    </section>
+  );
+}
+
+function Cells({ row: { call, target, service, a, b, changeNs }, isLossy, lengths }: Omit<Props, 'rows'> & Of) {
+  const count = (sums: CallSums | null, side: 'a' | 'b') => {
+    if (!sums) return '–';
+    const rate = lengths ? `, ${rateText((sums.count * 1e9) / Number(lengths[side]))}/s` : '';
+    const failed = sums.failed > 0 ? `, ✕ ${grouped(sums.failed)}` : '';
+    return `${isLossy[side] ? '≥ ' : ''}${grouped(sums.count)}${failed}${rate}`;
+  };
+  const time = (sums: CallSums | null, field: 'totalNs' | 'p50Ns' | 'p99Ns') =>
+    sums ? <span title={exactDuration(sums[field])}>{shortDuration(sums[field])}</span> : '–';
+  return (
+    <>
+      <th scope="row">{shownName(call)}</th>
+      <td>{target === null ? '' : shownName(target)}</td>
+      <td>{shownName(service)}</td>
+      <td class="number" title={exactOffset(changeNs)}>
+        {signed(changeNs)}
+      </td>
+      <td class="number">{count(a, 'a')}</td>
+      <td class="number">{count(b, 'b')}</td>
+      {(['totalNs', 'p50Ns', 'p99Ns'] as const).flatMap((field) => [
+        <td key={`${field} a`} class="number">
+          {time(a, field)}
+        </td>,
+        <td key={`${field} b`} class="number">
+          {time(b, field)}
+        </td>,
+      ])}
+      <td>{a ? (b ? '' : '◁ A') : '▷ B'}</td>
+    </>
+  );
+}
+
+interface Of {
+  row: JoinedRow;
+}
+
+/** `+3.20 ms`. */
+export function signed(ns: bigint | number): string {
+  return `${Number(ns) > 0 ? '+' : ''}${shortDuration(ns)}`;
+}
+
+function rateText(rate: number): string {
+  return rate < 100 ? String(Number(rate.toPrecision(3))) : grouped(Math.round(rate));
+}

@@ -1,0 +1,153 @@
+/** Two transactions: what each waited for, and which calls took longer. */
+import { useEffect, useState } from 'preact/hooks';
+import { loadCalls, type ReadCalls } from '../../compare/load_calls.ts';
+import { changeSentence } from '../../compare/sentence.ts';
+import { joinSums } from '../../compare/sums.ts';
+import { type Breakdown, PARTS, type Part } from '../../lanes/breakdown.ts';
+import { grouped } from '../../numbers/exact_times.ts';
+import { PART_NAMES } from '../breakdown_bar.tsx';
+import { usePage } from '../context.ts';
+import { FailureNote } from '../failure_note.tsx';
+import { shownName } from '../names.ts';
+import { useAnswer } from '../use_answer.ts';
+import { askTransaction, EVENTS_MAX, lanesQuestion, type WholeTransaction } from '../use_lanes.ts';
+import { Losses } from './losses.tsx';
+import { SumsTable, signed } from './sums_table.tsx';
+import { TwoBars } from './two_bars.tsx';
+
+interface Side {
+  transaction: WholeTransaction;
+  /** Null if it has too many events. */
+  calls: ReadCalls | null;
+}
+
+export function Transactions() {
+  const { link, setCoverage } = usePage();
+  const [a, b] = [useSide(link.transaction), useSide(link.other)];
+  const isAsked = link.transaction !== null && link.other !== null;
+  const shown = isAsked && !a.failure && !b.failure && a.body && b.body ? { a: a.body, b: b.body } : null;
+  const isLoading = isAsked && (a.isLoading || b.isLoading);
+  useEffect(() => {
+    const [first, second] = [a.body?.transaction.coverage, b.body?.transaction.coverage];
+    setCoverage((first?.complete === false ? first : second) ?? first ?? null);
+  }, [a.body, b.body, setCoverage]);
+  const rest = isLoading ? 'Reading both transactions…' : 'Choose two transactions.';
+  return (
+    <>
+      {isLoading && <div class="loading" />}
+      {link.transaction !== null && a.failure && <FailureNote failure={a.failure} onRetry={a.askAgain} />}
+      {link.other !== null && b.failure && <FailureNote failure={b.failure} onRetry={b.askAgain} />}
+      {shown ? <Compared {...shown} /> : <h1>{rest}</h1>}
+      <Choice />
+      {shown?.a.calls && shown.b.calls && <Figures a={shown.a.calls} b={shown.b.calls} />}
+    </>
+  );
+}
+
+function useSide(transactionId: string | null) {
+  const { daemon } = usePage();
+  return useAnswer<Side>(transactionId, async (signal) => {
+    const transaction = await askTransaction(daemon, transactionId!, signal);
+    const isTooLarge = transaction.event_count > EVENTS_MAX;
+    const calls = isTooLarge ? null : await loadCalls(daemon, lanesQuestion(transaction, { clock_offset: [] }), signal);
+    return { transaction, calls };
+  });
+}
+
+function Compared({ a, b }: { a: Side; b: Side }) {
+  const tooLarge = [a, b].find(({ calls }) => calls === null)?.transaction;
+  if (tooLarge)
+    return (
+      <h1>
+        {shownName(tooLarge.transaction_id)} has {grouped(tooLarge.event_count)} events: up to {grouped(EVENTS_MAX)} are
+        compared.
+      </h1>
+    );
+  const [one, other] = [a.calls!.breakdown, b.calls!.breakdown];
+  const without = [a, b].find(({ calls }) => calls!.breakdown === null);
+  if (!one || !other)
+    return <h1>Nothing that {shownName(without!.transaction.transaction_id)} itself did is recorded.</h1>;
+  return (
+    <>
+      <h1>{sentenceOf(a, b, one, other)}</h1>
+      <Losses a={a.calls!.coverage} b={b.calls!.coverage} />
+      {[a, b].some(({ calls }) => calls!.isOthersCut) && (
+        <p class="loss">▲ More requests of others were under way than were read: their part may be too small.</p>
+      )}
+    </>
+  );
+}
+
+function sentenceOf(a: Side, b: Side, one: Breakdown, other: Breakdown): string {
+  const changeOf = (part: Part) => BigInt(other.parts[part] - one.parts[part]);
+  const parts = PARTS.map((part) => ({ name: PART_NAMES[part], phrase: PHRASES[part], changeNs: changeOf(part) }));
+  const whole = changeSentence(parts, { a: 'A', b: 'B' });
+  const [first] = joinSums(a.calls!.sums, b.calls!.sums, null);
+  if (!first || first.changeNs === 0n) return whole;
+  const place = first.target === null ? '' : ` on ${shownName(first.target)}`;
+  const call = `${shownName(first.call)} of ${shownName(first.service)}${place}`;
+  return `${whole} Of its calls ${call} changed most: ${signed(first.changeNs)} altogether.`;
+}
+
+/** Parts as the end of `11.8 ms of it`. */
+const PHRASES: Readonly<Record<Part, string>> = {
+  queue: 'waiting in the queue of a device',
+  service: 'with a device working on its requests',
+  sync: 'in the rest of its syncs',
+  write: 'in the rest of its writes',
+  untraced: 'on a CPU, or not recorded',
+};
+
+/** The fields of both sides, as they are until they are asked for. */
+function Choice() {
+  const { link, go } = usePage();
+  const [a, setA] = useState(link.transaction ?? '');
+  const [b, setB] = useState(link.other ?? '');
+  useEffect(() => setA(link.transaction ?? ''), [link.transaction]);
+  useEffect(() => setB(link.other ?? ''), [link.other]);
+  const choose = (event: Event) => {
+    event.preventDefault();
+    go({ transaction: a.trim() || null, other: b.trim() || null, other_from: null, other_to: null }, true);
+  };
+  return (
+    <form class="filters" onSubmit={choose}>
+      <label>
+        A
+        <input value={a} placeholder="order-1" onInput={({ currentTarget }) => setA(currentTarget.value)} />
+      </label>
+      <label>
+        B
+        <input value={b} placeholder="order-2" onInput={({ currentTarget }) => setB(currentTarget.value)} />
+      </label>
+      <button type="submit" class="primary">
+        Compare
+      </button>
+      <button type="button" onClick={() => go({ transaction: link.other, other: link.transaction }, true)}>
+        Exchange A and B
+      </button>
+      {link.transaction !== null && (
+        <button type="button" onClick={() => go({ view: 'lanes', event: null, session: null })}>
+          Open A
+        </button>
+      )}
+      {link.other !== null && (
+        <button
+          type="button"
+          onClick={() => go({ view: 'lanes', transaction: link.other, event: null, session: null })}
+        >
+          Open B
+        </button>
+      )}
+    </form>
+  );
+}
+
+function Figures({ a, b }: { a: ReadCalls; b: ReadCalls }) {
+  const isLossy = { a: a.coverage?.complete === false, b: b.coverage?.complete === false };
+  return (
+    <>
+      {a.breakdown && b.breakdown && <TwoBars a={a.breakdown} b={b.breakdown} />}
+      <SumsTable rows={joinSums(a.sums, b.sums, null)} isLossy={isLossy} lengths={null} />
+    </>
+  );
+}
