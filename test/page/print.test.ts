@@ -41,7 +41,7 @@ browserTest('the first view has its sentence, address, window, filters, losses a
   expect(text).toContain('Filters: service \\u{202e}cat, node test-node.');
   const missing = 'Events that nobody could count are missing, in 1 gap.';
   expect(text).toContain(`${missing} Recorded until 2025-11-21 00:00:00.000000000 (UTC).`);
-  expect(await page.locator('tbody tr:visible').count()).toBe(50);
+  expect(await page.locator('section.wide tbody tr:visible').count()).toBe(50);
   // Names of transactions are buttons, and are to be read on paper.
   expect(await page.locator('button:visible:not(.link, .pill)').count()).toBe(0);
   await page.emulateMedia({ media: 'screen' });

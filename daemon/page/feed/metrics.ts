@@ -1,9 +1,9 @@
-/** Reads Prometheus' text format, as far as the page needs it: the sum of each metric over its labels. */
+/** Reads Prometheus' text format, as far as the page needs it. */
 
 /** A name, labels in which quoted text may have any character, and a value. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})? (\S+)/;
 
-/** Sums by name; a metric that is not there is not known. */
+/** The sum of each metric over its labels, by name; a metric that is not there is not known. */
 export function metricSums(text: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const line of text.split('\n')) {
@@ -12,4 +12,32 @@ export function metricSums(text: string): ReadonlyMap<string, number> {
     if (name !== undefined && Number.isFinite(number)) sums.set(name, (sums.get(name) ?? 0) + number);
   }
   return sums;
+}
+
+export interface AgentCost {
+  /** Share of one CPU since the agent's start. */
+  cpu: number;
+  memoryBytes: number;
+  /** The most that the event ring was filled in the last minute; null if that is not known. */
+  ringPeak: number | null;
+  recordedCount: number | null;
+}
+
+/** What the agent beside the daemon costs, and how close it came to losing events; null while no agent answers it. */
+export function agentCost(metrics: string, nowMs: number): AgentCost | null {
+  const sums = metricSums(metrics);
+  const of = (name: string) => sums.get(`kreplay_${name}`) ?? null;
+  const [start, cpu, memoryBytes] = [
+    of('agent_start_time_seconds'),
+    of('agent_cpu_seconds_total'),
+    of('agent_resident_memory_bytes'),
+  ];
+  if (start === null || cpu === null || memoryBytes === null) return null;
+  const [peak, size] = [of('agent_ring_peak_bytes'), of('agent_ring_size_bytes')];
+  return {
+    cpu: cpu / Math.max(1, nowMs / 1000 - start),
+    memoryBytes,
+    ringPeak: peak === null || !size ? null : peak / size,
+    recordedCount: of('events_recorded_total'),
+  };
 }

@@ -1,4 +1,4 @@
-/** Whose events are recorded, by which agent, and what that costs. */
+/** The recordings that are served, with the agent of each. */
 import type { Readiness } from '../../feed/answers.ts';
 import { shownName } from '../names.ts';
 
