@@ -1,4 +1,5 @@
 /** The settings of a replay: speed, loop, skipped gaps, extra latency. */
+import { useEffect, useState } from 'preact/hooks';
 import type { Session } from '../feed/answers.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { placeOfSpeed, SPEED_SCALE, SPEEDS, speedText } from '../replay/settings.ts';
@@ -28,17 +29,7 @@ export function ReplaySettings({ session, isOff, press, onSpeed }: SettingsProps
           ))}
         </select>
       </label>
-      <input
-        type="range"
-        class="short"
-        aria-label="Speed in steps"
-        aria-valuetext={speedText(speedFactor)}
-        min="0"
-        max={SPEED_SCALE.length - 1}
-        value={placeOfSpeed(speedFactor)}
-        disabled={isOff}
-        onInput={({ currentTarget }) => onSpeed(SPEED_SCALE[Number(currentTarget.value)]!)}
-      />
+      <SpeedSlider speedFactor={speedFactor} isOff={isOff} onSpeed={onSpeed} />
       <label title="begin again at the end (O)">
         <input type="checkbox" disabled={isOff} checked={session?.loop ?? false} onChange={press('KeyO')} />
         loop
@@ -60,6 +51,44 @@ export function ReplaySettings({ session, isOff, press, onSpeed }: SettingsProps
         +<span class="spoken">more extra latency</span>
       </button>
     </>
+  );
+}
+
+/** A speed that was chosen and not taken is given up after this time. */
+const CHOSEN_MS = 3000;
+
+/**
+ * Shows the chosen place until the session has it: keys in quick succession go on from there, not from the speed that the
+ * session still has.
+ */
+function SpeedSlider({
+  speedFactor,
+  isOff,
+  onSpeed,
+}: Omit<SettingsProps, 'session' | 'press'> & { speedFactor: number }) {
+  const [chosen, setChosen] = useState<number | null>(null);
+  const place = placeOfSpeed(speedFactor);
+  useEffect(() => {
+    if (chosen === null) return undefined;
+    if (chosen === place) setChosen(null);
+    const timer = setTimeout(() => setChosen(null), CHOSEN_MS);
+    return () => clearTimeout(timer);
+  }, [chosen, place]);
+  return (
+    <input
+      type="range"
+      class="short"
+      aria-label="Speed in steps"
+      aria-valuetext={speedText(chosen === null ? speedFactor : SPEED_SCALE[chosen]!)}
+      min="0"
+      max={SPEED_SCALE.length - 1}
+      value={chosen ?? place}
+      disabled={isOff}
+      onInput={({ currentTarget }) => {
+        setChosen(Number(currentTarget.value));
+        onSpeed(SPEED_SCALE[Number(currentTarget.value)]!);
+      }}
+    />
   );
 }
 

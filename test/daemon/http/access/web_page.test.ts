@@ -48,7 +48,7 @@ test('the page names its files, which a browser may keep for ever, compressed or
   const files = filesOf(index.text);
   expect(files.map((path) => path.replace(/-[0-9a-f]{16}/, ''))).toEqual([
     '/page/icon.svg',
-    '/page/page.css',
+    '/page/style.css',
     '/page/page.js',
   ]);
   for (const path of files) {
