@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
 const SOURCES = join(import.meta.dirname, '../../daemon/page');
@@ -14,29 +15,43 @@ const PLACE = '/page/';
 const INDEX = 'index.html';
 /** The oldest browsers that can parse integers exactly: `context.source` of a reviver. */
 const TARGET = ['chrome114', 'firefox135', 'safari18.4'];
+const ENTRIES = ['page.tsx', 'worker.ts'];
+/** Stands in the page's script for the address of its second thread's, which is known once that one is written. */
+const WORKER_ADDRESS = '{worker}';
 const OPTIONS = {
-  ...{ bundle: true, minify: true, write: false, metafile: true, format: 'esm', target: TARGET },
+  ...{ bundle: true, splitting: true, chunkNames: 'shared', minify: true, metafile: true, format: 'esm' },
+  ...{ target: TARGET, write: false, outdir: '.', define: { WORKER_ADDRESS: JSON.stringify(WORKER_ADDRESS) } },
   ...{ jsx: 'automatic', jsxImportSource: 'preact', charset: 'utf8', legalComments: 'none', logLevel: 'warning' },
 } as const satisfies BuildOptions;
+/** A second pass over what esbuild has bundled, which takes another 5 % off. */
+const MINIFIED = { module: true, ecma: 2022, compress: { passes: 3, ecma: 2022 }, mangle: true } as const;
 
-/** Bundles the page into an empty folder. */
+/**
+ * Bundles the page into an empty folder. What the page and its second thread share is a file of its own, so that a
+ * browser loads it once.
+ */
 export async function writePage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const inputs = new Set<string>();
-  const bundled = async (entry: string, define: Record<string, string> = {}) => {
-    const { outputFiles, metafile } = await build({ ...OPTIONS, define, entryPoints: [join(SOURCES, entry)] });
-    for (const input of Object.keys(metafile.inputs)) inputs.add(input);
-    return write(folder, entry.replace(/\.tsx?$/, '.js'), outputFiles[0]!.contents);
+  const entryPoints = [...ENTRIES, 'style.css'].map((name) => join(SOURCES, name));
+  const { outputFiles, metafile } = await build({ ...OPTIONS, entryPoints });
+  const bundled = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
+  const addresses: Record<string, string> = {
+    icon: write(folder, 'icon.svg', readFileSync(join(SOURCES, 'icon.svg'))),
+    style: write(folder, 'style.css', Buffer.from(bundled.get('style.css')!)),
   };
-  const worker = await bundled('worker.ts');
-  const page = await bundled('page.tsx', { WORKER_ADDRESS: JSON.stringify(worker) });
-  const style = await bundled('style.css');
-  const icon = write(folder, 'icon.svg', readFileSync(join(SOURCES, 'icon.svg')));
-  const addresses: Record<string, string> = { page, style, icon };
+  for (const name of ['shared', 'worker', 'page'] as const) {
+    const text = bundled.get(`${name}.js`)!.replace('"./shared.js"', () => JSON.stringify(addresses.shared));
+    const { code } = await minify(
+      text.replace(WORKER_ADDRESS, () => addresses.worker!),
+      MINIFIED,
+    );
+    addresses[name] = write(folder, `${name}.js`, Buffer.from(code));
+  }
   const index = readFileSync(join(SOURCES, INDEX), 'utf8').replaceAll(/\{(\w+)\}/g, (_, name) => addresses[name]!);
   writeWithCopy(folder, INDEX, Buffer.from(index));
-  writeFileSync(join(folder, 'inputs.json'), `${JSON.stringify([...inputs].sort(), null, 2)}\n`);
+  const inputs = Object.keys(metafile.inputs).sort();
+  writeFileSync(join(folder, 'inputs.json'), `${JSON.stringify(inputs, null, 2)}\n`);
 }
 
 /** Writes a file under a name made from its content, and returns its address. */

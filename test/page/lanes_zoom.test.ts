@@ -35,14 +35,16 @@ async function zoomIn(page: Page): Promise<[from: bigint, to: bigint]> {
   return [BigInt(from!), BigInt(to!)];
 }
 
-/** Drags within the strip, by shares of its time. */
+/** Drags within the strip, by shares of its time, and waits until the address has another zoom. */
 async function drag(page: Page, from: number, to: number): Promise<void> {
+  const before = page.url();
   const box = (await page.locator('.minimap').boundingBox())!;
   const x = (share: number) => box.x + 150 + share * (box.width - 150);
   await page.mouse.move(x(from), box.y + 16);
   await page.mouse.down();
   await page.mouse.move(x(to), box.y + 16, { steps: 4 });
   await page.mouse.up();
+  await page.waitForURL((url) => url.href !== before);
 }
 
 browserTest('the zoom stands in the address; Back and a new page show the same', async () => {

@@ -34,6 +34,7 @@ const WALLS: Record<string, readonly string[]> = {
     'agent/config',
     'kreplay.ts',
     '@cyclonedx/cyclonedx-library',
+    '@swc/core',
     'commander',
     'esbuild',
     'marked',

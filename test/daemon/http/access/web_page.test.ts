@@ -49,6 +49,7 @@ test('the page names its files, which a browser may keep for ever, compressed or
   expect(files.map((path) => path.replace(/-[0-9a-f]{16}/, ''))).toEqual([
     '/page/icon.svg',
     '/page/style.css',
+    '/page/shared.js',
     '/page/page.js',
   ]);
   for (const path of files) {
