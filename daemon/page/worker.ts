@@ -4,6 +4,7 @@ import type { EventColumns } from './columns/event_columns.ts';
 import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
+import { outlineOf } from './draw/extents.ts';
 import type { Coverage } from './feed/answers.ts';
 import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
@@ -64,7 +65,10 @@ function answer(
   if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - columns.baseNs);
   const breakdown = breakdownOf(model);
   const sentence = lanesSentence(model, breakdown, name, shownName);
-  self.postMessage({ kind: 'lanes', lanes: { model, breakdown, sentence, ...known } }, lanesBuffers(model));
+  self.postMessage(
+    { kind: 'lanes', lanes: { model, outline: outlineOf(model), breakdown, sentence, ...known } },
+    lanesBuffers(model),
+  );
 }
 
 interface ReadColumns {

@@ -279,3 +279,27 @@ test.each([
   },
   BROWSER_MS,
 );
+
+browserTest('views that are changed between two pictures of the map break nothing', async () => {
+  const { daemon, record } = await recording();
+  const { page, errors } = await newPage();
+  await page.goto(daemon.url + LIVE);
+  await following(page);
+  record({});
+  // Frames that take longer than the time between two pictures, so that one is always due when a view is left.
+  await page.evaluate(`
+    const busy = () => {
+      for (const end = performance.now() + 60; performance.now() < end; );
+      requestAnimationFrame(busy);
+    };
+    busy();
+  `);
+  for (let i = 0; i < 10; i++) {
+    await page.keyboard.press('4');
+    await page.waitForSelector('text=Recordings');
+    await page.keyboard.press('2');
+    await following(page);
+    await page.waitForTimeout(150 + 7 * i);
+  }
+  expect(errors).toEqual([]);
+});

@@ -1,15 +1,18 @@
 /** Finds rows of events by their ids. */
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
-import { type EventColumns, exactValue } from './event_columns.ts';
+import { type EventColumns, exactValue, firstAtLeast } from './event_columns.ts';
 
 export interface RowFinder {
   /** Row of the event; -1 if the columns do not have it. */
   find(eventId: string): number;
 }
 
+/** Events that are played one after the other are this near to each other. */
+const NEAR = 16;
+
 /**
- * A map of ids would take as long to make as all else of a large picture. Events that are played one after the other
- * are near each other, so that a search begins after what was found last.
+ * A map of ids would take as long to make as all else of a large picture. Numbers grow with time, though not strictly,
+ * and each recording has its own: the search goes from where the number should be to both sides.
  */
 export function createRowFinder(columns: EventColumns): RowFinder {
   const { count, number, thread, threads, recordings } = columns;
@@ -20,12 +23,17 @@ export function createRowFinder(columns: EventColumns): RowFinder {
       if (!id) return -1;
       const isOf = threads.map(({ recording }) => recordings[recording]!.recordingId === id.recordingId);
       const rounded = Number(id.number);
-      for (let step = 1; step <= count; step++) {
-        const row = (last + step) % count;
-        if (number[row] !== rounded || !isOf[thread[row]!]) continue;
-        if (exactValue(columns, 'number', row) !== id.number) continue;
+      const isIt = (row: number) =>
+        number[row] === rounded && isOf[thread[row]!]! && exactValue(columns, 'number', row) === id.number;
+      const found = (row: number) => {
         last = row;
         return row;
+      };
+      for (let row = last + 1; row <= last + NEAR && row < count; row++) if (isIt(row)) return found(row);
+      const guess = firstAtLeast(number, rounded);
+      for (let before = guess - 1, after = guess; before >= 0 || after < count; before--, after++) {
+        if (after < count && isIt(after)) return found(after);
+        if (before >= 0 && isIt(before)) return found(before);
       }
       return -1;
     },

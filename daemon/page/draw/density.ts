@@ -9,6 +9,9 @@ export interface Density {
   failed: Uint32Array;
 }
 
+/** Columns of a strip: its picture is stretched to its width. */
+export const DENSITY_COLUMNS = 1024;
+
 /** Counts the events of all lanes; one without duration is in the column where it begins. */
 export function densityOf(
   { starts, ends, columns: { result } }: Pick<LanesModel, 'starts' | 'ends'> & { columns: { result: Float64Array } },

@@ -1,6 +1,7 @@
 /** Which time a picture of lanes shows: at first, at most, and right of a break. */
 
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import { DENSITY_COLUMNS, type Density, densityOf } from './density.ts';
 import { fitted } from './view.ts';
 
 export interface Extents {
@@ -12,6 +13,21 @@ export interface Extents {
   all: TimeSpan;
   /** What was written back after `normal`; null if nothing was. */
   folded: TimeSpan | null;
+}
+
+/** What the page would need a look at every event for: the second thread has it ready. */
+export interface Outline {
+  extents: Extents;
+  /** Density of `normal` and of `unfolded`. */
+  normal: Density;
+  unfolded: Density;
+}
+
+export function outlineOf(model: LanesModel): Outline {
+  const extents = extentsOf(model);
+  const normal = densityOf(model, extents.normal, DENSITY_COLUMNS);
+  const unfolded = extents.folded ? densityOf(model, extents.unfolded, DENSITY_COLUMNS) : normal;
+  return { extents, normal, unfolded };
 }
 
 const MARGIN = 0.03;

@@ -1,4 +1,5 @@
 /** Reads the events of transactions as lanes, in the page's second thread. */
+import type { Outline } from '../draw/extents.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Coverage } from './answers.ts';
@@ -26,6 +27,7 @@ export interface LanesQuestion {
 
 export interface ReadLanes {
   model: LanesModel;
+  outline: Outline;
   breakdown: Breakdown | null;
   /** What the picture shows, in a sentence. */
   sentence: string;

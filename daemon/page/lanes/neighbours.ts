@@ -1,9 +1,9 @@
 /** Counts the requests of others that were on the same devices at the same time. */
-import { threadOf } from '../columns/event_columns.ts';
+import { firstAtLeast, threadOf } from '../columns/event_columns.ts';
 import { overlaps, type TimeSet, union } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
 import { requestTimes, timesOf } from './request_times.ts';
-import { OTHER } from './shares.ts';
+import type { Track } from './tracks.ts';
 
 export interface Neighbour {
   device: Device;
@@ -21,28 +21,36 @@ export interface Neighbour {
  * may have waited for count.
  */
 export function neighboursOf(model: LanesModel, rows?: readonly number[]): Neighbour[] {
-  const { columns, shares, starts, ends, deviceOf, devices } = model;
-  const busy = rows ? timesByDevice(model, rows) : waitedFor(model);
+  const { columns, devices, groups } = model;
   const found = new Map<string, Neighbour>();
-  // Keys are numbers, because texts would take longer than all else.
-  const known: Neighbour[] = [];
   const neighbourOf = (row: number, device: number): Neighbour => {
     const { service, comm } = threadOf(columns, row);
     const key = `${device} ${service || comm}`;
     if (!found.has(key)) found.set(key, { device: devices[device]!, name: service || comm, count: 0, bytes: 0 });
     return found.get(key)!;
   };
-  for (let row = 0; row < columns.count; row++) {
-    const device = deviceOf[row]!;
-    const times = shares[row] === OTHER ? busy.get(device) : undefined;
-    if (!times || !overlaps(times, starts[row]!, ends[row]!)) continue;
-    const place = columns.thread[row]! * devices.length + device;
-    known[place] ??= neighbourOf(row, device);
-    const neighbour = known[place];
-    neighbour.count++;
-    neighbour.bytes += columns.bytes[row]! || 0;
+  const lanes = groups.flatMap((group) => group.lanes).filter(({ kind }) => kind === 'other_requests');
+  for (const [device, times] of rows ? timesByDevice(model, rows) : waitedFor(model)) {
+    if (times.length === 0) continue;
+    const { node, name } = devices[device]!;
+    // Keys are numbers, because texts would take longer than all else.
+    const known: Neighbour[] = [];
+    const ofDevice = lanes.filter((lane) => lane.node === node && lane.device === name);
+    for (const track of ofDevice.flatMap(({ tracks }) => tracks))
+      for (const row of rowsBetween(track, times[0]!, times.at(-1)!)) {
+        if (!overlaps(times, model.starts[row]!, model.ends[row]!)) continue;
+        const thread = columns.thread[row]!;
+        known[thread] ??= neighbourOf(row, device);
+        known[thread].count++;
+        known[thread].bytes += columns.bytes[row]! || 0;
+      }
   }
   return [...found.values()].sort((a, b) => b.count - a.count || b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+}
+
+/** The rows of a track that may have a part in the time. */
+function rowsBetween({ rows, starts, reach }: Track, fromNs: number, toNs: number): Uint32Array {
+  return rows.subarray(firstAtLeast(reach, fromNs), firstAtLeast(starts, toNs));
 }
 
 function waitedFor(model: LanesModel): Map<number, TimeSet> {

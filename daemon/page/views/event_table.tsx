@@ -18,10 +18,10 @@ const MARGIN = 10;
 export function EventTable({ model, selected, onSelect }: Props) {
   const table = useMemo(() => createEventTable(model.columns, BigInt(model.firstNs)), [model]);
   const scroller = useRef<HTMLElement>(null);
-  const [page, setPage] = useState(0);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
-  const [from, to] = table.linesOf(page);
   const line = selected < 0 ? -1 : table.lineOf(selected);
+  const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
+  const [from, to] = table.linesOf(page);
 
   useEffect(() => {
     if (line >= 0) setPage(Math.floor(line / PAGE_ROWS));

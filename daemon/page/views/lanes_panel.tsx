@@ -30,7 +30,7 @@ const noPlayhead = () => null;
 const noRow = () => -1;
 
 export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playedRow = noRow }: Props) {
-  const { model, sentence } = lanes;
+  const { model, outline, sentence } = lanes;
   const { link, go } = usePage();
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
   const selected = useMemo(() => (link.event === null ? -1 : rows.find(link.event)), [rows, link.event]);
@@ -75,6 +75,7 @@ export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playe
           ) : (
             <LanesPicture
               {...shown}
+              outline={outline}
               {...(around && { around })}
               summary={sentence}
               playheadNs={playheadNs}

@@ -2,8 +2,8 @@
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { axisOf, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
-import { type Density, densityOf } from '../draw/density.ts';
-import { type Extents, extentsOf } from '../draw/extents.ts';
+import type { Density } from '../draw/density.ts';
+import type { Extents, Outline } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
@@ -24,6 +24,7 @@ export interface Around {
 
 interface Props {
   model: LanesModel;
+  outline: Outline;
   around?: Around;
   /** What the picture shows, in a sentence. */
   summary: string;
@@ -41,18 +42,14 @@ export const PAN = 0.25;
 /** A pointer that moves less than this selects, and does not drag. */
 const DRAG_PX = 4;
 
-export function LanesPicture({ model, around, summary, selected, onSelect, playheadNs, playedRow }: Props) {
+export function LanesPicture({ model, outline, around, summary, selected, onSelect, playheadNs, playedRow }: Props) {
   const [recorded, moving] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
   const [isAllShown, setIsAllShown] = useState(false);
   const namesPx = namesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
-  const { span, show, bounds, folded, unfolding } = usePictureSpan(model, around);
-  const density = useMemo(
-    () => around?.density ?? densityOf(model, bounds, Math.max(widthPx, 1)),
-    [model, around, bounds, widthPx],
-  );
+  const { span, show, bounds, density, folded, unfolding } = usePictureSpan(model, outline, around);
 
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
@@ -179,10 +176,10 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
 }
 
 /** The time in view, and what the rest of the picture shows. */
-function usePictureSpan(model: LanesModel, around: Around | undefined) {
-  const extents = useMemo(() => (around ? extentsIn(around, model.columns.baseNs) : extentsOf(model)), [model, around]);
+function usePictureSpan({ columns: { baseNs } }: LanesModel, outline: Outline, around: Around | undefined) {
+  const extents = useMemo(() => (around ? extentsIn(around, baseNs) : outline.extents), [outline, around, baseNs]);
   const { normal, unfolded, all } = extents;
-  const [span, show] = useZoom(model.columns.baseNs, normal, all);
+  const [span, show] = useZoom(baseNs, normal, all);
   const [isAsked, setIsAsked] = useState(false);
   // A link may name a later time than is shown at first.
   const isUnfolded = isAsked || span.toNs > normal.toNs;
@@ -194,6 +191,7 @@ function usePictureSpan(model: LanesModel, around: Around | undefined) {
     span,
     show,
     bounds: isUnfolded ? unfolded : normal,
+    density: around?.density ?? (isUnfolded ? outline.unfolded : outline.normal),
     folded: isUnfolded ? null : extents.folded,
     unfolding: extents.folded && { isUnfolded, toggle },
   };

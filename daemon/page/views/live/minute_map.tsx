@@ -40,11 +40,16 @@ export function MinuteMap({ tail, summary }: Props) {
       paint(canvas.current!, minute);
     };
     draw();
-    const timer = setInterval(() => requestAnimationFrame(draw), DRAW_MS);
+    let frame = 0;
+    const timer = setInterval(() => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(draw);
+    }, DRAW_MS);
     const onTheme = () => tail.kept.minute && paint(canvas.current!, tail.kept.minute);
     window.addEventListener('themechange', onTheme);
     return () => {
       clearInterval(timer);
+      cancelAnimationFrame(frame);
       window.removeEventListener('themechange', onTheme);
     };
   }, [tail]);
