@@ -1,5 +1,5 @@
 /** The last minute as a map of events: time by duration. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pixelOf, THEMES } from '../../draw/theme.ts';
 import { FIRST_ROW, MINUTE_COLUMNS, type Minute, ROW_COUNT, rowStartNs } from '../../live/minute.ts';
 import { columnAt, columnsPerCell, drawMinute, type MinutePalette, rowAt } from '../../live/minute_picture.ts';
@@ -30,7 +30,8 @@ export function MinuteMap({ tail, summary }: Props) {
   const { announce } = usePage();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [place, setPlace] = useState<Place | null>(null);
-  useEffect(() => {
+  // Its end comes before the canvas is gone; that of `useEffect` comes a frame later.
+  useLayoutEffect(() => {
     const draw = () => {
       const { minute, arrivals } = tail.kept;
       if (document.hidden || !minute || !arrivals || tail.state === 'paused') return;

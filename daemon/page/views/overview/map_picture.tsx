@@ -125,7 +125,6 @@ function useLook() {
     const observer = new ResizeObserver(measure);
     observer.observe(frame.current!);
     measure();
-    window.addEventListener('themechange', measure);
     const listeners = [
       ...(['themechange', 'resize', 'afterprint'] as const).map((name) => [name, measure] as const),
       ['beforeprint', forPaper] as const,

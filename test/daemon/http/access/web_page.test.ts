@@ -1,5 +1,5 @@
 /** The web page's own requests: which clients get it, and what a page of another site gets. */
-import { writeFileSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
@@ -61,6 +61,13 @@ test('the page names its files, which a browser may keep for ever, compressed or
     expect(packed.headers['content-encoding']).toBe('gzip');
     expect(gunzipSync(Buffer.concat(bytes)).toString()).toBe(plain.text);
   }
+});
+
+test('the page is at most 90 kB long, compressed', () => {
+  const folder = join(import.meta.dirname, '../../../../build/page');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.gz'));
+  expect(files).toHaveLength(6);
+  expect(files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)).toBeLessThanOrEqual(90_000);
 });
 
 test.each(['/page/', '/page/index.html', '/page/inputs.json', '/page/..%2f..%2fpackage.json', '/page/x.js'])(
