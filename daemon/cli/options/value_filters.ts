@@ -6,8 +6,8 @@ const VALUES = {
   operation: 'these block operations',
   syscall: 'these system calls',
   device: 'these disks',
-  file: 'these files, by path, and with a star at the end all that begin so',
-  error: 'these errors, such as ENOSPC',
+  file: 'these files, by path or path*',
+  error: 'these errors, as ENOSPC',
 } as const;
 
 const EXCLUDED = {
@@ -22,13 +22,16 @@ type Selected = { [Name in keyof typeof VALUES]?: string[] };
 type Excluded = { [Name in keyof typeof EXCLUDED as `exclude${Capitalize<Name>}`]?: string[] };
 export type ValueFilters = Selected & Excluded;
 
-/** `what` is listed: events, or transactions with such events. */
+/**
+ * `what` is listed: events, or transactions with such events. Each option is one line of the help, which fits on a
+ * screen.
+ */
 export function withValueFilters(command: Command, what: 'events' | 'transactions'): Command {
-  const having = what === 'events' ? 'with' : 'with an event of';
+  const having = what === 'events' ? 'only' : 'with';
   for (const [name, values] of Object.entries(VALUES))
-    command.option(`--${name} <names>`, `only ${what} ${having} ${values}; comma-separated or repeated`, list);
+    command.option(`--${name} <names>`, `${having} ${values}; a list`, list);
   for (const [name, values] of Object.entries(EXCLUDED))
-    command.option(`--exclude-${name} <names>`, `no ${what} ${having} ${values}; likewise a list`, list);
+    command.option(`--exclude-${name} <names>`, `without ${values}; a list`, list);
   return command;
 }
 
