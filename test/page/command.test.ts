@@ -27,8 +27,16 @@ test.each([
   [link({ exclude_device: ['vda'] }), 'kreplay transactions --sort slowest --exclude-device vda'.split(' ')],
   [link({ view: 'lanes', transaction: HOSTILE }), ['kreplay', 'show', HOSTILE]],
   [
-    link({ view: 'lanes', transaction: 'a', latency: 2n ** 53n + 1n, clock_offset: ['n:2:-5'], only_service: ['s'] }),
-    'kreplay whatif a --extra-latency 9007199254740993ns --only service=s --clock-offset n:2=-5ns'.split(' '),
+    link({
+      view: 'lanes',
+      transaction: 'a',
+      latency: 2n ** 53n + 1n,
+      clock_offset: ['n:2:-5', 'm:+7'],
+      only_service: ['s'],
+    }),
+    'kreplay whatif a --extra-latency 9007199254740993ns --only service=s --clock-offset n:2=-5ns --clock-offset m=7ns'.split(
+      ' ',
+    ),
   ],
   [link({ view: 'lanes', transaction: 'a', session: 's', speed: 0.5 }), 'kreplay replay a --speed 0.5'.split(' ')],
   [link({ view: 'live', event_type: ['sys_sync'] }), 'kreplay tail --type sys_sync'.split(' ')],

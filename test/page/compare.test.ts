@@ -69,6 +69,45 @@ browserTest('two transactions: the sentence, parts that add up, and every call o
   expect(requested.filter((address) => new URL(address).origin !== url)).toEqual([]);
 });
 
+browserTest('while one side is read again, what is compared stays two that belong together', async () => {
+  const { url } = await served(
+    recorded([
+      ...order('order-1', START - 60n * SECOND, [10n * MS]),
+      ...order('order-2', START - 30n * SECOND, [10n * MS, 22n * MS]),
+    ]),
+  );
+  const { page } = await newPage();
+  await page.goto(url + TRANSACTIONS);
+  await page.waitForSelector('h1:has-text("B took 112.0 ms longer than A")');
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route('**/api/transactions/order-1', (route) => void promise.then(() => route.continue()));
+  await page.click('text=Exchange A and B');
+  await page.waitForSelector('text=What is below is of those before');
+  await page.waitForTimeout(300);
+  expect(await page.textContent('h1')).toContain('B took 112.0 ms longer than A');
+  resolve();
+  await page.waitForSelector('h1:has-text("B took 112.0 ms less than A")');
+  expect(await page.isVisible('text=What is below is of those before')).toBe(false);
+});
+
+browserTest('Back leads from reports to the comparison of the address', async () => {
+  const names = ['order-1', 'order-2', 'order-3'];
+  const { url } = await served(
+    recorded(names.flatMap((name, i) => order(name, START - BigInt(90 - 30 * i) * SECOND, [10n * MS]))),
+  );
+  const { page } = await newPage();
+  await page.goto(url + TRANSACTIONS);
+  await page.waitForSelector('h1:has-text("B took as long as A")');
+  await page.fill('main form input >> nth=1', 'order-3');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/other=order-3/);
+  await page.click('text=Reports of runs');
+  await page.waitForSelector('section[aria-label^="B:"]');
+  await page.goBack();
+  await page.waitForURL(/other=order-2/);
+  await page.waitForSelector('h1:has-text("B took as long as A")');
+});
+
 browserTest('digits beyond 2^53 are exact, and names are text', async () => {
   const name = '<img src=x onerror=document.title=1>';
   const { url } = await served(

@@ -55,6 +55,8 @@ test.each([
   ['service:', /^service: has no value/],
   ['from:soon', /^from: must be RFC 3339/],
   ['has_error:1', /^has_error: must be true or false/],
+  ['-has_error:true', /^has_error: cannot be excluded/],
+  ['-from:7', /^from: cannot be excluded/],
   ['from:7 to:7', /^from: must be earlier than to/],
   ['__proto__:1', /^__proto__: is not known/],
 ])('%s is refused in words', (text, problem) => {

@@ -216,6 +216,23 @@ describe('failures', () => {
     await page.click('button[aria-label="Keep node n2"]');
     await page.waitForSelector('text=too many long requests at once');
     expect([await heading(page), (await page.$$('canvas.map')).length]).toEqual([first, 1]);
+    await page.waitForSelector('text=What is below answers the question before this one');
+    await page.unroute('**/api/heatmap*');
+    await page.click('button:has-text("Ask again")');
+    await page.waitForSelector('text=What is below answers the question before this one', { state: 'detached' });
+  });
+
+  browserTest('of the list of another filter names no transaction of the one before', async () => {
+    const rows = ['order-1', 'order-2'].map((transaction, i) => ({
+      ...{ at: FIRST_NS + BigInt(i) * 1_000_000n, duration: 1000n * BigInt(2 - i), transaction, service: transaction },
+    }));
+    const { url } = await served(recorded(rows));
+    const { page } = await newPage();
+    await page.goto(url);
+    await page.waitForSelector('h1:has-text("The slowest transaction here, order-1")');
+    await refuse(page, '**/api/transactions?*');
+    await page.goto(`${url}/#v=1&service=order-2`);
+    await page.waitForSelector('h1:has-text("1 transaction is here; the longest took 1.00")');
   });
 });
 

@@ -20,7 +20,6 @@ export interface EventStream {
   final: ReadonlySet<string>;
 }
 
-const RETRY_MS = [250, 1000, 2000, 5000, 10_000] as const;
 /** A daemon sends something every 15 seconds, so silence for longer is a broken connection. */
 const SILENCE_MS_MAX = 40_000;
 /** After so long without a pause the page gets one, to draw and to take keys: a backlog comes without any. */
@@ -58,10 +57,17 @@ export async function followStream(daemon: Daemon, stream: EventStream, signal: 
       waitMs = 1000 * (failure.retryAfter_s ?? 0);
       stream.onLost(failure);
     }
-    await delay(Math.max(RETRY_MS[Math.min(attempt++, RETRY_MS.length - 1)]!, waitMs), signal);
+    await delay(Math.max(retryMs(attempt++), waitMs), signal);
   }
   return null;
 }
+
+/** Time to wait before a question is asked again, milliseconds; the first attempt is 0. */
+export function retryMs(attempt: number): number {
+  return RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]!;
+}
+
+const RETRY_MS = [250, 1000, 2000, 5000, 10_000] as const;
 
 async function readMessages(
   response: Response,

@@ -54,7 +54,7 @@ function assumedOptions({ latency, timeout, clock_offset, ...link }: Link): stri
     ...(latency === null ? [] : ['--extra-latency', `${latency}ns`]),
     ...(timeout === null ? [] : ['--timeout', `${timeout}ns`]),
     ...(only.length === 0 ? [] : ['--only', quoted(only.join(','))]),
-    ...clock_offset.flatMap((offset) => ['--clock-offset', quoted(offset.replace(/:(-?\d+)$/, '=$1ns'))]),
+    ...clock_offset.flatMap((offset) => ['--clock-offset', quoted(offset.replace(/:\+?(-?\d+)$/, '=$1ns'))]),
   ];
 }
 

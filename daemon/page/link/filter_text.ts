@@ -41,12 +41,15 @@ export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilte
   return problems.length > 0 ? { change: {}, problems } : { change, problems };
 }
 
+const KEPT_ONLY = ['from', 'to', 'has_error'];
+
 function changeOf(link: Link, name: string, value: string, isExcluded: boolean, nowNs: bigint): Partial<Link> | string {
   const filtered = FILTERED.find((one) => name === one || name === `exclude_${one}`);
   if (filtered) {
     if (value === '') return 'has no value';
     return withValue(link, filtered, value, isExcluded !== (name !== filtered));
   }
+  if (isExcluded && KEPT_ONLY.includes(name)) return 'cannot be excluded';
   if (name === 'from' || name === 'to') {
     const time = parseTime(value);
     return time ? { [name]: resolveTime(time, nowNs) } : TIME_FORMATS;

@@ -155,9 +155,13 @@ function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): 
   return null;
 }
 
+/** It becomes a part of a path, in requests that a token allows. */
+const SESSION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 function takeText(link: Link, name: (typeof TEXTS)[number], text: string): string | null {
   if (text.length > TEXT_MAX) return 'is too long';
   if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/.test(text)) return 'must be 32 hexadecimal digits';
+  if (name === 'session' && text !== '' && !SESSION_ID.test(text)) return 'is not the id of a session';
   link[name] = text || null;
   return null;
 }

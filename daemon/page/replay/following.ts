@@ -1,9 +1,10 @@
 /** Follows a session while its tab is shown: by a stream of its own, or by asking where other tabs have all streams. */
 import type { Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
+import { delay, retryMs } from '../feed/event_stream.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
-import { type Frame, follow, type Wanted } from './stream.ts';
+import { FINAL, type Frame, follow, type Wanted } from './stream.ts';
 
 /** Time between two questions of a tab that has no stream. */
 const POLL_MS = 1000;
@@ -33,14 +34,20 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   let changing = new AbortController();
 
   async function run(): Promise<void> {
-    try {
-      await read();
-      while (!closing.aborted && !(await followWhileShown()));
-    } catch (error) {
-      if (!closing.aborted) onEnd(asFailure(error));
-      return;
+    let ended: Failure | null = null;
+    for (let [attempt, isOver] = [0, false]; !isOver && !closing.aborted; ) {
+      try {
+        await read();
+        attempt = 0;
+        while (!isOver && !closing.aborted) isOver = await followWhileShown();
+      } catch (error) {
+        const failure = asFailure(error);
+        if (FINAL.has(failure.code)) [ended, isOver] = [failure, true];
+        else if (!closing.aborted) onFrame({ kind: 'lost', failure });
+        if (!isOver) await delay(retryMs(attempt++), closing);
+      }
     }
-    if (!closing.aborted) onEnd(null);
+    if (!closing.aborted) onEnd(ended);
   }
 
   async function read(): Promise<void> {
@@ -73,7 +80,7 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   /** Other tabs have all streams. */
   async function poll(): Promise<boolean> {
     await read();
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await delay(POLL_MS, closing);
     return false;
   }
 

@@ -60,6 +60,8 @@ export interface Replay {
 export interface ReplayOptions {
   daemon: Daemon;
   sessionId: string;
+  /** What the session must play. */
+  transactionId: string;
   /** Called after every change of what this object shows. */
   onChange: () => void;
   /** Called with the newest event that was played; null before the first. */
@@ -87,6 +89,10 @@ export function openReplay(options: ReplayOptions): Replay {
   /** Index after the newest event that `onPlayed` has. */
   let playedIndex = 0;
   let locating = Promise.resolve();
+  /** Whether `failure` is that of the connection. */
+  let isLost = false;
+  /** A command waits until it is known what the session plays. */
+  const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
   const ownEnd = createOwnEndStop(() => {
     shown.isAtOwnEnd = true;
@@ -100,6 +106,7 @@ export function openReplay(options: ReplayOptions): Replay {
     ...commandsBy(command, () => locating),
     close() {
       closing.abort();
+      known.resolve();
       ownEnd.close();
     },
   };
@@ -160,10 +167,14 @@ export function openReplay(options: ReplayOptions): Replay {
     onChange();
   }
 
+  function connected(failure: Failure | null): void {
+    shown.isConnected = failure === null;
+    if (failure || isLost) shown.failure = failure;
+    isLost = failure !== null;
+  }
+
   function taken(frame: Frame): void {
-    shown.isConnected = frame.kind !== 'lost';
-    if (frame.kind === 'lost') shown.failure = frame.failure;
-    else if (shown.failure?.status === 0) shown.failure = null;
+    connected(frame.kind === 'lost' ? frame.failure : null);
     if (frame.kind === 'state') take({ ...frame.session, last_event_id: frame.id });
     // What a command's answer has said is not taken again.
     if (frame.kind === 'event' && frame.id > (shown.session?.last_event_id ?? 0)) takeEvent(frame.played);
@@ -176,6 +187,8 @@ export function openReplay(options: ReplayOptions): Replay {
   }
 
   async function command(at: string, method: 'POST' | 'PATCH', body: object): Promise<void> {
+    await known.promise;
+    if (closing.signal.aborted) return;
     try {
       const answer = await daemon.askJson<Session | { session: Session; events: PlayedEvent[] }>(path + at, {
         ...{ method, body, signal: closing.signal },
@@ -198,19 +211,31 @@ export function openReplay(options: ReplayOptions): Replay {
   const following = startFollowing({
     ...{ daemon, sessionId, closing: closing.signal, onFrame: taken },
     onRead(read) {
+      if (read.transaction_id !== options.transactionId) {
+        shown.failure = OTHER_TRANSACTION;
+        shown.close();
+        return onChange();
+      }
       isNewLayout ??= newLayoutWatch(read);
-      shown.isConnected = true;
+      connected(null);
       take(read);
+      known.resolve();
       onChange();
     },
     onEnd(ended) {
       shown.failure = ended ?? shown.failure;
       shown.isConnected = false;
+      known.resolve();
       onChange();
     },
   });
   return shown;
 }
+
+const OTHER_TRANSACTION: Failure = {
+  ...{ code: 'session_not_found', status: 404, requestId: null, retryAfter_s: null },
+  detail: 'the session of the link plays another transaction',
+};
 
 type Post = (at: string, method: 'POST' | 'PATCH', body: object) => Promise<void>;
 

@@ -43,6 +43,13 @@ export function offsetsField(offsets: ClockOffsets): Record<string, bigint> {
   return Object.fromEntries(offsets);
 }
 
+export type ShownSettings = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'max_gap_ns' | 'loop'>;
+
+/** The settings of a session that the link would make. */
+export function settingsToCome({ speed, latency, max_gap }: Settings): ShownSettings {
+  return { speed_factor: speed ?? 1, extra_latency_ns: latency ?? 0n, max_gap_ns: max_gap, loop: false };
+}
+
 type Known = Pick<Session, 'speed_factor' | 'extra_latency_ns' | 'timeout_ns' | 'max_gap_ns' | 'only'>;
 
 /** The change of the link that says the settings of a session. */

@@ -20,7 +20,13 @@ export type Frame =
 /** Which frames a stream has: all events, or the position of the session 20 times a second. */
 export type Wanted = 'events' | 'positions';
 
-const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'session_not_found', 'invalid_parameter']);
+/** Failures after which asking again cannot help. */
+export const FINAL: ReadonlySet<string> = new Set([
+  'unauthorized',
+  'forbidden',
+  'session_not_found',
+  'invalid_parameter',
+]);
 /** Ends after which the session plays no more. */
 const OVER: ReadonlySet<string> = new Set(['stopped', 'failed', 'deleted', 'expired']);
 

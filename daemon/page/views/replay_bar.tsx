@@ -5,6 +5,7 @@ import type { LanesModel } from '../lanes/model.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Change, Replay } from '../replay/replay.ts';
 import { fasterThan, IDLE_NS, lessLatency, moreLatency, slowerThan } from '../replay/settings.ts';
+import { type ShownSettings, settingsToCome } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { onKey } from './keys.ts';
@@ -22,7 +23,7 @@ const CHANGE_EVERY_MS = 100;
 const GONE = 'session_not_found';
 
 export function ReplayBar({ played, model }: Props) {
-  const { access, announce } = usePage();
+  const { access, announce, link } = usePage();
   const { replay } = played;
   const mayPlay = access.scopes.includes('replay:control');
   const session = replay?.session ?? null;
@@ -33,7 +34,8 @@ export function ReplayBar({ played, model }: Props) {
   const can = (command: Command) =>
     mayPlay && (isGone || replay === null || replay.session === null || replay.can(command));
   const changing = useChanges(played);
-  const actions = actionsOf(played, changing, endNs);
+  const settings = () => replay?.session ?? settingsToCome(link);
+  const actions = actionsOf(played, changing, settings, endNs);
 
   useEffect(
     () =>
@@ -44,7 +46,7 @@ export function ReplayBar({ played, model }: Props) {
         void action?.();
         return action !== undefined;
       }),
-    [replay, session, endNs, mayPlay, played.open],
+    [replay, session, link, endNs, mayPlay, played.open],
   );
   useEffect(() => {
     if (replay?.isAtOwnEnd) announce('Paused where the caller’s wait ends.');
@@ -64,7 +66,7 @@ export function ReplayBar({ played, model }: Props) {
         <PlayButtons isPlaying={session?.state === 'playing'} can={can} press={press} />
         <ReplaySeek replay={replay} endNs={endNs} isOff={!can('seek')} onSeek={onSeek} />
         <ReplaySettings
-          {...{ session, press, isOff: !can('change') }}
+          {...{ settings: settings(), press, isOff: !can('change') }}
           onSpeed={(speed_factor) => changing.change({ speed_factor })}
         />
       </div>
@@ -145,7 +147,7 @@ async function applied(opened: Replay, change: Change): Promise<void> {
   if (isLaidOut && opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
 }
 
-function actionsOf(played: PlayedReplay, changes: Changes, endNs: number) {
+function actionsOf(played: PlayedReplay, changes: Changes, settings: () => ShownSettings, endNs: number) {
   const run = (command: (opened: Replay) => Promise<void>) => () => ready(played, command);
   const step = (count: number) =>
     run(async (opened) => {
@@ -153,11 +155,11 @@ function actionsOf(played: PlayedReplay, changes: Changes, endNs: number) {
       played.sayPlayed();
     });
   /** What is asked for counts as set, so that a held key goes on from there. */
-  const now = () => ({ ...played.replay?.session, ...changes.asked });
+  const now = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
-  const faster = set(() => ({ speed_factor: fasterThan(now().speed_factor ?? 1) }));
-  const slower = set(() => ({ speed_factor: slowerThan(now().speed_factor ?? 1) }));
-  const latencyNs = () => BigInt(now().extra_latency_ns ?? 0);
+  const faster = set(() => ({ speed_factor: fasterThan(now().speed_factor) }));
+  const slower = set(() => ({ speed_factor: slowerThan(now().speed_factor) }));
+  const latencyNs = () => BigInt(now().extra_latency_ns);
   return new Map<string, () => Promise<void>>([
     ['Space', run((opened) => opened.send(opened.session?.state === 'playing' ? 'pause' : 'play'))],
     ['Period', step(1)],
@@ -170,7 +172,7 @@ function actionsOf(played: PlayedReplay, changes: Changes, endNs: number) {
     ['NumpadSubtract', slower],
     ['KeyL', set(() => ({ extra_latency_ns: moreLatency(latencyNs()) }))],
     ['KeyL+Shift', set(() => ({ extra_latency_ns: lessLatency(latencyNs()) }))],
-    ['KeyO', set(() => ({ loop: !(now().loop ?? false) }))],
-    ['KeyI', set(() => ({ max_gap_ns: (now().max_gap_ns ?? null) === null ? IDLE_NS : null }))],
+    ['KeyO', set(() => ({ loop: !now().loop }))],
+    ['KeyI', set(() => ({ max_gap_ns: now().max_gap_ns === null ? IDLE_NS : null }))],
   ]);
 }

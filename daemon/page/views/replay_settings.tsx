@@ -1,18 +1,18 @@
 /** The settings of a replay: speed, loop, skipped gaps, extra latency. */
 import { useEffect, useState } from 'preact/hooks';
-import type { Session } from '../feed/answers.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { placeOfSpeed, SPEED_SCALE, SPEEDS, speedText } from '../replay/settings.ts';
+import type { ShownSettings } from '../replay/settings_in_link.ts';
 
 interface SettingsProps {
-  session: Session | null;
+  settings: ShownSettings;
   isOff: boolean;
   press: (code: string) => () => void;
   onSpeed: (speedFactor: number) => void;
 }
 
-export function ReplaySettings({ session, isOff, press, onSpeed }: SettingsProps) {
-  const speedFactor = session?.speed_factor ?? 1;
+export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProps) {
+  const { speed_factor: speedFactor, loop, max_gap_ns, extra_latency_ns } = settings;
   return (
     <>
       <label>
@@ -31,22 +31,17 @@ export function ReplaySettings({ session, isOff, press, onSpeed }: SettingsProps
       </label>
       <SpeedSlider speedFactor={speedFactor} isOff={isOff} onSpeed={onSpeed} />
       <label title="begin again at the end (O)">
-        <input type="checkbox" disabled={isOff} checked={session?.loop ?? false} onChange={press('KeyO')} />
+        <input type="checkbox" disabled={isOff} checked={loop} onChange={press('KeyO')} />
         loop
       </label>
       <label title="cut times in which nothing is under way (I)">
-        <input
-          type="checkbox"
-          disabled={isOff}
-          checked={(session?.max_gap_ns ?? null) !== null}
-          onChange={press('KeyI')}
-        />
+        <input type="checkbox" disabled={isOff} checked={max_gap_ns !== null} onChange={press('KeyI')} />
         skip idle
       </label>
       <button type="button" disabled={isOff} onClick={press('KeyL+Shift')} title="less extra latency (Shift+L)">
         −<span class="spoken">less extra latency</span>
       </button>
-      <span>+{shortDuration(BigInt(session?.extra_latency_ns ?? 0))} each</span>
+      <span>+{shortDuration(BigInt(extra_latency_ns))} each</span>
       <button type="button" disabled={isOff} onClick={press('KeyL')} title="more extra latency (L)">
         +<span class="spoken">more extra latency</span>
       </button>
@@ -65,7 +60,7 @@ function SpeedSlider({
   speedFactor,
   isOff,
   onSpeed,
-}: Omit<SettingsProps, 'session' | 'press'> & { speedFactor: number }) {
+}: Omit<SettingsProps, 'settings' | 'press'> & { speedFactor: number }) {
   const [chosen, setChosen] = useState<number | null>(null);
   const place = placeOfSpeed(speedFactor);
   useEffect(() => {

@@ -4,10 +4,17 @@ import { asFailure, type Failure } from '../feed/failure.ts';
 
 export interface Answer<Body> {
   body: Body | null;
+  /** Whether `body` answers another question than the present one. */
+  isOld: boolean;
   failure: Failure | null;
   /** Whether another answer is awaited. */
   isLoading: boolean;
   askAgain: () => void;
+}
+
+interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading'> {
+  /** Key of the question that `body` answers. */
+  of: string | null;
 }
 
 const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
@@ -17,7 +24,7 @@ const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
  * is asked again by itself.
  */
 export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) => Promise<Body>): Answer<Body> {
-  const [state, setState] = useState<Omit<Answer<Body>, 'askAgain'>>({ body: null, failure: null, isLoading: true });
+  const [state, setState] = useState<State<Body>>({ body: null, of: null, failure: null, isLoading: true });
   const [round, setRound] = useState(0);
   const attempts = useRef(0);
   useEffect(() => {
@@ -29,7 +36,7 @@ export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) =
       (body) => {
         if (closing.signal.aborted) return;
         attempts.current = 0;
-        setState({ body, failure: null, isLoading: false });
+        setState({ body, of: key, failure: null, isLoading: false });
       },
       (error: unknown) => {
         if (closing.signal.aborted) return;
@@ -45,5 +52,7 @@ export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) =
       window.clearTimeout(timer);
     };
   }, [key, round]);
-  return { ...state, askAgain: () => setRound((last) => last + 1) };
+  const { of, ...answer } = state;
+  const isOld = answer.body !== null && of !== key;
+  return { ...answer, isOld, askAgain: () => setRound((last) => last + 1) };
 }

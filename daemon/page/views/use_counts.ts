@@ -43,10 +43,12 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
   }
 }
 
+type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: Part }>, 'isOld'>;
+
 /** The events that began in a part of the time; null without a part. */
-export function usePart(transaction: Transaction, part: Part | null): Answer<{ lanes: ReadLanes; part: Part }> {
+export function usePart(transaction: Transaction, part: Part | null): PartAnswer {
   const { daemon } = usePage();
-  const [state, setState] = useState<Omit<Answer<{ lanes: ReadLanes; part: Part }>, 'askAgain'>>(NOTHING);
+  const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);
   const [round, setRound] = useState(0);
   useEffect(() => {
     if (!part) {

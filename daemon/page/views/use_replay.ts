@@ -1,5 +1,5 @@
 /** The replay session of a view: made by the first command, or named by the link. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Session } from '../feed/answers.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
@@ -47,8 +47,7 @@ export function useReplay(
       let isAsked = false;
       const kept = keptInLink();
       const opened = openReplay({
-        daemon,
-        sessionId,
+        ...{ daemon, sessionId, transactionId },
         onChange() {
           // A busy replay changes more often than a screen.
           if (isAsked) return;
@@ -67,7 +66,7 @@ export function useReplay(
       setReplay(opened);
       return opened;
     },
-    [daemon, go],
+    [daemon, transactionId, go],
   );
 
   useEffect(() => {
@@ -89,11 +88,24 @@ export function useReplay(
     };
   }, [daemon, transactionId]);
 
+  const isLeft = useRef(false);
+  // Its end comes when the view is left; that of `useEffect` comes a frame later.
+  useLayoutEffect(() => {
+    isLeft.current = false;
+    return () => {
+      isLeft.current = true;
+    };
+  }, []);
+
   const make = useCallback(
     async (more: SessionSettings = {}) => {
       const before = own.current;
       try {
         const { session_id } = await createSession(daemon, transactionId, { ...settings.current, ...more });
+        if (isLeft.current) {
+          void deleteSession(daemon, session_id);
+          return null;
+        }
         if (before !== null && !copied.has(before)) void deleteSession(daemon, before);
         own.current = session_id;
         setFailure(null);

@@ -17,15 +17,25 @@ function kindOf({ other, other_from, other_to, transaction }: Link): Kind | null
   return transaction !== null ? 'transactions' : null;
 }
 
+const comparedBy = ({ transaction, other, other_from, other_to }: Link) =>
+  [transaction, other, other_from, other_to].join('\n');
+
+/** What a link must not name beside a choice. */
+const CHANGES: Readonly<Record<Kind, Partial<Link>>> = {
+  transactions: { other_from: null, other_to: null },
+  windows: { other: null },
+  reports: {},
+};
+
 export function Compare() {
   const { link, go } = usePage();
-  /** What the user has chosen; a link that names another comparison is followed. */
-  const [chosen, setChosen] = useState<Kind | null>(null);
-  const kind = chosen ?? kindOf(link) ?? 'transactions';
+  /** What the user has chosen, and where: a link that names another comparison is followed. */
+  const [chosen, setChosen] = useState<{ kind: Kind; compared: string } | null>(null);
+  const kind = (chosen?.compared === comparedBy(link) && chosen.kind) || kindOf(link) || 'transactions';
   const choose = (next: Kind) => {
-    setChosen(next);
-    if (next === 'windows') go({ other: null }, false);
-    if (next === 'transactions') go({ other_from: null, other_to: null }, false);
+    const change = CHANGES[next];
+    setChosen({ kind: next, compared: comparedBy({ ...link, ...change }) });
+    go(change, false);
   };
   return (
     <main>

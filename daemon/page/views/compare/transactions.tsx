@@ -12,6 +12,7 @@ import { shownName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { askTransaction, EVENTS_MAX, lanesQuestion, type WholeTransaction } from '../use_lanes.ts';
 import { Losses } from './losses.tsx';
+import { OldPair, usePair } from './pair.tsx';
 import { SumsTable, signed } from './sums_table.tsx';
 import { TwoBars } from './two_bars.tsx';
 
@@ -25,18 +26,20 @@ export function Transactions() {
   const { link, setCoverage } = usePage();
   const [a, b] = [useSide(link.transaction), useSide(link.other)];
   const isAsked = link.transaction !== null && link.other !== null;
-  const shown = isAsked && !a.failure && !b.failure && a.body && b.body ? { a: a.body, b: b.body } : null;
+  const pair = usePair(a, b);
+  const shown = isAsked ? pair : null;
   const isLoading = isAsked && (a.isLoading || b.isLoading);
   useEffect(() => {
-    const [first, second] = [a.body?.transaction.coverage, b.body?.transaction.coverage];
+    const [first, second] = [shown?.a.transaction.coverage, shown?.b.transaction.coverage];
     setCoverage((first?.complete === false ? first : second) ?? first ?? null);
-  }, [a.body, b.body, setCoverage]);
+  }, [shown, setCoverage]);
   const rest = isLoading ? 'Reading both transactions…' : 'Choose two transactions.';
   return (
     <>
       {isLoading && <div class="loading" />}
       {link.transaction !== null && a.failure && <FailureNote failure={a.failure} onRetry={a.askAgain} />}
       {link.other !== null && b.failure && <FailureNote failure={b.failure} onRetry={b.askAgain} />}
+      {isLoading && shown && <OldPair />}
       {shown ? <Compared {...shown} /> : <h1>{rest}</h1>}
       <Choice />
       {shown?.a.calls && shown.b.calls && <Figures a={shown.a.calls} b={shown.b.calls} />}

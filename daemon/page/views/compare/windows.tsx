@@ -13,6 +13,7 @@ import { FailureNote } from '../failure_note.tsx';
 import { shownName } from '../names.ts';
 import { useAnswer } from '../use_answer.ts';
 import { Losses } from './losses.tsx';
+import { OldPair, type Pair, usePair } from './pair.tsx';
 import { SumsTable } from './sums_table.tsx';
 
 const MINUTE_NS = 60_000_000_000n;
@@ -26,18 +27,20 @@ export function Windows() {
   const { link, setCoverage } = usePage();
   const [one, other] = [windowOf(link.from, link.to), windowOf(link.other_from, link.other_to)];
   const [a, b] = [useWindow(link, one), useWindow(link, other)];
-  const shown = one && other && !a.failure && !b.failure && a.body && b.body ? { a: a.body, b: b.body } : null;
+  const pair = usePair(a, b);
+  const shown = one && other ? pair : null;
   const isLoading = one !== null && other !== null && (a.isLoading || b.isLoading);
   useEffect(() => {
-    const [first, second] = [a.body?.coverage, b.body?.coverage];
+    const [first, second] = [shown?.a.coverage, shown?.b.coverage];
     setCoverage((first?.complete === false ? first : second) ?? first ?? null);
-  }, [a.body, b.body, setCoverage]);
+  }, [shown, setCoverage]);
   const rest = isLoading ? 'Reading both windows…' : 'Choose two windows of time.';
   return (
     <>
       {isLoading && <div class="loading" />}
       {one && a.failure && <FailureNote failure={a.failure} onRetry={a.askAgain} />}
       {other && b.failure && <FailureNote failure={b.failure} onRetry={b.askAgain} />}
+      {isLoading && shown && <OldPair />}
       {shown ? <Compared {...shown} /> : <h1>{rest}</h1>}
       <Choice />
       {shown && <Figures {...shown} />}
@@ -65,10 +68,7 @@ function useWindow(link: Link, window: Window | null) {
   }));
 }
 
-interface Both {
-  a: Summed;
-  b: Summed;
-}
+type Both = Pair<Summed>;
 
 /** Null for windows of one length, whose sums can be compared as they are. */
 function lengthsOf({ a, b }: Both): Lengths | null {

@@ -8,15 +8,22 @@ import { usePage } from '../context.ts';
 import { shownName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
+interface FewProps {
+  map: LatencyMap;
+  /** Null if it is not known, or not yet. */
+  slowest: Slowest | null;
+  isSlowestKnown: boolean;
+}
+
 /** Too few for their slowest to be compared with the others: the slowest one is named. */
-export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap; slowest: Slowest | null }) {
+export function FewSentence({ map: { of, answer }, slowest, isSlowestKnown }: FewProps) {
   const open = useOpen();
   const { count, duration_ns } = answer.total;
-  if (of === 'events') {
+  if (of === 'events' || !isSlowestKnown) {
     const longest = duration_ns.max === null ? '' : `; the longest took ${shortDuration(duration_ns.max)}`;
     return (
       <h1>
-        {counted(count, 'event')} {count === 1 ? 'is' : 'are'} here{longest}.
+        {counted(count, of === 'events' ? 'event' : 'transaction')} {count === 1 ? 'is' : 'are'} here{longest}.
       </h1>
     );
   }

@@ -20,7 +20,8 @@ export function Overview() {
   const state = useOverview();
   const { map, slowest, apart } = state;
   const isLoading = map.isLoading || (slowest.isLoading && state.isSlowestOld) || (apart.isLoading && state.isApartOld);
-  useEffect(() => setCoverage(map.body?.answer.coverage ?? null), [map.body]);
+  const isOutdated = map.isOld && map.failure !== null;
+  useEffect(() => setCoverage(isOutdated ? null : (map.body?.answer.coverage ?? null)), [map.body, isOutdated]);
   useEffect(
     () =>
       onKey((code) => {
@@ -35,6 +36,7 @@ export function Overview() {
       {isLoading && <div class="loading" />}
       <WindowForm />
       {map.failure && <FailureNote failure={map.failure} onRetry={map.askAgain} />}
+      {isOutdated && map.body && <p class="loss">▲ What is below answers the question before this one.</p>}
       {map.body && isEmpty && <NothingRecorded isUnlabelled={map.body.isUnlabelled} />}
       {map.body && !isEmpty && <Found state={state} map={map.body} />}
     </main>
@@ -44,18 +46,18 @@ export function Overview() {
 function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   const { selection, apart, isApartOld } = state;
   // An answer for another map or selection stays until the new one is in; without a selection there is none.
-  const shown = selection && apart.body ? apart.body : null;
+  const shown = selection && !(apart.failure && isApartOld) ? apart.body : null;
   return (
     <>
       <Sentences state={state} map={map} />
       {map.isUnlabelled && <Unlabelled />}
       <Losses map={map} />
-      <MapPanel map={map} selection={selection} isOld={state.map.isLoading} />
+      <MapPanel map={map} selection={selection} isOld={state.map.isLoading || state.map.isOld} />
       <div class="columns">
         {(shown || apart.failure) && (
           <section class="panel" aria-busy={isApartOld}>
             {apart.failure && selection && <FailureNote failure={apart.failure} onRetry={apart.askAgain} />}
-            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || state.map.isLoading} />}
+            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || state.map.isLoading || state.map.isOld} />}
             {shown && shown.answer.selected.count > 0 && <WhereTimeWent apart={shown} />}
           </section>
         )}
@@ -66,7 +68,7 @@ function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
 }
 
 function Sentences({
-  state: { selection, slowest, apart, isApartOld },
+  state: { selection, slowest, apart, isApartOld, isSlowestOld },
   map,
 }: {
   state: OverviewState;
@@ -79,6 +81,7 @@ function Sentences({
     : current
       ? overviewSentence(current.map, current.selection, current.answer, shownName)
       : overviewSentence(map, selection, isApartOld ? null : (apart.body?.answer ?? null), shownName);
+  const newest = isSlowestOld ? null : slowest.body;
   const isChosen = selection !== null && selection.kind !== 'slowest';
   useEffect(() => {
     if (isChosen && !isApartOld && sentence !== null) announce(sentence);
@@ -86,8 +89,8 @@ function Sentences({
   return (
     <>
       {sentence !== null && <h1>{sentence}</h1>}
-      {sentence === null && <FewSentence map={map} slowest={slowest.body} />}
-      {sentence !== null && slowest.body && <SlowestLine transaction={slowest.body.transactions[0]} />}
+      {sentence === null && <FewSentence map={map} slowest={newest} isSlowestKnown={slowest.failure === null} />}
+      {sentence !== null && newest && <SlowestLine transaction={newest.transactions[0]} />}
     </>
   );
 }

@@ -1,0 +1,20 @@
+/** Two answers that are compared. */
+import { useRef } from 'preact/hooks';
+import type { Answer } from '../use_answer.ts';
+
+export interface Pair<Body> {
+  a: Body;
+  b: Body;
+}
+
+/** The newest two answers that were asked for together: one of them with an older one would be compared wrongly. */
+export function usePair<Body>(a: Answer<Body>, b: Answer<Body>): Pair<Body> | null {
+  const last = useRef<Pair<Body> | null>(null);
+  if (a.failure || b.failure) return null;
+  if (a.body && b.body && !a.isOld && !b.isOld) last.current = { a: a.body, b: b.body };
+  return last.current;
+}
+
+export function OldPair() {
+  return <p class="quiet">What is below is of those before, until the new ones are read.</p>;
+}
