@@ -216,23 +216,57 @@ describe('failures', () => {
     await page.click('button[aria-label="Keep node n2"]');
     await page.waitForSelector('text=too many long requests at once');
     expect([await heading(page), (await page.$$('canvas.map')).length]).toEqual([first, 1]);
-    await page.waitForSelector('text=What is below answers the question before this one');
-    await page.unroute('**/api/heatmap*');
-    await page.click('button:has-text("Ask again")');
-    await page.waitForSelector('text=What is below answers the question before this one', { state: 'detached' });
   });
 
-  browserTest('of the list of another filter names no transaction of the one before', async () => {
-    const rows = ['order-1', 'order-2'].map((transaction, i) => ({
-      ...{ at: FIRST_NS + BigInt(i) * 1_000_000n, duration: 1000n * BigInt(2 - i), transaction, service: transaction },
-    }));
-    const { url } = await served(recorded(rows));
+  browserTest('of another map leaves the old one marked as such, and what acts on it off', async () => {
+    const { address } = await planted('a node');
     const { page } = await newPage();
-    await page.goto(url);
-    await page.waitForSelector('h1:has-text("The slowest transaction here, order-1")');
+    await opened(page, address);
+    await refuse(page, '**/api/heatmap*');
+    await page.click('button[aria-label="Keep node n2"]');
+    await page.waitForSelector('text=Below is the answer for the window and the filters before');
+    expect(await page.isDisabled('button[aria-label="Keep node n2"]')).toBe(true);
+    expect(await page.$$('.pill')).toHaveLength(0);
+    await page.unroute('**/api/heatmap*');
+    await page.click('button:has-text("Ask again")');
+    await page.waitForSelector('h1:has-text("No difference outside noise")');
+    expect(await page.$$('main > p.loss')).toHaveLength(0);
+    expect(await page.$$('.pill')).toHaveLength(1);
+  });
+
+  browserTest('of the list does not leave the slowest of another filter', async () => {
+    const { url } = await served(
+      recorded(
+        [1n, 2n].map((ms) => ({
+          ...{ at: START - ms * 1_000_000_000n, duration: ms * 1_000_000n },
+          ...{ transaction: `order-${ms}`, service: `s${ms}`, requested: 1n },
+        })),
+      ),
+    );
+    const { page } = await newPage();
+    await page.goto(`${url}/#v=1&service=s1`);
+    await page.waitForSelector('h1:has-text("The only transaction here, order-1")');
+    await page.waitForSelector('main[aria-busy="false"]');
     await refuse(page, '**/api/transactions?*');
-    await page.goto(`${url}/#v=1&service=order-2`);
-    await page.waitForSelector('h1:has-text("1 transaction is here; the longest took 1.00")');
+    await page.goto(`${url}/#v=1&service=s2`);
+    await page.waitForSelector('h1:has-text("1 transaction is here; the longest took 2.00 ms.")');
+    await page.waitForSelector('text=too many long requests at once');
+    expect(await page.textContent('main')).not.toContain('order-1');
+    await page.unroute('**/api/transactions?*');
+    await page.click('button:has-text("Ask again")');
+    await page.waitForSelector('h1:has-text("The only transaction here, order-2")');
+  });
+
+  browserTest('of the comparison does not leave that of another selection', async () => {
+    const { address } = await planted('an error');
+    const { page } = await newPage();
+    await opened(page, address);
+    await page.waitForSelector('text=Where the time went');
+    await refuse(page, '**/api/differences*');
+    await page.click('label:has-text("failed,")');
+    await page.waitForSelector('text=too many long requests at once');
+    expect(await page.$$('text=Where the time went')).toHaveLength(0);
+    expect(await heading(page)).toMatch(/^\d+ of 1 000 transactions failed\.$/);
   });
 });
 

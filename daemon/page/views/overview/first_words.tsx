@@ -8,18 +8,12 @@ import { usePage } from '../context.ts';
 import { shownName } from '../names.ts';
 import { useOpen } from './slowest_table.tsx';
 
-interface FewProps {
-  map: LatencyMap;
-  /** Null if it is not known, or not yet. */
-  slowest: Slowest | null;
-  isSlowestKnown: boolean;
-}
-
 /** Too few for their slowest to be compared with the others: the slowest one is named. */
-export function FewSentence({ map: { of, answer }, slowest, isSlowestKnown }: FewProps) {
+export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap; slowest: Slowest | null }) {
   const open = useOpen();
   const { count, duration_ns } = answer.total;
-  if (of === 'events' || !isSlowestKnown) {
+  const first = of === 'events' ? undefined : slowest?.transactions[0];
+  if (!first) {
     const longest = duration_ns.max === null ? '' : `; the longest took ${shortDuration(duration_ns.max)}`;
     return (
       <h1>
@@ -27,8 +21,6 @@ export function FewSentence({ map: { of, answer }, slowest, isSlowestKnown }: Fe
       </h1>
     );
   }
-  const first = slowest?.transactions[0];
-  if (!first) return null;
   return (
     <h1>
       {sentenceOf(first, count)}{' '}
@@ -46,12 +38,18 @@ function sentenceOf({ transaction_id, services, nodes, duration_ns, error_count 
   return `${which}, ${shownName(transaction_id)} of ${place}, took ${shortDuration(BigInt(duration_ns))}.${failed}`;
 }
 
-export function SlowestLine({ transaction }: { transaction: Transaction | undefined }) {
+interface SlowestProps {
+  transaction: Transaction | undefined;
+  /** Whether that of another selection is awaited: its place is kept, so that the map stays where it is. */
+  isOld: boolean;
+}
+
+export function SlowestLine({ transaction, isOld }: SlowestProps) {
   const open = useOpen();
   if (!transaction) return null;
   const { transaction_id, duration_ns } = transaction;
   return (
-    <p>
+    <p style={isOld ? { visibility: 'hidden' } : {}}>
       Slowest: {shownName(transaction_id)}, {shortDuration(BigInt(duration_ns))}{' '}
       <button type="button" class="primary" onClick={() => open(transaction_id)}>
         Open

@@ -18,10 +18,9 @@ import { WhereTimeWent } from './where_time_went.tsx';
 export function Overview() {
   const { link, go, setCoverage } = usePage();
   const state = useOverview();
-  const { map, slowest, apart } = state;
-  const isLoading = map.isLoading || (slowest.isLoading && state.isSlowestOld) || (apart.isLoading && state.isApartOld);
-  const isOutdated = map.isOld && map.failure !== null;
-  useEffect(() => setCoverage(isOutdated ? null : (map.body?.answer.coverage ?? null)), [map.body, isOutdated]);
+  const { map, isLoading } = state;
+  const isOutdated = state.isMapOld && map.failure !== null;
+  useEffect(() => setCoverage((!isOutdated && map.body?.answer.coverage) || null), [map.body, isOutdated]);
   useEffect(
     () =>
       onKey((code) => {
@@ -36,8 +35,10 @@ export function Overview() {
       {isLoading && <div class="loading" />}
       <WindowForm />
       {map.failure && <FailureNote failure={map.failure} onRetry={map.askAgain} />}
-      {isOutdated && map.body && <p class="loss">▲ What is below answers the question before this one.</p>}
-      {map.body && isEmpty && <NothingRecorded isUnlabelled={map.body.isUnlabelled} />}
+      {map.body && !isEmpty && isOutdated && (
+        <p class="loss">▲ Below is the answer for the window and the filters before.</p>
+      )}
+      {map.body && isEmpty && !state.isMapOld && <NothingRecorded isUnlabelled={map.body.isUnlabelled} />}
       {map.body && !isEmpty && <Found state={state} map={map.body} />}
     </main>
   );
@@ -45,19 +46,21 @@ export function Overview() {
 
 function Found({ state, map }: { state: OverviewState; map: LatencyMap }) {
   const { selection, apart, isApartOld } = state;
-  // An answer for another map or selection stays until the new one is in; without a selection there is none.
-  const shown = selection && !(apart.failure && isApartOld) ? apart.body : null;
+  const isOld = state.map.isLoading || state.isMapOld;
+  const failure = selection && apart.failure;
+  // An answer for another map or selection stays until the new one is in, or fails; without a selection there is none.
+  const shown = selection && !(failure && isApartOld) ? apart.body : null;
   return (
     <>
       <Sentences state={state} map={map} />
       {map.isUnlabelled && <Unlabelled />}
       <Losses map={map} />
-      <MapPanel map={map} selection={selection} isOld={state.map.isLoading || state.map.isOld} />
+      <MapPanel map={map} selection={selection} isOld={isOld} />
       <div class="columns">
-        {(shown || apart.failure) && (
+        {(shown || failure) && (
           <section class="panel" aria-busy={isApartOld}>
-            {apart.failure && selection && <FailureNote failure={apart.failure} onRetry={apart.askAgain} />}
-            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || state.map.isLoading || state.map.isOld} />}
+            {failure && <FailureNote failure={failure} onRetry={apart.askAgain} />}
+            {shown && <WhatIsDifferent apart={shown} isOld={isApartOld || isOld} />}
             {shown && shown.answer.selected.count > 0 && <WhereTimeWent apart={shown} />}
           </section>
         )}
@@ -81,7 +84,6 @@ function Sentences({
     : current
       ? overviewSentence(current.map, current.selection, current.answer, shownName)
       : overviewSentence(map, selection, isApartOld ? null : (apart.body?.answer ?? null), shownName);
-  const newest = isSlowestOld ? null : slowest.body;
   const isChosen = selection !== null && selection.kind !== 'slowest';
   useEffect(() => {
     if (isChosen && !isApartOld && sentence !== null) announce(sentence);
@@ -89,8 +91,10 @@ function Sentences({
   return (
     <>
       {sentence !== null && <h1>{sentence}</h1>}
-      {sentence === null && <FewSentence map={map} slowest={newest} isSlowestKnown={slowest.failure === null} />}
-      {sentence !== null && newest && <SlowestLine transaction={newest.transactions[0]} />}
+      {sentence === null && <FewSentence map={map} slowest={isSlowestOld ? null : slowest.body} />}
+      {sentence !== null && map.of === 'transactions' && slowest.body && (
+        <SlowestLine transaction={slowest.body.transactions[0]} isOld={isSlowestOld} />
+      )}
     </>
   );
 }
@@ -101,7 +105,7 @@ function SlowestPanel({ state, map }: { state: OverviewState; map: LatencyMap })
   return (
     <section class="panel wide" aria-busy={isSlowestOld}>
       {slowest.failure && <FailureNote failure={slowest.failure} onRetry={slowest.askAgain} />}
-      {slowest.body && (
+      {slowest.body && !(slowest.failure && isSlowestOld) && (
         <SlowestTable
           slowest={slowest.body}
           leastNs={isSlowestOld ? null : leastNs}

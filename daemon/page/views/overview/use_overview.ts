@@ -29,15 +29,19 @@ export interface OverviewState {
   apart: Answer<Apart>;
   /** What the link selects; null if it is not known yet, or if there are too few for their slowest. */
   selection: Selection | null;
+  /** Whether `map.body` is of another link than the present one. */
+  isMapOld: boolean;
   /** Whether `apart.body` is of another map or selection than the present one. */
   isApartOld: boolean;
   isSlowestOld: boolean;
+  isLoading: boolean;
 }
 
 export function useOverview(): OverviewState {
   const { daemon, link } = usePage();
   const [columns] = useState(() => COLUMNS.find(([widthPx]) => window.innerWidth >= widthPx)![1]);
-  const map = useAnswer(mapPath(link, columns), (signal) => askMap(daemon, link, columns, signal));
+  const mapNow = mapPath(link, columns);
+  const map = useAnswer(mapNow, (signal) => askMap(daemon, link, columns, signal));
   const question = map.body && slowestQuestion(link, map.body);
   const slowest = useAnswer(question?.key ?? null, (signal) => askSlowest(daemon, question!, signal));
   const isSlowestOld = slowest.body?.key !== question?.key;
@@ -45,5 +49,11 @@ export function useOverview(): OverviewState {
   const selection = useMemo(() => map.body && selectionOf(link, map.body, known), [link, map.body, known]);
   const apartNow = map.body && selection && differencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
-  return { map, slowest, apart, selection, isSlowestOld, isApartOld: apart.body?.key !== apartNow };
+  const isApartOld = apart.body?.key !== apartNow;
+  // What is not asked for is not awaited.
+  const isLoading =
+    map.isLoading ||
+    (question !== null && slowest.isLoading && isSlowestOld) ||
+    (apartNow !== null && apart.isLoading && isApartOld);
+  return { map, slowest, apart, selection, isMapOld: map.body?.key !== mapNow, isSlowestOld, isApartOld, isLoading };
 }
