@@ -10,7 +10,7 @@ import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { breakdownOf } from './lanes/breakdown.ts';
 import { createLanes, lanesBuffers } from './lanes/model.ts';
-import { lanesSentence } from './lanes/sentence.ts';
+import { lanesSentence, sentenceOfFirst } from './lanes/sentence.ts';
 import { shownName } from './views/names.ts';
 
 const MEDIA_TYPE = 'application/vnd.kreplay.columns';
@@ -57,14 +57,17 @@ async function sumCalls(question: CallsQuestion): Promise<void> {
 }
 
 function answer(
-  { transactions, name, isDivided, clockOffsetsNs, firstNs }: LanesQuestion,
+  { transactions, eventCount, name, isDivided, clockOffsetsNs, firstNs }: LanesQuestion,
   columns: EventColumns,
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
   const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
   if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - columns.baseNs);
-  const breakdown = breakdownOf(model);
-  const sentence = lanesSentence(model, breakdown, name, shownName);
+  const isWhole = known.coverage !== null;
+  const breakdown = isWhole ? breakdownOf(model) : null;
+  const sentence = isWhole
+    ? lanesSentence(model, breakdown, name, shownName)
+    : sentenceOfFirst(columns.count, eventCount, name);
   self.postMessage(
     { kind: 'lanes', lanes: { model, outline: outlineOf(model), breakdown, sentence, ...known } },
     lanesBuffers(model),

@@ -9,6 +9,8 @@ import { askThread } from './second_thread.ts';
 
 export interface LanesQuestion {
   transactions: readonly string[];
+  /** Number of their events. */
+  eventCount: number;
   /** The first event of the transactions, nanoseconds since the epoch, where only a later part is read. */
   firstNs?: bigint;
   /** What the sentence is of, safe to read. */
@@ -28,10 +30,11 @@ export interface LanesQuestion {
 export interface ReadLanes {
   model: LanesModel;
   outline: Outline;
+  /** Null for a part of the events, and without own ones. */
   breakdown: Breakdown | null;
   /** What the picture shows, in a sentence. */
   sentence: string;
-  /** Coverage of the transaction's own events; null while they are read. */
+  /** Coverage of the transaction's own events; null while they are read, and if that was cut. */
   coverage: Coverage | null;
   /** Whether more requests of others were under way than were read; null until they were. */
   isOthersCut: boolean | null;

@@ -33,6 +33,11 @@ export function lanesSentence(
   return [took, `${share} was ${reasonOf(model, breakdown, largest, shown)}.`, ...failures(model, shown)].join(' ');
 }
 
+/** The sentence of a picture that lacks events of its transactions: a part has no reasons, as the rest may have others. */
+export function sentenceOfFirst(count: number, eventCount: number, name: string): string {
+  return `The first ${grouped(count)} of ${counted(eventCount, 'event')} of ${name}: what it waited for is not known yet.`;
+}
+
 function firstOwn({ shares, starts }: LanesModel): number {
   let first = -1;
   for (let row = 0; row < shares.length; row++)

@@ -21,7 +21,8 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
   const { lanes, transaction, failure, isLoading, askAgain } = loaded;
-  const coverage = lanes?.coverage ?? transaction?.coverage ?? null;
+  // What is missing in the whole says nothing of a picture of a part.
+  const coverage = (lanes ?? transaction)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   return (
     <main aria-busy={isLoading}>

@@ -45,7 +45,7 @@ export function TraceView({ traceId }: { traceId: string }) {
     // Back is to leave the trace, and not to come here again.
     if (only) go({ transaction: only.transaction_id, trace: null }, false);
   }, [only, go]);
-  const coverage = lanes?.coverage ?? trace?.coverage ?? null;
+  const coverage = (lanes ?? trace)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
   const name = trace ? nameOf(traceId, trace) : '';
   return (
@@ -72,7 +72,7 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
   if (trace.transactions.length < 2 || trace.eventCount > EVENTS_MAX) return;
   const question = {
     ...questionOf(trace.transactions, { clock_offset: [] }),
-    ...{ name: nameOf(traceId, trace), ownPath: `/api/events?trace_id=${traceId}` },
+    ...{ name: nameOf(traceId, trace), eventCount: trace.eventCount, ownPath: `/api/events?trace_id=${traceId}` },
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }

@@ -81,11 +81,12 @@ export function lanesQuestion(
 export function questionOf(
   transactions: readonly Transaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
-): Pick<LanesQuestion, 'transactions' | 'isDivided' | 'othersPath' | 'othersMax' | 'clockOffsetsNs'> {
+): Pick<LanesQuestion, 'transactions' | 'eventCount' | 'isDivided' | 'othersPath' | 'othersMax' | 'clockOffsetsNs'> {
   const { offsets } = clockOffsetsIn({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
   return {
     clockOffsetsNs: new Map(Array.from(offsets, ([node, ns]) => [node, Number(ns)])),
     transactions: transactions.map(({ transaction_id }) => transaction_id),
+    eventCount: transactions.reduce((sum, { event_count }) => sum + event_count, 0),
     isDivided: transactions.every(({ written_back }) => written_back !== null),
     othersPath: othersPath(transactions),
     othersMax: OTHERS_MAX,

@@ -1,0 +1,66 @@
+/** Answers that end early: what is shown of them is said to be a part. */
+import { type Row, recorded, START } from '../daemon/recorded.ts';
+import { served } from '../daemon/served.ts';
+import { breakingWay } from './breaking.ts';
+import { newPage } from './browser.ts';
+
+const BROWSER_MS = 120_000;
+const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
+const COUNT = 10_000;
+const FIRST = START - 60_000_000_000n;
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const CALLS = Array.from({ length: COUNT }, (_, i): Row => {
+  const transaction = i % 2 === 0 ? 'order-1' : 'order-2';
+  return { at: FIRST + BigInt(i) * 10_000n, duration: 9000n, transaction, trace: TRACE };
+});
+const OF_ONE = CALLS.map((row): Row => ({ ...row, transaction: 'order-1' }));
+const COLUMNS = { headers: { accept: 'application/vnd.kreplay.columns' } };
+
+/** The way to a daemon, on which answers of a path can be cut near their end. */
+async function cuttable(rows: Row[], path: string) {
+  const { port, get } = await served(recorded(rows));
+  const { length } = (await get(path, COLUMNS)).text;
+  const way = await breakingWay(port);
+  const cut = () => {
+    way.bytesOf = (asked) => (asked === path ? Math.floor(length * 0.9) : Number.POSITIVE_INFINITY);
+  };
+  return { way, cut };
+}
+
+browserTest('a transaction of which the answer is cut is shown as its first events, without reasons', async () => {
+  const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
+  cut();
+  const { page } = await newPage();
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
+  const part = page.locator('h1:has-text("of 10 000 events of order-1: what it waited for is not known yet.")');
+  await part.waitFor();
+  await page.waitForSelector('main > .failure');
+  expect(await part.textContent()).toMatch(/^The first (4|5) \d{3} of/);
+  expect(await page.locator('text=Where the time went').count()).toBe(0);
+  expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
+
+  way.bytesOf = () => Number.POSITIVE_INFINITY;
+  await page.reload();
+  await page.waitForSelector('h1:has-text("order-1 of shop took 100.0 ms")');
+  await page.waitForSelector('text=nothing is known to be missing');
+  await page.waitForSelector('text=Where the time went');
+
+  // Reading again with other clocks is no better where it ends early.
+  cut();
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1&clock_offset=test-node:5`);
+  await page.waitForSelector('main > .failure');
+  await part.waitFor();
+  expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
+});
+
+browserTest('so is a trace', async () => {
+  const { way, cut } = await cuttable(CALLS, `/api/events?trace_id=${TRACE}`);
+  cut();
+  const { page } = await newPage();
+  await page.goto(`${way.url}/#trace=${TRACE}`);
+  await page.waitForSelector('main > .failure');
+  const part = `of 10 000 events of Trace ${TRACE} with order-1 and order-2: what it waited for`;
+  await page.waitForSelector(`h1:has-text("${part}")`);
+  expect(await page.locator('text=Where the time went').count()).toBe(0);
+  expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
+});
