@@ -1,6 +1,6 @@
 /** Counts by process and time, against the events that they count. */
 import fc from 'fast-check';
-import { bucketFor, type CountedRow, countsOf, mostWithin } from '../../daemon/page/draw/counts.ts';
+import { bucketFor, type CountedRow, countsOf, lastEndNs, mostWithin } from '../../daemon/page/draw/counts.ts';
 
 const event = fc.record({
   at: fc.bigInt({ min: 0n, max: 5000n }),
@@ -38,6 +38,8 @@ test('the counts are those of the events, and no window has more than is said', 
         );
         const counts = countsOf(rows, first, last, bucketNs);
         expect(counts.bucketCount).toBeLessThanOrEqual(Math.max(most, 2));
+        // More may have been recorded since the end was asked for.
+        expect(countsOf(rows, first, first, bucketNs).all).toEqual(counts.all);
         const sum = (values: Uint32Array) => values.reduce((a, b) => a + b, 0);
         expect(sum(counts.all.counts)).toBe(events.length);
         expect(sum(counts.all.failed)).toBe(events.filter(({ isFailed }) => isFailed).length);
@@ -54,6 +56,15 @@ test('the counts are those of the events, and no window has more than is said', 
     ),
     { numRuns: 300 },
   );
+});
+
+test('the end is that of the last event, own or written back', () => {
+  const [own, later] = [2n ** 63n - 2n, 2n ** 63n - 1n];
+  const writtenBack = (last_end_ns: bigint | null) => ({ written_back: { count: 1, bytes: 1, last_end_ns } });
+  expect(lastEndNs({ last_end_ns: own, ...writtenBack(later) })).toBe(later);
+  expect(lastEndNs({ last_end_ns: later, ...writtenBack(own) })).toBe(later);
+  expect(lastEndNs({ last_end_ns: 5, ...writtenBack(null) })).toBe(5n);
+  expect(lastEndNs({ last_end_ns: own, written_back: null })).toBe(own);
 });
 
 type Counted = { at: bigint; node: string; pid: number; event_type: string };

@@ -1,6 +1,6 @@
 /** A transaction with more events than are drawn one by one, as recorded by an agent. */
 import { blockOf, type Row } from '../agent/recording/fixture.ts';
-import { newFolder, newWriter, START } from '../daemon/recorded.ts';
+import { appendRows, newFolder, newWriter, type Row as RecordedRow, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -12,7 +12,7 @@ const FIRST = START - 60_000_000_000n;
 const FAILED = 1_000_000;
 
 /** An event each 10 µs, of two processes; one of a million fails. */
-function largeRecording(): string {
+function largeRecording(later: readonly RecordedRow[] = []): string {
   const folder = newFolder();
   const writer = newWriter(folder);
   const context = writer.contextId({ transactionId: 'order-1', traceId: null, spanId: null });
@@ -32,6 +32,7 @@ function largeRecording(): string {
     if (failed >= 0 && failed < BLOCK_ROWS) results[failed] = 9n;
     writer.flush();
   }
+  appendRows(writer, later);
   writer.close();
   return folder;
 }
@@ -77,6 +78,27 @@ test(
     await page.waitForSelector('h1:has-text("zoom to under 2 000 000")');
     for (let i = 0; i < 4; i++) await page.keyboard.press('w');
     await page.waitForSelector('h1:has-text("A part of order-1")', { timeout: 90_000 });
+    expect(errors).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
+test(
+  'what was written back long after its own end is counted in its time, and can be zoomed to',
+  async () => {
+    const at = START - 30_000_000_000n;
+    const later = { type: 'block_io' as const, at, duration: 5_000_000n, queue: 1n, service: 'kernel', pid: 9, tid: 9 };
+    const { url } = await served(largeRecording([{ ...later, transaction: 'order-1', source: 'origin', result: 0n }]));
+    const { page, errors } = await newPage({ viewport: { width: 1280, height: 800 } });
+    const whole = `${url}/#v=1&view=lanes&transaction=order-1`;
+    await page.goto(whole);
+    await page.waitForSelector('.minimap');
+    expect(await page.textContent('.rows tbody tr:last-child')).toContain('kernel91');
+    // Its own 21 s, and the 9 s until then.
+    expect(await page.getAttribute('.minimap', 'aria-label')).toMatch(/30\.\d+ s/);
+    await page.goto(`${whole}&zoom_from=${at - 1_000_000n}&zoom_to=${at + 6_000_000n}`);
+    await page.waitForSelector('.moving');
+    expect(await page.textContent('h1')).toContain('A part of order-1: 1 of its 2 101 249 events');
     expect(errors).toEqual([]);
   },
   BROWSER_MS,

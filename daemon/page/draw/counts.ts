@@ -1,4 +1,5 @@
 /** Events that are too many to be drawn one by one, as counts by process and time. */
+import type { Transaction } from '../feed/answers.ts';
 import type { Density } from './density.ts';
 
 /** A row of `/api/stats` by bucket, node, service, process and event type. */
@@ -40,10 +41,20 @@ export function bucketFor(firstNs: bigint, lastNs: bigint, most: number): bigint
   return bucketNs;
 }
 
-/** Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. */
+/** The end of all events of a transaction: its data may be written back after its own end. */
+export function lastEndNs({ last_end_ns, written_back }: Pick<Transaction, 'last_end_ns' | 'written_back'>): bigint {
+  const [own, later] = [BigInt(last_end_ns), BigInt(written_back?.last_end_ns ?? 0)];
+  return own > later ? own : later;
+}
+
+/**
+ * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. What was recorded since
+ * `lastNs` was known has buckets after it.
+ */
 export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: bigint, bucketNs: bigint): Counts {
   const baseNs = (firstNs / bucketNs) * bucketNs;
-  const bucketCount = Number((lastNs - baseNs) / bucketNs) + 1;
+  const bucketOf = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
+  const bucketCount = rows.reduce((most, row) => Math.max(most, bucketOf(row.bucket_start_ns)), bucketOf(lastNs)) + 1;
   const newDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
   const [byKey, all] = [new Map<string, ProcessCounts>(), newDensity()];
   for (const { bucket_start_ns, group, count, error_count } of rows) {
@@ -56,7 +67,7 @@ export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: b
     process.count += count;
     process.failedCount += error_count;
     process.types.set(event_type, (process.types.get(event_type) ?? 0) + count);
-    const bucket = Number((BigInt(bucket_start_ns) - baseNs) / bucketNs);
+    const bucket = bucketOf(bucket_start_ns);
     for (const { counts, failed } of [process.density, all]) {
       counts[bucket]! += count;
       failed[bucket]! += error_count;

@@ -1,6 +1,6 @@
 /** Counts of a transaction that has too many events, and the single events of a part of its time. */
 import { useEffect, useState } from 'preact/hooks';
-import { bucketFor, type CountedRow, type Counts, countsOf } from '../draw/counts.ts';
+import { bucketFor, type CountedRow, type Counts, countsOf, lastEndNs } from '../draw/counts.ts';
 import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, FailedRequest } from '../feed/failure.ts';
@@ -25,7 +25,7 @@ export function useCounts(transaction: Transaction): Answer<{ counts: Counts; co
 
 /** With many processes, only longer buckets leave the daemon's answer below its limit of rows. */
 async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
-  const [firstNs, lastNs] = [BigInt(transaction.first_timestamp_ns), BigInt(transaction.last_end_ns)];
+  const [firstNs, lastNs] = [BigInt(transaction.first_timestamp_ns), lastEndNs(transaction)];
   for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
     const bucketNs = bucketFor(firstNs, lastNs, buckets);
     const given = new URLSearchParams({
