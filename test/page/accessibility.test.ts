@@ -2,6 +2,7 @@
 import type { Page } from 'playwright-core';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
+import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { PLANTED, recordMade } from '../daemon/sums/planted.ts';
 import { violations } from './axe.ts';
@@ -92,6 +93,53 @@ test(
   BROWSER_MS,
 );
 
+test(
+  'events of the table are selected by keyboard, each of them, from the row in sight on',
+  async () => {
+    const calls = Array.from({ length: 10_050 }, (_, i): Row => {
+      return { at: START - 60_000_000_000n + BigInt(i) * 1000n, duration: 900n, transaction: 'order-1' };
+    });
+    const { url } = await served(recorded(calls));
+    const { page } = await newPage({ viewport: { width: 1280, height: 800 } });
+    await page.goto(`${url}/#v=1&view=lanes&transaction=order-1&table=1`);
+    await page.waitForSelector('[aria-rowcount="10051"]');
+    const selected = () => page.getAttribute('tr.selected', 'aria-rowindex');
+    const press = async (key: string, row: number) => {
+      await page.keyboard.press(key);
+      await page.waitForSelector(`tr.selected[aria-rowindex="${row}"]`);
+    };
+    await press('ArrowRight', 2);
+    await page.waitForSelector('.detail:has-text("+0 ns")');
+    await press('ArrowRight', 3);
+    await press('ArrowLeft', 2);
+    await page.keyboard.press('ArrowLeft');
+    expect(await selected()).toBe('2');
+
+    await page.focus('.rows');
+    await press('ArrowDown', 3);
+    for (let row = 4; row < 40; row++) await press('ArrowDown', row);
+    await press('ArrowUp', 38);
+    const [table, row] = [await boxOf(page, '.rows'), await boxOf(page, 'tr.selected')];
+    expect(row.y).toBeGreaterThan(table.y);
+    expect(row.y + row.height).toBeLessThan(table.y + table.height);
+    // The other way it scrolls, so that all columns can be read.
+    await page.keyboard.press('ArrowRight');
+    while ((await page.evaluate("document.querySelector('.rows').scrollLeft")) === 0) await page.waitForTimeout(20);
+    expect(await selected()).toBe('38');
+
+    for (let i = 0; i < 20 && (await focused(page)) !== 'After'; i++) await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=rows 10 001 to 10 050');
+    await press('ArrowRight', 10_002);
+    await press('ArrowLeft', 10_001);
+    await page.waitForSelector('text=rows 1 to 10 000');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.detail', { state: 'detached' });
+  },
+  BROWSER_MS,
+);
+
+const boxOf = async (page: Page, selector: string) => (await page.locator(selector).boundingBox())!;
 const focused = (page: Page) => page.evaluate('document.activeElement?.textContent?.trim()');
 
 test.each([

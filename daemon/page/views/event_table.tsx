@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { LanesModel } from '../lanes/model.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS, PAGE_ROWS } from '../table/rows.ts';
+import { onKey } from './keys.ts';
 import { shownName } from './names.ts';
 
 interface Props {
@@ -11,6 +12,14 @@ interface Props {
   onSelect: (row: number) => void;
 }
 
+const DOWN: ReadonlyMap<string, number> = new Map([
+  ['ArrowDown', 1],
+  ['ArrowUp', -1],
+]);
+const RIGHT: ReadonlyMap<string, number> = new Map([
+  ['ArrowRight', 1],
+  ['ArrowLeft', -1],
+]);
 const ROW_PX = 26;
 /** Rows above and below those in sight. */
 const MARGIN = 10;
@@ -38,6 +47,21 @@ export function EventTable({ model, selected, onSelect }: Props) {
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
   useLayoutEffect(look, [page]);
+
+  useEffect(
+    () =>
+      onKey((code, target) => {
+        if (target.matches('input[type=range]')) return false;
+        // The table itself scrolls sideways with the others.
+        const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
+        if (by === undefined) return false;
+        const isOnPage = line >= from && line < to;
+        const next = isOnPage ? line + by : from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
+        if (next >= 0 && next < table.rowCount) onSelect(table.rowOf(next));
+        return true;
+      }),
+    [table, line, from, to, onSelect],
+  );
 
   const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
   const lines = Array.from({ length: Math.max(last - first, 0) }, (_, at) => first + at);

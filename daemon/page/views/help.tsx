@@ -14,7 +14,7 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['A D', 'pan left, right'],
   ['F', 'show all'],
   ['[ ]', 'the link before, after: from a call to its request, and back'],
-  ['← →', 'the event before, after'],
+  ['← →', 'the event before, after; within a table ↑ ↓'],
   ['← → ↑ ↓', 'on the map: move the box, with Shift change its size'],
   ['V', 'table or picture'],
   ['Y', 'copy the link'],
