@@ -134,6 +134,61 @@ browserTest('what is paused goes on without a gap, says how far it is behind, an
   ]);
 });
 
+/** Lets the page believe that a minute has passed. */
+const aMinutePasses = (page: Page) =>
+  page.evaluate(`(() => {
+    const now = performance.now.bind(performance);
+    performance.now = () => now() + 65_000;
+  })()`);
+
+test.each(['pause', 'cut', 'refusal'])(
+  'what is said of the last minute stands still after a %s, as nothing is known of what comes',
+  async (stop) => {
+    const { daemon, record } = await recording();
+    const { page } = await newPage({ colorScheme: 'light' });
+    await page.goto(daemon.url + LIVE);
+    await following(page);
+    record({ file: '/srv/0', result: -5n }, { file: '/srv/1' });
+    // A whole second has passed since the stream began.
+    await page.waitForSelector(
+      'h1:text-matches(", [0-9.]*[1-9][0-9.]* a second over the minute: of 2 that began in it 1 failed")',
+    );
+    if (stop === 'pause') await page.keyboard.press('Space');
+    else {
+      const problem = { code: 'forbidden', detail: 'not for this token' };
+      await page.route('**/api/events*', (route) =>
+        stop === 'cut' ? route.abort() : route.fulfill({ status: 403, json: problem }),
+      );
+      await hide(page, true);
+      await hide(page, false);
+    }
+    await page.waitForSelector(stop === 'pause' ? 'text=paused: the daemon keeps' : 'text=not connected');
+    await aMinutePasses(page);
+    await page.waitForSelector('text=/1 min \\d+ s behind/');
+    const sentence = await page.textContent('h1');
+    expect(sentence).toMatch(/^As of [0-9:]{8} UTC, .* of 2 that began in it 1 failed/);
+    expect(sentence).not.toContain(', 0 a second');
+    expect(await page.locator('text=Jump to now').count()).toBe(stop === 'pause' ? 1 : 0);
+    expect(Number(await page.evaluate(REDS_IN_MAP))).toBeGreaterThan(0);
+    await page.keyboard.press('v');
+    await page.waitForSelector('[aria-label*="second by second"] tr:has-text("✕ 1")');
+    await page.keyboard.press('v');
+    await page.waitForSelector('.map canvas');
+    await page.waitForTimeout(300);
+    expect(Number(await page.evaluate(REDS_IN_MAP))).toBeGreaterThan(0);
+
+    await page.unroute('**/api/events*');
+    if (stop === 'pause') await page.keyboard.press('Space');
+    if (stop === 'refusal') await page.click('text=Ask again');
+    await following(page);
+    record({ file: '/srv/2' });
+    await page.waitForSelector('td:has-text("/srv/2")');
+    expect((await rowsOf(page)).map((cells) => cells[4])).toEqual(['/srv/2', '/srv/1', '/srv/0']);
+    await page.waitForSelector('h1:text-matches("^[0-9]")');
+  },
+  BROWSER_MS,
+);
+
 browserTest('a loss is a hatched row with count and cause, and an event that comes late has a mark', async () => {
   const { daemon, writer, record } = await recording();
   const { page } = await newPage({ colorScheme: 'light' });

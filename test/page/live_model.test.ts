@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { stringify } from '../../daemon/exact_json.ts';
 import { createArrivals } from '../../daemon/page/live/arrivals.ts';
 import { eventHead } from '../../daemon/page/live/event_head.ts';
+import { createKept } from '../../daemon/page/live/kept.ts';
 import {
   COLUMN_NS,
   createMinute,
@@ -157,6 +158,36 @@ test('the seconds are the columns, added up', () => {
     expect(longestNs).toBe(longest < 0 ? null : longest * 1000);
     expect(isLost).toBe(isIn(START - 3_000_000_000n));
   }
+});
+
+test('losses before the first event are in the minute that its clock begins', () => {
+  const second = fc.integer({ min: 0, max: 70 });
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(second, second), { maxLength: 8 }),
+      fc.constantFrom(0, -30_000, 7 * 86_400_000, 3_000),
+      (losses, skewMs) => {
+        const kept = createKept();
+        const endNs = START - BigInt(skewMs) * 1_000_000n;
+        kept.setClock(Number(START / 1_000_000n), 0);
+        for (const [agoS, lengthS] of losses) {
+          const from = endNs - BigInt(agoS) * 1_000_000_000n;
+          const to = from + BigInt(Math.min(lengthS, agoS)) * 1_000_000_000n;
+          kept.takeLoss(stringify({ lost: 0, cause: 'ring_full', from, to, node: 'n1' }));
+        }
+        kept.takeEvent(stringify({ timestamp_ns: endNs - 1n, duration_ns: 1, result: 0 }), 0);
+        const minute = kept.minute!;
+        for (let column = 0; column < MINUTE_COLUMNS; column++) {
+          const [fromNs, toNs] = [minute.startOf(column), minute.startOf(column) + COLUMN_NS];
+          const isIn = losses.some(([agoS, lengthS]) => {
+            const from = endNs - BigInt(agoS) * 1_000_000_000n;
+            return from < toNs && from + BigInt(Math.min(lengthS, agoS)) * 1_000_000_000n >= fromNs;
+          });
+          expect(minute.isLost(column)).toBe(isIn);
+        }
+      },
+    ),
+  );
 });
 
 test('one event among millions is seen at every width, and a loss where no event is', () => {

@@ -26,6 +26,11 @@ export function createKept(): Kept {
   let minute: Minute | null = null;
   let arrivals: Arrivals | null = null;
   let [eventCount, lostCount, hasLost] = [0, 0, false];
+
+  function hatch({ from, to }: Loss): void {
+    minute!.lose(BigInt(from), BigInt(to));
+  }
+
   return {
     newest,
     get minute() {
@@ -55,16 +60,19 @@ export function createKept(): Kept {
       arrivals!.add(startNs + durationNs, nowMs);
       const clockNs = arrivals!.clockNs(nowMs);
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
-      if (eventCount === 1) minute = createMinute(clockNs);
+      if (eventCount === 1) {
+        minute = createMinute(clockNs);
+        for (const row of newest.rows()) if (row.kind === 'lost') hatch(parseJson(row.text) as Loss);
+      }
       minute!.advance(clockNs);
       minute!.add(startNs, durationNs, isFailed);
       newest.add(text.endsWith(',"late":true}') ? 'late' : 'event', text);
     },
     takeLoss(text) {
-      const { lost, from, to } = parseJson(text) as Loss;
+      const loss = parseJson(text) as Loss;
       hasLost = true;
-      lostCount += lost;
-      minute!.lose(BigInt(from), BigInt(to));
+      lostCount += loss.lost;
+      hatch(loss);
       newest.add('lost', text);
     },
   };

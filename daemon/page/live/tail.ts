@@ -6,6 +6,7 @@ import type { Failure } from '../feed/failure.ts';
 import { shown, takeSlot, whileShown } from '../feed/stream_slot.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { createKept, type Kept } from './kept.ts';
+import type { Minute } from './minute.ts';
 
 export type TailState =
   | 'connecting'
@@ -21,8 +22,12 @@ export interface Tail {
   readonly kept: Kept;
   readonly state: TailState;
   readonly failure: Failure | null;
+  /** Whether what comes is shown: what is said of it stands still otherwise. */
+  readonly isFollowing: boolean;
   /** How far behind what is shown is, milliseconds. */
   behindMs(nowMs: number): number;
+  /** The time up to which it is known what came: now while the stream is followed, else when it last was. */
+  readMs(nowMs: number): number;
   pause(): void;
   /** Connects again, and goes on where it was, without a gap. */
   resume(): void;
@@ -48,19 +53,19 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   const place = createPlace(filters);
   let state: TailState = 'connecting';
   let failure: Failure | null = null;
-  let pausedMs: number | null = null;
+  /** Null while the stream is followed. */
+  let stoppedMs: number | null = 0;
   /** Ends the present connection, or the wait for the next one. */
   let round = new AbortController();
 
   function become(next: TailState, why: Failure | null = null): void {
     [state, failure] = [next, why];
+    stoppedMs = next === 'following' || next === 'in_turns' ? null : (stoppedMs ?? performance.now());
     onChange();
   }
 
-  const behindMs = (nowMs: number) => {
-    const readMs = pausedMs ?? nowMs;
-    return (kept.arrivals?.behindMs(readMs) ?? 0) + (nowMs - readMs);
-  };
+  const readMs = (nowMs: number) => stoppedMs ?? nowMs;
+  const behindMs = (nowMs: number) => (kept.arrivals?.behindMs(readMs(nowMs)) ?? 0) + nowMs - readMs(nowMs);
 
   function taken({ event, id, data }: EventSourceMessage) {
     if (id) place.pass(id);
@@ -84,7 +89,9 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     const signal = whileShown(AbortSignal.any([round.signal, ...turn]));
     const refused = await followStream(daemon, stream, signal).finally(() => release?.());
     if (refused) become('refused', refused);
-    else if (!release) await delay(REST_MS, round.signal);
+    // What is said when the tab is shown again is what was read before.
+    if (document.hidden && stoppedMs === null) become('connecting');
+    if (!refused && !release) await delay(REST_MS, round.signal);
   }
 
   async function run(): Promise<void> {
@@ -100,7 +107,6 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
   }
 
   function resume(): void {
-    pausedMs = null;
     become('connecting');
     round.abort();
   }
@@ -114,9 +120,12 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     get failure() {
       return failure;
     },
+    get isFollowing() {
+      return stoppedMs === null;
+    },
     behindMs,
+    readMs,
     pause() {
-      pausedMs = performance.now();
       become('paused');
       round.abort();
     },
@@ -129,6 +138,14 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     },
     close: () => closing.abort(),
   };
+}
+
+/** The minute up to what has been read; null until the daemon has answered. */
+export function minuteOf({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
+  if (!minute || !arrivals) return null;
+  const endMs = readMs(performance.now());
+  minute.advance(arrivals.clockNs(endMs) - BigInt(Math.round(arrivals.behindMs(endMs) * 1e6)));
+  return minute;
 }
 
 /** Where the stream goes on: after a frame, or where it began while there was none. */

@@ -1,9 +1,10 @@
 /** What is recorded now: how much of it, the last minute as a map, and the newest events. */
 import { useEffect } from 'preact/hooks';
 import { type Second, secondsOf } from '../../live/seconds.ts';
-import type { Tail } from '../../live/tail.ts';
+import { minuteOf, type Tail } from '../../live/tail.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { clockText } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { onKey } from '../keys.ts';
@@ -79,7 +80,7 @@ function Followed({ tail }: { tail: Tail }) {
         <span class="quiet">{STATES[state]}</span>
         <Behind tail={tail} />
       </div>
-      {tail.kept.eventCount === 0 && (state === 'following' || state === 'in_turns') && <NothingYet />}
+      {tail.kept.eventCount === 0 && tail.isFollowing && <NothingYet />}
       <section class="panel">
         <h2>The last minute, by start and duration</h2>
         {link.table ? <SecondsTable tail={tail} /> : <MinuteMap tail={tail} summary={sentence} />}
@@ -104,19 +105,24 @@ function Behind({ tail }: { tail: Tail }) {
   return (
     <>
       <strong class="behind">{shortDuration(Math.round(behindMs / 1000) * 1e9)} behind</strong>
-      <button type="button" onClick={tail.jump}>
-        Jump to now
-      </button>
+      {tail.state !== 'cut' && tail.state !== 'refused' && (
+        <button type="button" onClick={tail.jump}>
+          Jump to now
+        </button>
+      )}
     </>
   );
 }
 
-function sentenceOf({ kept: { minute, arrivals, eventCount }, state }: Tail): string {
+function sentenceOf(tail: Tail): string {
+  const { arrivals, eventCount } = tail.kept;
+  const minute = minuteOf(tail);
   if (!minute || !arrivals || eventCount === 0)
-    return state === 'following' || state === 'in_turns' ? 'No event has arrived yet.' : 'No event is here yet.';
-  const now = performance.now();
-  const [second, mean] = [arrivals.perSecond(now), arrivals.perSecondOfMinute(now)];
-  const rate = `${counted(second, 'event')} came in the last second, ${rateText(mean)} a second over the minute`;
+    return tail.isFollowing ? 'No event has arrived yet.' : 'No event is here yet.';
+  const readMs = tail.readMs(performance.now());
+  const [second, mean] = [arrivals.perSecond(readMs), arrivals.perSecondOfMinute(readMs)];
+  const when = tail.isFollowing ? '' : `As of ${clockText(arrivals.clockNs(readMs)).slice(11, 19)} UTC, `;
+  const rate = `${when}${counted(second, 'event')} came in the last second, ${rateText(mean)} a second over the minute`;
   const { count, failed, longestNs, isLost } = whole(secondsOf(minute));
   if (count === 0) return `${rate}; none began in it.`;
   const atLeast = isLost ? 'at least ' : '';

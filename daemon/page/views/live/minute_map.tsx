@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pixelOf, THEMES } from '../../draw/theme.ts';
 import { FIRST_ROW, MINUTE_COLUMNS, type Minute, ROW_COUNT, rowStartNs } from '../../live/minute.ts';
 import { columnAt, columnsPerCell, drawMinute, type MinutePalette, rowAt } from '../../live/minute_picture.ts';
-import type { Tail } from '../../live/tail.ts';
+import { minuteOf, type Tail } from '../../live/tail.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
@@ -32,12 +32,13 @@ export function MinuteMap({ tail, summary }: Props) {
   const [place, setPlace] = useState<Place | null>(null);
   // Its end comes before the canvas is gone; that of `useEffect` comes a frame later.
   useLayoutEffect(() => {
+    let drawnMs = -1;
     const draw = () => {
-      const { minute, arrivals } = tail.kept;
-      if (document.hidden || !minute || !arrivals || tail.state === 'paused') return;
-      const now = performance.now();
-      const behindNs = BigInt(Math.round(tail.behindMs(now) * 1e6));
-      minute.advance(arrivals.clockNs(now) - behindNs);
+      const readMs = tail.readMs(performance.now());
+      if (document.hidden || readMs === drawnMs) return;
+      const minute = minuteOf(tail);
+      if (!minute) return;
+      drawnMs = readMs;
       paint(canvas.current!, minute);
     };
     draw();
@@ -95,9 +96,9 @@ export function MinuteMap({ tail, summary }: Props) {
         />
       </div>
       <p class="times quiet" aria-hidden="true">
-        <span>60 s ago</span>
+        <span>60 s before</span>
         <span>30 s</span>
-        <span>now</span>
+        <span>{tail.isFollowing || !tail.kept.minute ? 'now' : 'when it stopped'}</span>
       </p>
       <p class="quiet">
         {place && tail.kept.minute ? (

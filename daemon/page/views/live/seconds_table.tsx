@@ -1,7 +1,7 @@
 /** What the map of the last minute shows, second by second. */
 import { useRef, useState } from 'preact/hooks';
 import { type Second, secondsOf } from '../../live/seconds.ts';
-import type { Tail } from '../../live/tail.ts';
+import { minuteOf, type Tail } from '../../live/tail.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
@@ -15,13 +15,8 @@ const HEADINGS = [
 export function SecondsTable({ tail }: { tail: Tail }) {
   const [isHeld, setIsHeld] = useState(false);
   const shown = useRef<Second[]>([]);
-  const { minute, arrivals } = tail.kept;
-  if (minute && arrivals && (!isHeld || shown.current.length === 0)) {
-    const now = performance.now();
-    const behindNs = BigInt(Math.round(tail.behindMs(now) * 1e6));
-    if (tail.state !== 'paused') minute.advance(arrivals.clockNs(now) - behindNs);
-    shown.current = secondsOf(minute);
-  }
+  const minute = minuteOf(tail);
+  if (minute && (!isHeld || shown.current.length === 0)) shown.current = secondsOf(minute);
   return (
     <ScrolledRows
       label="Events of the last minute, second by second"
