@@ -51,6 +51,78 @@ test(
   BROWSER_MS,
 );
 
+/** A daemon with a pinned transaction, and a page that is not yet at Health. */
+async function withPin() {
+  const daemon = await served(exampleRecording());
+  expect((await daemon.get(`/api/transactions/${TRANSACTION}/pin`, { method: 'POST' })).status).toBeLessThan(300);
+  const { page } = await newPage();
+  return { page, open: () => page.goto(`${daemon.url}/#v=1&view=health`) };
+}
+
+const PINNED = 'h2:has-text("Pinned transactions")';
+
+test(
+  'an answer that takes longer than the time between two is waited for, and the others are shown meanwhile',
+  async () => {
+    const { page, open } = await withPin();
+    let askedCount = 0;
+    let answer = () => {};
+    const released = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/api/pins', async (route) => {
+      askedCount++;
+      await released;
+      await route.continue();
+    });
+    await open();
+    await page.waitForSelector('h1:has-text("No agent is recording now")');
+    await page.waitForSelector('h2:has-text("Recordings")');
+    await page.waitForSelector('text=Pinned transactions: not known yet.');
+    // The other parts are asked for at least once more.
+    await page.waitForResponse('**/readyz');
+    await page.waitForResponse('**/readyz');
+    expect(askedCount).toBe(1);
+    expect(await page.locator(PINNED).count()).toBe(0);
+    answer();
+    await page.waitForSelector(PINNED);
+    await page.waitForSelector('text=Pinned transactions: not known', { state: 'detached' });
+  },
+  BROWSER_MS,
+);
+
+test(
+  'a part that fails is named and leaves the others, and what is old says of when it is',
+  async () => {
+    const { page, open } = await withPin();
+    const problem = { code: 'busy', detail: 'too much at once' };
+    await page.route('**/api/pins', (route) => route.fulfill({ status: 503, json: problem }));
+    await open();
+    await page.waitForSelector('h1:has-text("No agent is recording now")');
+    await page.waitForSelector('[role=alert]:has-text("too much at once")');
+    await page.waitForSelector('text=Pinned transactions: not known yet.');
+    await page.unroute('**/api/pins');
+    await page.waitForSelector(PINNED);
+    await page.waitForSelector('[role=alert]', { state: 'detached' });
+    expect(await page.textContent('h1')).not.toContain('as of');
+    await page.waitForSelector('header .pill');
+
+    for (const path of ['**/readyz', '**/api/events*']) await page.route(path, (route) => route.abort());
+    await page.waitForSelector(
+      'h1:text-matches("recording now [(]as of [0-9:]{8} UTC[)];.*[(]as of [0-9:]{8} UTC[)]")',
+    );
+    expect(await page.locator('[role=alert]').count()).toBe(1);
+    expect(await page.locator('header .pill').count()).toBe(0);
+    expect(await page.locator('p:text-matches("^(Recordings|What is missing): as of")').count()).toBe(2);
+    expect(await page.locator('h2:has-text("Recordings")').count()).toBe(1);
+    await page.unroute('**/readyz');
+    await page.unroute('**/api/events*');
+    await page.waitForSelector('p:text-matches(": as of")', { state: 'detached' });
+    expect(await page.textContent('h1')).not.toContain('as of');
+  },
+  BROWSER_MS,
+);
+
 test(
   'the command and the text of what is shown can be taken elsewhere',
   async () => {

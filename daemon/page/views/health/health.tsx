@@ -1,71 +1,108 @@
 /** Which host records, what is missing and why, and the sessions that are open. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type { Coverage, Readiness, Session } from '../../feed/answers.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { useAnswer } from '../use_answer.ts';
+import { shownName } from '../names.ts';
 import { AgentCost } from './agent_cost.tsx';
 import { Gaps } from './gaps.tsx';
 import { type Pin, Pins } from './pins.tsx';
 import { Recordings } from './recordings.tsx';
 import { Sessions } from './sessions.tsx';
+import { type Refreshed, useRefreshed } from './use_refreshed.ts';
 
-interface Shown {
-  readiness: Readiness;
-  coverage: Coverage;
-  sessions: Session[];
-  pins: Pin[];
-  /** The daemon's metrics, in Prometheus' text. */
-  metrics: string;
-}
-
-const REFRESH_MS = 5000;
-
+/** Each part is asked for alone: one that fails or takes long leaves the others as they are. */
 export function Health() {
   const { daemon, setCoverage, access } = usePage();
-  const [round, setRound] = useState(0);
-  const answer = useAnswer<Shown>(`health ${round}`, async (signal) => {
-    const [readiness, { coverage }, { sessions }, { pins }, metrics] = await Promise.all([
-      daemon.askJson<Readiness>('/readyz', { signal }),
-      daemon.askJson<{ coverage: Coverage }>('/api/events?limit=1&order=desc', { signal }),
-      daemon.askJson<{ sessions: Session[] }>('/api/replay/sessions?limit=1000', { signal }),
-      daemon.askJson<{ pins: Pin[] }>('/api/pins', { signal }),
-      daemon.ask('/metrics', { signal, headers: { Accept: 'text/plain' } }).then((answered) => answered.text()),
-    ]);
-    return { readiness, coverage, sessions, pins, metrics };
-  });
-  useEffect(() => setCoverage(answer.body?.coverage ?? null), [answer.body]);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setRound((last) => last + 1), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
-  const { body, failure, askAgain } = answer;
+  const usePart = <Body,>(path: string) => useRefreshed((signal) => daemon.askJson<Body>(path, { signal }));
+  const readiness = usePart<Readiness>('/readyz');
+  const newest = usePart<{ coverage: Coverage }>('/api/events?limit=1&order=desc');
+  const sessions = usePart<{ sessions: Session[] }>('/api/replay/sessions?limit=1000');
+  const pins = usePart<{ pins: Pin[] }>('/api/pins');
+  // The daemon's metrics, in Prometheus' text.
+  const metrics = useRefreshed(async (signal) =>
+    (await daemon.ask('/metrics', { signal, headers: { Accept: 'text/plain' } })).text(),
+  );
+  const coverage = newest.body?.coverage ?? null;
+  useEffect(() => setCoverage(newest.isOld ? null : coverage), [coverage, newest.isOld]);
   const mayChange = access.scopes.includes('replay:control');
   return (
     <main>
-      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
-      {body && (
-        <>
-          <h1>{sentenceOf(body)}</h1>
-          <Recordings readiness={body.readiness} />
-          <Gaps coverage={body.coverage} />
-          <AgentCost metrics={body.metrics} />
-          <Sessions sessions={body.sessions} mayDelete={mayChange} onDeleted={askAgain} />
-          <Pins pins={body.pins} mayUnpin={mayChange} onUnpinned={askAgain} />
-        </>
+      {isKnown(readiness) && isKnown(newest) && (
+        <h1>
+          {recordedText(readiness)}; {missingText(newest)}.
+        </h1>
       )}
+      <OldParts
+        parts={[
+          ['Recordings', readiness],
+          ['What is missing', newest],
+          ['Cost of the agent', metrics],
+          ['Replay sessions', sessions],
+          ['Pinned transactions', pins],
+        ]}
+      />
+      {readiness.body && <Recordings readiness={readiness.body} />}
+      {coverage && <Gaps coverage={coverage} />}
+      {metrics.body !== null && <AgentCost metrics={metrics.body} />}
+      {sessions.body && (
+        <Sessions sessions={sessions.body.sessions} mayDelete={mayChange} onDeleted={sessions.askAgain} />
+      )}
+      {pins.body && <Pins pins={pins.body.pins} mayUnpin={mayChange} onUnpinned={pins.askAgain} />}
     </main>
   );
 }
 
-function sentenceOf({ readiness: { recordings }, coverage: { complete, lost, gaps } }: Shown): string {
-  const recording = recordings.filter(({ agent }) => agent.state === 'recording').map(({ node }) => node);
+/** What failed, once for all parts, and which parts are old or not known by it. */
+function OldParts({ parts }: { parts: [name: string, part: Refreshed<unknown>][] }) {
+  const failed = parts.map(([, part]) => part).filter(({ failure }) => failure);
+  const retry = () => {
+    for (const { askAgain } of failed) askAgain();
+  };
+  const failures = new Map(failed.map(({ failure }) => [failure!.detail, failure!]));
+  return (
+    <>
+      {[...failures].map(([detail, failure]) => (
+        <FailureNote key={detail} failure={failure} onRetry={retry} />
+      ))}
+      {parts.map(
+        ([name, part]) =>
+          part.isOld && (
+            <p class="loss" key={name}>
+              {name}: {part.at === null ? 'not known yet' : `as of ${part.at} UTC`}.
+            </p>
+          ),
+      )}
+    </>
+  );
+}
+
+/** Whether something can be said: that it is not known, if it does not come. */
+function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
+  return body !== null || isOld;
+}
+
+function recordedText({ body, ...part }: Refreshed<Readiness>): string {
+  if (!body) return 'It is not known what is being recorded';
+  const recording = body.recordings
+    .filter(({ agent }) => agent.state === 'recording')
+    .map(({ node }) => shownName(node));
   const who = recording.length > 0 ? `${recording.join(', ')} is being recorded` : 'No agent is recording now';
-  if (complete) return `${who}; nothing is known to be missing.`;
+  return who + ageText(part);
+}
+
+function missingText({ body, ...part }: Refreshed<{ coverage: Coverage }>): string {
+  if (!body) return 'it is not known what is missing';
+  const { complete, lost, gaps } = body.coverage;
+  if (complete) return `nothing is known to be missing${ageText(part)}`;
   const count =
     lost > 0
       ? `at least ${counted(lost, 'event')} ${lost === 1 ? 'is' : 'are'} missing`
       : 'events are missing, uncounted';
-  return `${who}; ${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}.`;
+  return `${count}, in ${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}${ageText(part)}`;
+}
+
+function ageText({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
+  return isOld ? ` (as of ${at} UTC)` : '';
 }
