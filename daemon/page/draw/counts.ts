@@ -1,5 +1,4 @@
 /** Events that are too many to be drawn one by one, as counts by process and time. */
-import type { Transaction } from '../feed/answers.ts';
 import type { Density } from './density.ts';
 
 /** A row of `/api/stats` by bucket, node, service, process and event type. */
@@ -41,9 +40,13 @@ export function bucketFor(firstNs: bigint, lastNs: bigint, most: number): bigint
   return bucketNs;
 }
 
+interface Ended {
+  last_end_ns: number | bigint | null;
+}
+
 /** The end of all events of a transaction: its data may be written back after its own end. */
-export function lastEndNs({ last_end_ns, written_back }: Pick<Transaction, 'last_end_ns' | 'written_back'>): bigint {
-  const [own, later] = [BigInt(last_end_ns), BigInt(written_back?.last_end_ns ?? 0)];
+export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended | null }): bigint {
+  const [own, later] = [BigInt(last_end_ns ?? 0), BigInt(written_back?.last_end_ns ?? 0)];
   return own > later ? own : later;
 }
 
