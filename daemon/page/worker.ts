@@ -9,6 +9,7 @@ import type { Coverage } from './feed/answers.ts';
 import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { breakdownOf } from './lanes/breakdown.ts';
+import { choicesOf } from './lanes/choices.ts';
 import { createLanes, lanesBuffers } from './lanes/model.ts';
 import { lanesSentence, sentenceOfFirst } from './lanes/sentence.ts';
 import { shownName } from './views/names.ts';
@@ -69,7 +70,10 @@ function answer(
     ? lanesSentence(model, breakdown, name, shownName)
     : sentenceOfFirst(columns.count, eventCount, name);
   self.postMessage(
-    { kind: 'lanes', lanes: { model, outline: outlineOf(model), breakdown, sentence, ...known } },
+    {
+      kind: 'lanes',
+      lanes: { model, outline: outlineOf(model), choices: choicesOf(model), breakdown, sentence, ...known },
+    },
     lanesBuffers(model),
   );
 }

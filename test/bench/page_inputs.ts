@@ -21,8 +21,8 @@ export async function measureStep(browser: BenchBrowser, lanesUrl: string): Prom
     await page.waitForSelector('main[aria-busy=false] canvas.moving');
     // The first step makes the session.
     await page.keyboard.press('Period');
-    await page.waitForSelector('.figures');
-    await probe('watchInputs', 'keydown', '.figures');
+    await page.waitForSelector('.replay .figures');
+    await probe('watchInputs', 'keydown', '.replay .figures');
     for (let step = 0; step < STEPS; step++) {
       await page.keyboard.press('Period');
       await page.waitForTimeout(STEP_EVERY_MS);

@@ -48,7 +48,7 @@ export async function measurePlayback(
   const ending = new AbortController();
   try {
     await opened.page.waitForSelector('main[aria-busy=false] canvas.moving');
-    await opened.page.waitForSelector('.figures');
+    await opened.page.waitForSelector('.replay .figures');
     const arrivedMs: number[] = [];
     const witness = followEvents(daemon.url + path, arrivedMs, AbortSignal.any([signal, ending.signal]));
     const aheadMs = await clockDifference(opened.page);

@@ -72,7 +72,7 @@ void (() => {
         inputs.pendingMs = 0;
       }
       if (playback.isOn) {
-        const count = /event (.+) of/.exec(document.querySelector('.figures')?.textContent ?? '')?.[1] ?? '0';
+        const count = /event (.+) of/.exec(document.querySelector('.replay .figures')?.textContent ?? '')?.[1] ?? '0';
         const { litMs, playheadMs, playheadPx } = playback;
         playback.frames.push({
           endMs: nowMs,

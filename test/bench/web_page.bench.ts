@@ -114,7 +114,7 @@ function measuredAnswers(browser: BenchBrowser, context: BenchContext, path: str
     box: await rounds(context, 'a box in the map', () => measureBox(browser, url)),
     sliders: await rounds(context, 'the sliders', async () => [
       await measureSlider(browser, lanesUrl(url, 'order-0'), 'Extra latency'),
-      await measureSlider(browser, lanesUrl(url, 'order-0'), 'Timeout'),
+      await measureSlider(browser, lanesUrl(url, 'order-0'), 'Deadline'),
     ]),
     differences: await answersOf(answerMs, `/api/differences?min_duration_ms=${SLOW_MS}`),
     eventDifferences: await answersOf(answerMs, `/api/differences?of=events&min_duration_ms=${SLOW_MS}`),

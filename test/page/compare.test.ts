@@ -1,5 +1,5 @@
 /** Two transactions, windows of time, or reports of runs beside each other, against what the daemon answers. */
-import { writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { stringify } from '../../daemon/exact_json.ts';
@@ -250,11 +250,12 @@ browserTest('files that are no reports are refused in words, by name, and droppe
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
+  truncateSync(file('huge.json', ''), 65 * 2 ** 20);
   await page.setInputFiles('section[aria-label^="B:"] input[type=file]', [
     file('\u202enosj.txt', '{'),
     file('next.json', '{"kreplay_run": 2}'),
     file('<b>.json', '{"kreplay_run": 1, "figures": null}'),
-    file('huge.json', ' '.repeat(65 * 2 ** 20)),
+    join(folder, 'huge.json'),
   ]);
   const alerts = await page
     .waitForSelector('main [role=alert] >> nth=3')

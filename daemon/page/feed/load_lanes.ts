@@ -1,6 +1,7 @@
 /** Reads the events of transactions as lanes, in the page's second thread. */
 import type { Outline } from '../draw/extents.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
+import type { Choices } from '../lanes/choices.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Coverage } from './answers.ts';
 import type { Daemon } from './daemon.ts';
@@ -30,6 +31,7 @@ export interface LanesQuestion {
 export interface ReadLanes {
   model: LanesModel;
   outline: Outline;
+  choices: Choices;
   /** Null for a part of the events, and without own ones. */
   breakdown: Breakdown | null;
   /** What the picture shows, in a sentence. */

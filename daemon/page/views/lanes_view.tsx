@@ -3,7 +3,6 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { clockOffsetsIn } from '../link/clock_offsets.ts';
-import { choicesOf } from '../what_if/choices.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { ClockFields } from './clock_fields.tsx';
 import { usePage } from './context.ts';
@@ -41,9 +40,8 @@ interface LanesProps {
 }
 
 function Lanes({ transactionId, lanes, coverage }: LanesProps) {
-  const { model, breakdown, sentence } = lanes;
+  const { model, choices, breakdown, sentence } = lanes;
   const { link } = usePage();
-  const choices = useMemo(() => choicesOf(model), [model]);
   const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow } = played;

@@ -1,10 +1,10 @@
 /** What if every such event took longer, and the caller waited only for so long: for a transaction and those like it. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
+import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { onlyIn, type SessionSettings } from '../replay/settings_in_link.ts';
-import type { Choices } from '../what_if/choices.ts';
 import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
 import { becomesText, deadlineText } from '../what_if/words.ts';
 import { usePage } from './context.ts';

@@ -1,5 +1,5 @@
 /** Which events get the latency: of a type, a service, a node of the transaction. */
-import type { Choices } from '../what_if/choices.ts';
+import type { Choices } from '../lanes/choices.ts';
 import { usePage } from './context.ts';
 import { shownName } from './names.ts';
 

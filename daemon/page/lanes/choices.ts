@@ -1,0 +1,44 @@
+/** What the latency can be narrowed to: types, services and nodes that a transaction has. */
+import type { LanesModel } from './model.ts';
+import { OTHER } from './shares.ts';
+
+export interface Choices {
+  types: string[];
+  services: string[];
+  nodes: string[];
+}
+
+/** A column of types has bytes. */
+const TYPE_IDS = 256;
+
+/** Each in the order of its first event. */
+export function choicesOf({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
+  const { count, threads, recordings, thread, types, type } = columns;
+  const [threadsSeen, typesSeen] = [firstSeen(threads.length), firstSeen(TYPE_IDS)];
+  for (let row = 0; row < count; row++) {
+    if (shares[row] === OTHER) continue;
+    threadsSeen.see(thread[row]!);
+    typesSeen.see(type[row]!);
+  }
+  const seen = threadsSeen.found.map((at) => threads[at]!);
+  return {
+    // A type without a name is of a newer daemon, which alone knows what it is called.
+    types: typesSeen.found.map((id) => types.get(id)).filter((name) => name !== undefined),
+    services: [...new Set(seen.map(({ service }) => service))],
+    nodes: [...new Set(seen.map(({ recording }) => recordings[recording]!.node))],
+  };
+}
+
+/** Numbers below a limit in the order in which they are first seen; a set takes ten times as long for a million. */
+function firstSeen(limit: number) {
+  const isSeen = new Uint8Array(limit);
+  const found: number[] = [];
+  return {
+    found: found as readonly number[],
+    see(value: number): void {
+      if (isSeen[value]) return;
+      isSeen[value] = 1;
+      found.push(value);
+    },
+  };
+}
