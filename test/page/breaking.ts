@@ -23,8 +23,10 @@ export async function breakingWay(port: number): Promise<BreakingWay> {
     way.asked.push(path);
     let left = way.bytesOf(path);
     if (left === 0) return void asked.socket.destroy();
-    // Bytes are counted as they are written.
-    const headers = { ...asked.headers, host: `127.0.0.1:${port}`, 'accept-encoding': 'identity' };
+    const host = `127.0.0.1:${port}`;
+    // Bytes are counted as they are written. The daemon refuses an origin that is not its own.
+    const headers = { ...asked.headers, host, 'accept-encoding': 'identity' };
+    if (headers.origin !== undefined) headers.origin = `http://${host}`;
     const sent = request({ host: '127.0.0.1', port, path, method: asked.method!, headers, agent: false }, (got) => {
       answer.writeHead(got.statusCode!, got.headers);
       got.on('data', (bytes: Buffer) => {
