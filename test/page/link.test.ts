@@ -12,12 +12,13 @@ function anyOf(name: string, empty: unknown): fc.Arbitrary<unknown> {
   if (name === 'of') return fc.constantFrom(null, 'transactions', 'events');
   if (name === 'speed') return fc.constantFrom(null, 0.001, 0.5, 1, 12.345678, 1000);
   if (name === 'trace') return fc.option(hex);
+  if (name === 'session') return fc.option(fc.uuid());
   if (TEXT_FIELDS.includes(name)) return fc.option(someText);
   if (Array.isArray(empty)) return fc.uniqueArray(someText, { maxLength: 4 });
   return typeof empty === 'boolean' ? fc.boolean() : fc.option(time);
 }
 
-const TEXT_FIELDS = ['transaction', 'event', 'session', 'other'];
+const TEXT_FIELDS = ['transaction', 'event', 'other'];
 const PAIRS = [
   ['from', 'to'],
   ['box_from', 'box_to'],
