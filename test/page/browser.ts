@@ -24,8 +24,12 @@ export interface WatchedPage {
 
 /** A page of a browser profile of its own, closed when the test ends. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
-  // Chromium's sandbox does not work as root.
-  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  browser ??= chromium.launch({
+    // Chromium's sandbox does not work as root.
+    ...{ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] },
+    // Without a locale Chromium reads no file whose name has other characters than ASCII.
+    env: { ...process.env, LANG: 'C.UTF-8' },
+  });
   const context = await (await browser).newContext(options);
   closers.push(() => context.close());
   return watch(await context.newPage());
