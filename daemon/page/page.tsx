@@ -22,6 +22,7 @@ import { applyTheme, nextTheme } from './views/theme.ts';
 import { TokenForm } from './views/token_form.tsx';
 import { TopBar } from './views/top_bar.tsx';
 import { TraceView } from './views/trace_view.tsx';
+import { useRetry } from './views/use_retry.ts';
 
 const tokens = createTokenKeeper();
 const address = createAddress();
@@ -51,6 +52,8 @@ function App() {
       setEntry({ failure, isTokenNeeded: failure.status === 401 || failure.status === 429 });
     }
   }, [daemon]);
+
+  useRetry({ failure: entry && 'failure' in entry ? entry.failure : null, isLoading: false }, enter);
 
   useEffect(() => {
     const begin = async () => {

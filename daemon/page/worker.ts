@@ -6,7 +6,7 @@ import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { outlineOf } from './draw/extents.ts';
 import type { Coverage } from './feed/answers.ts';
-import { asFailure, FailedRequest, failureOf } from './feed/failure.ts';
+import { asFailure, FailedRequest, failureOf, unreachable } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { breakdownOf } from './lanes/breakdown.ts';
 import { choicesOf } from './lanes/choices.ts';
@@ -90,7 +90,7 @@ async function readColumns(
   most: number,
   onFirst: (columns: EventColumns) => void,
 ): Promise<ReadColumns> {
-  const response = await fetch(path, {
+  const response = await reached(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
     ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
   });
@@ -107,6 +107,14 @@ async function readColumns(
   const coverage = builder.coverage as Coverage | null;
   if (coverage === null && builder.count < most) throw new Error('the answer was cut: events are missing at its end');
   return { columns: builder.finish, coverage };
+}
+
+async function reached(path: string, request: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, request);
+  } catch (error) {
+    throw new FailedRequest(unreachable(error));
+  }
 }
 
 async function* linesOf(response: Response): AsyncGenerator<string> {

@@ -64,3 +64,34 @@ browserTest('so is a trace', async () => {
   expect(await page.locator('text=Where the time went').count()).toBe(0);
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
 });
+
+const unanswered = (part: string) => (path: string) => (path.startsWith(part) ? 0 : Number.POSITIVE_INFINITY);
+
+test.each(['/api/access', '/api/transactions/', '/api/events'])(
+  'a page that was opened while %s had no answer asks again by itself',
+  async (part) => {
+    const { port } = await served(recorded(OF_ONE.slice(0, 10)));
+    const way = await breakingWay(port);
+    way.bytesOf = unanswered(part);
+    const { page } = await newPage();
+    await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
+    await page.waitForSelector('text=the page asks again by itself');
+    way.bytesOf = () => Number.POSITIVE_INFINITY;
+    await page.waitForSelector('h1:has-text("order-1 of shop took")');
+    await page.waitForSelector('.failure', { state: 'detached' });
+  },
+  BROWSER_MS,
+);
+
+browserTest('a token that the second thread finds expired is asked for', async () => {
+  const { url } = await served(recorded(OF_ONE.slice(0, 10)));
+  const { page } = await newPage();
+  await page.context().route('**/api/events*', (route) =>
+    route.fulfill({
+      ...{ status: 401, contentType: 'application/problem+json' },
+      body: '{"code":"unauthorized","detail":"the token has expired"}',
+    }),
+  );
+  await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('input[type=password]');
+});

@@ -219,7 +219,12 @@ describe('the stream', () => {
       });
       return new Response(response.body!.pipeThrough(cut), { headers: response.headers });
     };
-    return { ask, askJson: async () => Promise.reject(new Error('not asked')), authorization: () => ({}) };
+    return {
+      ask,
+      askJson: async () => Promise.reject(new Error('not asked')),
+      authorization: () => ({}),
+      failed: (failure) => new FailedRequest(failure),
+    };
   }
 
   test('has every event once and in order over cut connections, seeks and pauses', async () => {

@@ -2,7 +2,7 @@
 
 import type { Coverage } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
-import { FailedRequest, type Failure } from '../feed/failure.ts';
+import type { Failure } from '../feed/failure.ts';
 import type { LanesQuestion } from '../feed/load_lanes.ts';
 import { askThread } from '../feed/second_thread.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
@@ -31,7 +31,7 @@ export async function loadCalls(
   const asked = { ...question, kind: 'calls', headers: daemon.authorization() } satisfies CallsQuestion;
   let calls: ReadCalls | null = null;
   const onAnswer = (answer: CallsAnswer) => {
-    if (answer.kind === 'failed') throw new FailedRequest(answer.failure);
+    if (answer.kind === 'failed') throw daemon.failed(answer.failure);
     calls = answer.calls;
     return true;
   };

@@ -1,7 +1,7 @@
 /** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
 import { parseJson } from '../../exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
-import { FailedRequest, failureOf, unreachable } from './failure.ts';
+import { FailedRequest, type Failure, failureOf, unreachable } from './failure.ts';
 
 /** An integer of the API: a bigint where a double cannot hold it exactly. */
 export type ExactInteger = number | bigint;
@@ -21,6 +21,8 @@ export interface Daemon {
   ask(path: string, asked?: Asked): Promise<Response>;
   /** The answer's body: undefined if it has none. */
   askJson<Body>(path: string, asked?: Asked): Promise<Body>;
+  /** The error for a failure that another thread has met. */
+  failed(failure: Failure): FailedRequest;
   /** The headers that authorize this tab. */
   authorization(): Record<string, string>;
 }
@@ -53,17 +55,19 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
       throw new FailedRequest(unreachable(error));
     }
     if (response.ok) return response;
-    const failure = await failureOf(response);
+    throw failed(await failureOf(response));
+  }
+
+  function failed(failure: Failure): FailedRequest {
     if (failure.code === 'unauthorized') {
       tokens.forget();
       onUnauthorized();
     }
-    throw new FailedRequest(failure);
+    return new FailedRequest(failure);
   }
 
   return {
-    authorization,
-    ask,
+    ...{ authorization, ask, failed },
     async askJson<Body>(path: string, asked?: Asked): Promise<Body> {
       const text = await (await ask(path, asked)).text();
       return (text === '' ? undefined : parseJson(text)) as Body;

@@ -5,7 +5,7 @@ import type { Choices } from '../lanes/choices.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Coverage } from './answers.ts';
 import type { Daemon } from './daemon.ts';
-import { FailedRequest, type Failure } from './failure.ts';
+import type { Failure } from './failure.ts';
 import { askThread } from './second_thread.ts';
 
 export interface LanesQuestion {
@@ -56,7 +56,7 @@ export function loadLanes(
 ): Promise<void> {
   const asked = { ...question, headers: daemon.authorization() } satisfies LanesQuestion;
   const onAnswer = (answer: LanesAnswer) => {
-    if (answer.kind === 'failed') throw new FailedRequest(answer.failure);
+    if (answer.kind === 'failed') throw daemon.failed(answer.failure);
     taken(answer.lanes);
     return answer.lanes.isOthersCut !== null;
   };

@@ -11,7 +11,7 @@ export interface Arrivals {
   add(endNs: bigint, nowMs: number): void;
   /** Events of the last whole second. */
   perSecond(nowMs: number): number;
-  /** Events of the last minute, or of the time since the beginning, for each of its whole seconds. */
+  /** Events of the last minute, or of the time since the beginning, a second; up to the last whole second. */
   perSecondOfMinute(nowMs: number): number;
   /** Milliseconds by which what arrives is older than it could be. */
   behindMs(nowMs: number): number;
@@ -53,12 +53,12 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
     },
     perSecond: (nowMs) => countOf(secondOf(nowMs) - 1),
     perSecondOfMinute(nowMs) {
-      const last = secondOf(nowMs) - 1;
-      const whole = Math.min(last - secondOf(beganMs), SECONDS);
-      if (whole <= 0) return countOf(last);
+      const end = secondOf(nowMs);
+      const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
-      for (let second = last - whole + 1; second <= last; second++) sum += countOf(second);
-      return sum / whole;
+      for (let second = Math.floor(from); second < end; second++) sum += countOf(second);
+      // What came in the part of a second is no rate.
+      return sum / Math.max(end - from, 1);
     },
     behindMs(nowMs) {
       if (nowMs - newestMs > QUIET_MS) return 0;

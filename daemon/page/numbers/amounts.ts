@@ -36,3 +36,8 @@ export function exactBytes(bytes: bigint): string {
 export function counted(count: number, thing: string): string {
   return `${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
+
+/** `0.033`, `12.5`, `1 024`: three digits below 100. */
+export function rateText(rate: number): string {
+  return rate < 100 ? String(Number(rate.toPrecision(3))) : grouped(Math.round(rate));
+}

@@ -13,6 +13,7 @@ import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { shownName } from './names.ts';
 import { EVENTS_MAX, questionOf } from './use_lanes.ts';
+import { useRetry } from './use_retry.ts';
 
 interface Loaded {
   trace: Trace | null;
@@ -29,6 +30,7 @@ export function TraceView({ traceId }: { traceId: string }) {
   const { daemon, go, setCoverage } = usePage();
   const [{ trace, lanes, failure, isLoading }, setLoaded] = useState(NOTHING);
   const [round, setRound] = useState(0);
+  const askAgain = () => setRound((last) => last + 1);
   useEffect(() => {
     const closing = new AbortController();
     const set = (change: Partial<Loaded>) => {
@@ -40,6 +42,7 @@ export function TraceView({ traceId }: { traceId: string }) {
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, traceId, round]);
+  useRetry({ failure, isLoading }, askAgain);
   const only = trace?.transactions.length === 1 ? trace.transactions[0]! : null;
   useEffect(() => {
     // Back is to leave the trace, and not to come here again.
@@ -51,7 +54,7 @@ export function TraceView({ traceId }: { traceId: string }) {
   return (
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
-      {failure && <FailureNote failure={failure} onRetry={() => setRound(round + 1)} />}
+      {failure && <FailureNote failure={failure} onRetry={askAgain} />}
       {trace && !only && !lanes && !isLoading && <h1>{whyNoLanes(traceId, trace)}</h1>}
       {lanes && !only && <h1>{lanes.sentence}</h1>}
       {trace && !only && trace.transactions.length > 0 && <Transactions transactions={trace.transactions} />}

@@ -1,6 +1,7 @@
 /** An answer of the daemon in a component: the old one stays until the new one is in. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { asFailure, type Failure } from '../feed/failure.ts';
+import { useRetry } from './use_retry.ts';
 
 export interface Answer<Body> {
   body: Body | null;
@@ -17,8 +18,6 @@ interface State<Body> extends Pick<Answer<Body>, 'body' | 'failure' | 'isLoading
   of: string | null;
 }
 
-const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
-
 /**
  * Asks at first and whenever `key` changes; a question that another follows is given up. A daemon that cannot be reached
  * is asked again by itself.
@@ -26,33 +25,25 @@ const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
 export function useAnswer<Body>(key: string | null, ask: (signal: AbortSignal) => Promise<Body>): Answer<Body> {
   const [state, setState] = useState<State<Body>>({ body: null, of: null, failure: null, isLoading: true });
   const [round, setRound] = useState(0);
-  const attempts = useRef(0);
   useEffect(() => {
     if (key === null) return undefined;
     const closing = new AbortController();
-    let timer: number | undefined;
     setState((before) => ({ ...before, isLoading: true }));
     ask(closing.signal).then(
       (body) => {
         if (closing.signal.aborted) return;
-        attempts.current = 0;
         setState({ body, of: key, failure: null, isLoading: false });
       },
       (error: unknown) => {
         if (closing.signal.aborted) return;
-        const failure = asFailure(error);
-        setState((before) => ({ ...before, failure, isLoading: false }));
-        if (failure.code !== 'unreachable') return;
-        const waitMs = RETRY_MS[Math.min(attempts.current++, RETRY_MS.length - 1)];
-        timer = window.setTimeout(() => setRound((last) => last + 1), waitMs);
+        setState((before) => ({ ...before, failure: asFailure(error), isLoading: false }));
       },
     );
-    return () => {
-      closing.abort();
-      window.clearTimeout(timer);
-    };
+    return () => closing.abort();
   }, [key, round]);
+  const askAgain = () => setRound((last) => last + 1);
+  useRetry(state, askAgain);
   const { of, ...answer } = state;
   const isOld = answer.body !== null && of !== key;
-  return { ...answer, isOld, askAgain: () => setRound((last) => last + 1) };
+  return { ...answer, isOld, askAgain };
 }

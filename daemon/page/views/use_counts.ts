@@ -9,6 +9,7 @@ import { usePage } from './context.ts';
 import { shownName } from './names.ts';
 import { type Answer, useAnswer } from './use_answer.ts';
 import { partQuestionOf } from './use_lanes.ts';
+import { useRetry } from './use_retry.ts';
 
 /** Half-open, nanoseconds since the epoch. */
 export interface Part {
@@ -70,7 +71,9 @@ export function usePart(transaction: Transaction, part: Part | null): PartAnswer
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, transaction, part, round]);
-  return { ...state, askAgain: () => setRound(round + 1) };
+  const askAgain = () => setRound((last) => last + 1);
+  useRetry(state, askAgain);
+  return { ...state, askAgain };
 }
 
 const NOTHING = { body: null, failure: null, isLoading: false };

@@ -8,6 +8,7 @@ import { clockOffsetsIn } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';
 import { shownName } from './names.ts';
+import { useRetry } from './use_retry.ts';
 
 /** Requests that began earlier than this before the transaction are hardly ever still in its way. */
 const BEFORE_NS = 1_000_000_000n;
@@ -48,7 +49,9 @@ export function useLanes(transactionId: string): LoadedLanes {
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
   }, [daemon, transactionId, round, clock_offset.join('\n')]);
-  return { ...loaded, askAgain: () => setRound((last) => last + 1) };
+  const askAgain = () => setRound((last) => last + 1);
+  useRetry(loaded, askAgain);
+  return { ...loaded, askAgain };
 }
 
 async function load(

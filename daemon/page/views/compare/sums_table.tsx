@@ -1,5 +1,6 @@
 /** Calls of two sides, the largest change first. */
 import type { CallSums, JoinedRow, Lengths } from '../../compare/sums.ts';
+import { rateText } from '../../numbers/amounts.ts';
 import { exactDuration, exactOffset, grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { shownName } from '../names.ts';
 import { type Heading, ScrolledRows } from '../scrolled_rows.tsx';
@@ -73,8 +74,4 @@ interface Of {
 /** `+3.20 ms`. */
 export function signed(ns: bigint | number): string {
   return `${Number(ns) > 0 ? '+' : ''}${shortDuration(ns)}`;
-}
-
-function rateText(rate: number): string {
-  return rate < 100 ? String(Number(rate.toPrecision(3))) : grouped(Math.round(rate));
 }

@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { type Second, secondsOf } from '../../live/seconds.ts';
 import { minuteOf, type Tail } from '../../live/tail.ts';
-import { counted } from '../../numbers/amounts.ts';
+import { counted, rateText } from '../../numbers/amounts.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
@@ -138,9 +138,4 @@ function whole(seconds: readonly Second[]): Omit<Second, 'startNs'> {
     longestNs: longest < 0 ? null : longest,
     isLost: seconds.some(({ isLost }) => isLost),
   };
-}
-
-/** Three digits below 100. */
-function rateText(rate: number): string {
-  return rate < 100 ? String(Number(rate.toPrecision(3))) : grouped(Math.round(rate));
 }
