@@ -29,6 +29,9 @@ export function EventTable({ model, selected, onSelect }: Props) {
   const scroller = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
   const line = selected < 0 ? -1 : table.lineOf(selected);
+  /** Keys may come faster than effects: each goes on from the one before. */
+  const latest = useRef(line);
+  latest.current = line;
   const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
   const [from, to] = table.linesOf(page);
 
@@ -55,12 +58,15 @@ export function EventTable({ model, selected, onSelect }: Props) {
         // The table itself scrolls sideways with the others.
         const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
         if (by === undefined) return false;
-        const isOnPage = line >= from && line < to;
-        const next = isOnPage ? line + by : from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
-        if (next >= 0 && next < table.rowCount) onSelect(table.rowOf(next));
+        const isOnPage = latest.current >= from && latest.current < to;
+        const next = isOnPage ? latest.current + by : from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
+        if (next >= 0 && next < table.rowCount) {
+          latest.current = next;
+          onSelect(table.rowOf(next));
+        }
         return true;
       }),
-    [table, line, from, to, onSelect],
+    [table, from, to, onSelect],
   );
 
   const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
