@@ -45,11 +45,11 @@ browserTest('a session that is made after its view was left is deleted, and is n
     await route.continue();
     isAnswered = true;
   });
+  const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
   await page.keyboard.press('Space');
   await page.keyboard.press('1');
   await page.waitForSelector('canvas.map');
   while (!isAnswered) await sleep(20);
-  const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
   expect((await deleted).status()).toBe(204);
   await sleep(300);
   expect(page.url()).not.toContain('session=');

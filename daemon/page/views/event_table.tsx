@@ -29,11 +29,11 @@ export function EventTable({ model, selected, onSelect }: Props) {
   const scroller = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
   const line = selected < 0 ? -1 : table.lineOf(selected);
-  /** Keys may come faster than effects: each goes on from the one before. */
-  const latest = useRef(line);
-  latest.current = line;
   const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
   const [from, to] = table.linesOf(page);
+  /** Keys may come faster than effects: each goes on from what the one before has done. */
+  const latest = useRef({ line, from, to });
+  latest.current = { line, from, to };
 
   useEffect(() => {
     if (line >= 0) setPage(Math.floor(line / PAGE_ROWS));
@@ -49,7 +49,11 @@ export function EventTable({ model, selected, onSelect }: Props) {
     const first = Math.max(Math.floor(scrollTop / ROW_PX) - MARGIN, 0);
     setSeen([first, Math.ceil((scrollTop + clientHeight) / ROW_PX) + MARGIN]);
   };
-  useLayoutEffect(look, [page]);
+  useLayoutEffect(() => {
+    // Another page begins with its first row, unless the selected one is on it.
+    if (line < from || line >= to) scroller.current!.scrollTop = 0;
+    look();
+  }, [page]);
 
   useEffect(
     () =>
@@ -58,15 +62,16 @@ export function EventTable({ model, selected, onSelect }: Props) {
         // The table itself scrolls sideways with the others.
         const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
         if (by === undefined) return false;
-        const isOnPage = latest.current >= from && latest.current < to;
-        const next = isOnPage ? latest.current + by : from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
+        const now = latest.current;
+        const isOnPage = now.line >= now.from && now.line < now.to;
+        const next = isOnPage ? now.line + by : now.from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
         if (next >= 0 && next < table.rowCount) {
-          latest.current = next;
+          now.line = next;
           onSelect(table.rowOf(next));
         }
         return true;
       }),
-    [table, from, to, onSelect],
+    [table, onSelect],
   );
 
   const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
