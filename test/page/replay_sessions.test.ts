@@ -140,3 +140,28 @@ test.each([
   },
   BROWSER_MS,
 );
+
+browserTest('what a step has played is said of the picture that is shown by then', async () => {
+  // Requests of others that began before make other rows of the same events.
+  const others: Row[] = Array.from({ length: 200 }, (_, i) => ({
+    ...{ type: 'block_io' as const, at: START - 10_001n * MS + BigInt(i), duration: 12n * MS, service: 'backup' },
+    ...{ transaction: 'backup-1', bytes: 4096n, queue: 1n, result: 0n },
+  }));
+  const daemon = await served(recorded([...others, ...rows]));
+  const { page, errors } = await newPage();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page
+    .context()
+    .route('**/api/events?event_type=block_io*', (route) => void promise.then(() => route.continue()));
+  await page.goto(`${daemon.url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('.spoken:has-text("starts +0 ns")', { state: 'attached' });
+  await page.keyboard.press('Period');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 3 of 30');
+  resolve();
+  await page.waitForSelector('main[aria-busy=false]');
+  await page.waitForSelector('.spoken:has-text("starts +20.0 ms")', { state: 'attached' });
+  expect(errors).toEqual([]);
+});

@@ -60,11 +60,14 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     [replay, model, schedule, isFast, isAligned],
   );
   const playedRow = useCallback(() => place.current.row, []);
+  /** The row is one of this model, also where the sentence waits for its turn. */
+  const latest = useRef(model);
+  latest.current = model;
   const pace = useMemo(() => createPace(SAID_EVERY_MS), []);
   useEffect(() => pace.cancel, [pace]);
   const sayPlayed = useCallback(
-    () => pace.run(() => announce(playedSentence(model, place.current.row))),
-    [pace, announce, model],
+    () => pace.run(() => announce(playedSentence(latest.current, place.current.row))),
+    [pace, announce],
   );
   return { ...shown, playheadNs, playedRow, sayPlayed, schedule };
 }
