@@ -12,7 +12,7 @@ import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
 import { Health } from './views/health/health.tsx';
 import { HelpDialog } from './views/help.tsx';
-import { onKey } from './views/keys.ts';
+import { useKeys } from './views/keys.ts';
 import { LanesView } from './views/lanes_view.tsx';
 import { Live } from './views/live/live.tsx';
 import { shownText } from './views/names.ts';
@@ -78,18 +78,14 @@ function App() {
     });
   }, []);
 
-  useEffect(
-    () =>
-      onKey((code) => {
-        const view = VIEW_OF_KEY.get(code);
-        if (view) go({ view });
-        else if (code === 'KeyT') applyTheme(nextTheme());
-        else if (code === 'Slash+Shift') setIsHelpOpen(true);
-        else return false;
-        return true;
-      }),
-    [go],
-  );
+  useKeys((code) => {
+    const view = VIEW_OF_KEY.get(code);
+    if (view) go({ view });
+    else if (code === 'KeyT') applyTheme(nextTheme());
+    else if (code === 'Slash+Shift') setIsHelpOpen(true);
+    else return false;
+    return true;
+  });
 
   if (!entry) return <main class="panel narrow quiet">Asking the daemon…</main>;
   if (!('access' in entry)) {

@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 /** What the view of a transaction says, compared with what the API gives: digits, table, links, losses. */
 import { inflateSync } from 'node:zlib';
 import { exampleRecording } from '../daemon/example_recording.ts';
@@ -165,3 +166,26 @@ function paeth(left: number, up: number, corner: number): number {
   const [a, b, c] = [Math.abs(estimate - left), Math.abs(estimate - up), Math.abs(estimate - corner)];
   return a <= b && a <= c ? left : b <= c ? up : corner;
 }
+
+browserTest(
+  'a key after the one that leaves the table is for the picture, though no frame was drawn between',
+  async () => {
+    const { url } = await served(exampleRecording());
+    const { page, errors } = await newPage();
+    await page.goto(addressOf(url, '&table=1'));
+    await page.waitForSelector('.rows');
+    await page.evaluate(async () => {
+      const press = (code: string) =>
+        document.body.dispatchEvent(new KeyboardEvent('keydown', { code, bubbles: true }));
+      press('KeyV');
+      // The page renders in a microtask; a frame is a task.
+      for (let i = 0; i < 20; i++) await Promise.resolve();
+      if (document.querySelector('.rows')) throw new Error('the table is still shown');
+      press('KeyW');
+      press('ArrowRight');
+    });
+    await page.waitForURL(/event=/);
+    await page.waitForURL(/zoom_from=/);
+    expect(errors).toEqual([]);
+  },
+);

@@ -1,12 +1,12 @@
 /** A strip for each process with the number of its events over time, and the same numbers as a table. */
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Counts } from '../draw/counts.ts';
 import { heightOf } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
 import { ticksOf } from '../draw/ticks.ts';
 import { panned, type View, xOf, zoomed } from '../draw/view.ts';
 import { grouped } from '../numbers/exact_times.ts';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { AXIS_PX, FONT, HEIGHT_PX_MAX, namesWidth } from './lanes_canvas.ts';
 import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
 import { Minimap } from './minimap.tsx';
@@ -35,24 +35,22 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
   useLayoutEffect(() => {
     if (widthPx > 0) draw(canvas.current!, counts, latest.current, namesPx, theme);
   });
-  useEffect(() => {
-    const change = (view: View) => {
-      latest.current = view;
-      show(view);
-    };
-    const zoom = (factor: number) => change(zoomed(latest.current, factor, widthPx / 2, bounds));
-    const actions: Record<string, () => void> = {
-      KeyW: () => zoom(1 / ZOOM),
-      KeyS: () => zoom(ZOOM),
-      KeyA: () => change(panned(latest.current, -PAN, bounds)),
-      KeyD: () => change(panned(latest.current, PAN, bounds)),
-      KeyF: () => show(bounds),
-    };
-    return onKey((code) => {
-      actions[code]?.();
-      return code in actions;
-    });
-  }, [show, bounds, widthPx]);
+  const change = (view: View) => {
+    latest.current = view;
+    show(view);
+  };
+  const zoom = (factor: number) => change(zoomed(latest.current, factor, widthPx / 2, bounds));
+  const actions: Record<string, () => void> = {
+    KeyW: () => zoom(1 / ZOOM),
+    KeyS: () => zoom(ZOOM),
+    KeyA: () => change(panned(latest.current, -PAN, bounds)),
+    KeyD: () => change(panned(latest.current, PAN, bounds)),
+    KeyF: () => show(bounds),
+  };
+  useKeys((code) => {
+    actions[code]?.();
+    return code in actions;
+  });
   const { processes, all } = counts;
   return (
     <section class="panel">

@@ -1,5 +1,5 @@
 /** One event with all digits, how its owner is known, and what it is linked to. */
-import { useEffect, useMemo } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { ownerOf, whatOf } from '../columns/event_columns.ts';
 import { attributionText } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
@@ -9,7 +9,7 @@ import { WRITTEN_BACK } from '../lanes/shares.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS } from '../table/rows.ts';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { shownName } from './names.ts';
 
 interface Props {
@@ -28,15 +28,11 @@ export function EventDetail({ model, row, onSelect }: Props) {
   const attribution = attributionText(ownerOf(columns, row));
   const cells = table.cells(row);
 
-  useEffect(
-    () =>
-      onKey((code) => {
-        const next = code === 'BracketRight' ? linked.first[0] : code === 'BracketLeft' ? linked.last : null;
-        if (next) onSelect(next.row);
-        return Boolean(next);
-      }),
-    [linked, onSelect],
-  );
+  useKeys((code) => {
+    const next = code === 'BracketRight' ? linked.first[0] : code === 'BracketLeft' ? linked.last : null;
+    if (next) onSelect(next.row);
+    return Boolean(next);
+  });
   return (
     <aside class="panel detail" aria-label="The selected event">
       <h2>

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { LanesModel } from '../lanes/model.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS, PAGE_ROWS } from '../table/rows.ts';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { shownName } from './names.ts';
 
 interface Props {
@@ -55,24 +55,20 @@ export function EventTable({ model, selected, onSelect }: Props) {
     look();
   }, [page]);
 
-  useEffect(
-    () =>
-      onKey((code, target) => {
-        if (target.matches('input[type=range]')) return false;
-        // The table itself scrolls sideways with the others.
-        const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
-        if (by === undefined) return false;
-        const now = latest.current;
-        const isOnPage = now.line >= now.from && now.line < now.to;
-        const next = isOnPage ? now.line + by : now.from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
-        if (next >= 0 && next < table.rowCount) {
-          now.line = next;
-          onSelect(table.rowOf(next));
-        }
-        return true;
-      }),
-    [table, onSelect],
-  );
+  useKeys((code, target) => {
+    if (target.matches('input[type=range]')) return false;
+    // The table itself scrolls sideways with the others.
+    const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
+    if (by === undefined) return false;
+    const now = latest.current;
+    const isOnPage = now.line >= now.from && now.line < now.to;
+    const next = isOnPage ? now.line + by : now.from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
+    if (next >= 0 && next < table.rowCount) {
+      now.line = next;
+      onSelect(table.rowOf(next));
+    }
+    return true;
+  });
 
   const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
   const lines = Array.from({ length: Math.max(last - first, 0) }, (_, at) => first + at);

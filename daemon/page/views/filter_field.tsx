@@ -1,10 +1,10 @@
 /** The filters that are set, each with a way to drop it, and a field to type more. */
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useRef, useState } from 'preact/hooks';
 import { filterText, readFilters } from '../link/filter_text.ts';
 import { filtersOf, withoutValue } from '../link/filters.ts';
 import { FILTERED } from '../link/link.ts';
 import { usePage } from './context.ts';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { shownName } from './names.ts';
 
 /** Values that the daemon knows, by the name of the filter. */
@@ -18,14 +18,10 @@ export function FilterField({ known }: { known: KnownValues }) {
   const [problems, setProblems] = useState<readonly string[]>([]);
   const field = useRef<HTMLInputElement>(null);
   const list = useId();
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'Slash') field.current?.focus();
-        return code === 'Slash';
-      }),
-    [],
-  );
+  useKeys((code) => {
+    if (code === 'Slash') field.current?.focus();
+    return code === 'Slash';
+  });
   const apply = (event: Event) => {
     event.preventDefault();
     const read = readFilters(text, link, BigInt(Date.now()) * 1_000_000n);

@@ -1,4 +1,5 @@
 /** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** `Space`, or with Shift held `KeyL+Shift`. Returns whether the key was used. */
 export type KeyHandler = (code: string, target: Element) => boolean;
@@ -19,15 +20,20 @@ export function switchKeys(isOn: boolean): void {
   else localStorage.setItem(SWITCH, 'off');
 }
 
-/** Returns a function that ends it. */
-export function onKey(handler: KeyHandler): () => void {
-  const listener = (event: KeyboardEvent) => {
-    const target = event.target instanceof Element ? event.target : document.body;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !areKeysOn()) return;
-    if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
-    if (PRESSING.has(event.code) && target.closest(PRESSED)) return;
-    if (handler(event.shiftKey ? `${event.code}+Shift` : event.code, target)) event.preventDefault();
-  };
-  window.addEventListener('keydown', listener);
-  return () => window.removeEventListener('keydown', listener);
+/** Gives the keys of the page to the handler of the latest rendering, for as long as the component is shown. */
+export function useKeys(handler: KeyHandler): void {
+  const latest = useRef(handler);
+  latest.current = handler;
+  // Preact ends a plain effect a frame after its component is gone, and keys come faster than frames of a busy page.
+  useLayoutEffect(() => {
+    const listener = (event: KeyboardEvent) => {
+      const target = event.target instanceof Element ? event.target : document.body;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !areKeysOn()) return;
+      if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
+      if (PRESSING.has(event.code) && target.closest(PRESSED)) return;
+      if (latest.current(event.shiftKey ? `${event.code}+Shift` : event.code, target)) event.preventDefault();
+    };
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
 }

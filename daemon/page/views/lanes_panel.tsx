@@ -1,5 +1,5 @@
 /** Lanes as a picture or a table, with the selected event beside them. */
-import { useCallback, useEffect, useMemo } from 'preact/hooks';
+import { useCallback, useMemo } from 'preact/hooks';
 import { eventId } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import type { Coverage } from '../feed/answers.ts';
@@ -10,7 +10,7 @@ import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { usePage } from './context.ts';
 import { EventDetail } from './event_detail.tsx';
 import { EventTable } from './event_table.tsx';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { type Around, LanesPicture } from './lanes_picture.tsx';
 import { shownName } from './names.ts';
 
@@ -38,16 +38,12 @@ export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playe
     (row: number) => go({ event: row < 0 ? null : eventId(model.columns, row) }, false),
     [go, model],
   );
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'KeyV') go({ table: !link.table }, false);
-        else if (code === 'Escape') select(-1);
-        else return false;
-        return true;
-      }),
-    [go, link.table, select],
-  );
+  useKeys((code) => {
+    if (code === 'KeyV') go({ table: !link.table }, false);
+    else if (code === 'Escape') select(-1);
+    else return false;
+    return true;
+  });
   const shown = { model, selected, onSelect: select };
   // Until all is read, the event may be among what comes.
   const isMissing = link.event !== null && selected < 0 && lanes.isOthersCut !== null;

@@ -8,7 +8,7 @@ import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
 import { inkOf, useFrame } from './use_frame.ts';
@@ -141,22 +141,20 @@ interface Keyed {
 }
 
 function usePictureKeys({ zoom, change, show, bounds, step }: Keyed): void {
-  useEffect(() => {
-    const actions: Record<string, () => void> = {
-      KeyW: () => zoom(1 / ZOOM),
-      KeyS: () => zoom(ZOOM),
-      KeyA: () => change((view) => panned(view, -PAN, bounds)),
-      KeyD: () => change((view) => panned(view, PAN, bounds)),
-      KeyF: () => show(bounds),
-      ArrowRight: () => step(1),
-      ArrowLeft: () => step(-1),
-    };
-    return onKey((code, target) => {
-      if (target.matches('input[type=range]')) return false;
-      actions[code]?.();
-      return code in actions;
-    });
-  }, [zoom, change, show, bounds, step]);
+  const actions: Record<string, () => void> = {
+    KeyW: () => zoom(1 / ZOOM),
+    KeyS: () => zoom(ZOOM),
+    KeyA: () => change((view) => panned(view, -PAN, bounds)),
+    KeyD: () => change((view) => panned(view, PAN, bounds)),
+    KeyF: () => show(bounds),
+    ArrowRight: () => step(1),
+    ArrowLeft: () => step(-1),
+  };
+  useKeys((code, target) => {
+    if (target.matches('input[type=range]')) return false;
+    actions[code]?.();
+    return code in actions;
+  });
 }
 
 /** A plain wheel scrolls the page; with Ctrl it zooms. */

@@ -8,7 +8,7 @@ import { fasterThan, IDLE_NS, lessLatency, moreLatency, slowerThan } from '../re
 import { type ShownSettings, settingsToCome } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { ReplayFigures } from './replay_figures.tsx';
 import { ReplaySeek } from './replay_seek.tsx';
 import { ReplaySettings } from './replay_settings.tsx';
@@ -37,17 +37,13 @@ export function ReplayBar({ played, model }: Props) {
   const settings = () => replay?.session ?? settingsToCome(link);
   const actions = actionsOf(played, changing, settings, endNs);
 
-  useEffect(
-    () =>
-      onKey((code, target) => {
-        // A slider uses these itself.
-        if ((code === 'Home' || code === 'End') && target.matches('input[type=range]')) return false;
-        const action = mayPlay ? actions.get(code) : undefined;
-        void action?.();
-        return action !== undefined;
-      }),
-    [replay, session, link, endNs, mayPlay, played.open],
-  );
+  useKeys((code, target) => {
+    // A slider uses these itself.
+    if ((code === 'Home' || code === 'End') && target.matches('input[type=range]')) return false;
+    const action = mayPlay ? actions.get(code) : undefined;
+    void action?.();
+    return action !== undefined;
+  });
   useEffect(() => {
     if (replay?.isAtOwnEnd) announce('Paused where the caller’s wait ends.');
   }, [replay?.isAtOwnEnd]);

@@ -48,7 +48,9 @@ export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit
       onPointerEnter={() => visit({ pointer: true })}
       onPointerLeave={() => visit({ pointer: false })}
       onFocusIn={() => visit({ focus: true })}
-      onFocusOut={({ relatedTarget }) => visit({ focus: scroller.current!.contains(relatedTarget as Node | null) })}
+      onFocusOut={({ relatedTarget, currentTarget }) =>
+        visit({ focus: currentTarget.contains(relatedTarget as Node | null) })
+      }
     >
       <table aria-rowcount={rowCount + 1}>
         <thead>

@@ -1,10 +1,10 @@
 /** Takes what is shown elsewhere: as a link, a command for a shell, text; and keeps the transaction from retention. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { commandFor } from '../link/command.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
-import { onKey } from './keys.ts';
+import { useKeys } from './keys.ts';
 import { keepSession } from './use_replay.ts';
 
 /** Rows of tables that are copied as text. */
@@ -43,14 +43,10 @@ export function Share() {
       setFailure(asFailure(error));
     }
   };
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'KeyY') void copyLink();
-        return code === 'KeyY';
-      }),
-    [link],
-  );
+  useKeys((code) => {
+    if (code === 'KeyY') void copyLink();
+    return code === 'KeyY';
+  });
   const mayPin = access.scopes.includes('replay:control');
   return (
     <>

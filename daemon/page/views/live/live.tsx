@@ -7,7 +7,7 @@ import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { onKey } from '../keys.ts';
+import { useKeys } from '../keys.ts';
 import { WindowForm } from '../window_form.tsx';
 import { MinuteMap } from './minute_map.tsx';
 import { NewestTable } from './newest_table.tsx';
@@ -44,16 +44,12 @@ function Followed({ tail }: { tail: Tail }) {
     else tail.pause();
     announce(tail.state === 'paused' ? 'Paused.' : 'Following again.');
   };
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'Space') toggle();
-        else if (code === 'KeyV') go({ table: !link.table }, false);
-        else return false;
-        return true;
-      }),
-    [tail, go, link.table],
-  );
+  useKeys((code) => {
+    if (code === 'Space') toggle();
+    else if (code === 'KeyV') go({ table: !link.table }, false);
+    else return false;
+    return true;
+  });
   return (
     <>
       <h1>{sentence}</h1>

@@ -5,7 +5,7 @@ import { overviewSentence } from '../../map/sentence.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
-import { onKey } from '../keys.ts';
+import { useKeys } from '../keys.ts';
 import { shownName } from '../names.ts';
 import { WindowForm } from '../window_form.tsx';
 import { FewSentence, NothingRecorded, SlowestLine, Unlabelled } from './first_words.tsx';
@@ -21,14 +21,10 @@ export function Overview() {
   const { map, isLoading } = state;
   const isOutdated = state.isMapOld && map.failure !== null;
   useEffect(() => setCoverage((!isOutdated && map.body?.answer.coverage) || null), [map.body, isOutdated]);
-  useEffect(
-    () =>
-      onKey((code) => {
-        if (code === 'KeyV') go({ table: !link.table }, false);
-        return code === 'KeyV';
-      }),
-    [go, link.table],
-  );
+  useKeys((code) => {
+    if (code === 'KeyV') go({ table: !link.table }, false);
+    return code === 'KeyV';
+  });
   const isEmpty = map.body?.answer.total.count === 0;
   return (
     <main aria-busy={isLoading} class="overview">
