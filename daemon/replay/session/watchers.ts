@@ -39,8 +39,15 @@ interface Watcher {
   sink: Sink;
   wanted: Wanted;
   /** What its socket had no room for, but a position: the newest state is sent for all that were missed. */
-  missed: { id: number; isState: boolean; end: string | null } | undefined;
+  missed: { id: number; isState: boolean; end: Ending | undefined } | undefined;
   blocked: boolean;
+}
+
+/** The end of its stream, for which it is released: what comes later is for the stream of its next connection. */
+interface Ending {
+  reason: string;
+  /** The state at that time as JSON. */
+  state: string;
 }
 
 export function createWatchers({ now, alarm, describe, position }: WatchersOptions): Watchers {
@@ -76,10 +83,17 @@ export function createWatchers({ now, alarm, describe, position }: WatchersOptio
     watcher.sink.end();
   }
 
+  function miss(watcher: Watcher, id: number, isState: boolean, reason: string | null): void {
+    const { missed } = watcher;
+    if (missed?.end) return;
+    const end = reason === null ? undefined : { reason, state: describe() };
+    watcher.missed = { id, isState: isState || missed?.isState === true, end };
+  }
+
   function send(watcher: Watcher, id: number, state: string | null, end: string | null): void {
     const isState = state !== null && watcher.wanted.state;
     if (watcher.blocked) {
-      watcher.missed = { id, isState: isState || (watcher.missed?.isState ?? false), end };
+      miss(watcher, id, isState, end);
       return;
     }
     const frames = [isState ? formatFrame('state', state, id) : '', end ? formatFrame('end', endJson(end), id) : ''];
@@ -101,7 +115,9 @@ export function createWatchers({ now, alarm, describe, position }: WatchersOptio
         watcher.blocked = false;
         const { missed } = watcher;
         watcher.missed = undefined;
-        if (missed && watchers.has(watcher)) send(watcher, missed.id, missed.isState ? describe() : null, missed.end);
+        if (!missed || !watchers.has(watcher)) return;
+        const { id, isState, end } = missed;
+        send(watcher, id, isState ? (end?.state ?? describe()) : null, end?.reason ?? null);
       });
       const state = wanted.state ? formatFrame('state', describe(), lastId) : '';
       write(watcher, `retry: ${RETRY_MS}\n\n${state}`);

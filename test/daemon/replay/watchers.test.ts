@@ -89,6 +89,32 @@ test('a slow reader skips positions, and gets the newest state and the end when 
   expect([of('state').at(-1).state, of('end'), viewer.ended]).toEqual(['stopped', [{ reason: 'stopped' }], true]);
 });
 
+test.each([
+  ['changed', (session: Session) => session.change({ speedFactor: 2 })],
+  ['played again', (session: Session) => session.play()],
+])('one that did not read until the end gets it although the session was %s since', async (_what, goOn) => {
+  const { session, clock } = await newSession(SECOND);
+  const { viewer, of } = watch(session);
+  await session.play();
+  await clock.pass(60n * MS);
+  viewer.fill();
+  await clock.pass(2000n * MS);
+  expect([session.state, viewer.ended]).toEqual(['finished', false]);
+  const endId = session.stream.lastId;
+  await goOn(session);
+  await clock.pass(60n * MS);
+  viewer.drain();
+  await clock.pass(MS);
+  expect(of('state').map(({ state, speed_factor }) => [state, speed_factor])).toEqual([
+    ['ready', 1],
+    ['playing', 1],
+    ['finished', 1],
+  ]);
+  expect([of('end'), viewer.ended]).toEqual([[{ reason: 'finished' }], true]);
+  // It goes on from there when it connects again.
+  expect(framesOf(viewer.text).at(-1)!.id).toBe(String(endId));
+});
+
 test('one that joins after the end is released, unless it knows of it', async () => {
   const { session, clock } = await newSession(SECOND);
   await session.seek({ position_ns: 10n ** 12n });
@@ -139,6 +165,36 @@ describe('over HTTP', () => {
     let text = '';
     for await (const chunk of res.setEncoding('utf8')) text += chunk;
     expect([...new Set(framesOf(text).map(({ event }) => event))].sort()).toEqual(expected);
+    await app.close();
+  });
+
+  test('a client that reads nothing until the end, and later, gets the end', async () => {
+    const { app, path } = await session();
+    const patch = (change: object) =>
+      app.get(path, { method: 'PATCH', headers: JSON_TYPE, body: JSON.stringify(change) });
+    const res = await app.open(`${path}/events?frames=state`);
+    // States of 50 KB fill its socket.
+    const service = Array.from({ length: 1000 }, (_, n) => `service-${n}`.padEnd(48, '.'));
+    for (let n = 0; n < 200; n++) await patch({ speed_factor: 1 + n / 1000, only: { service } });
+    await app.get(`${path}/seek`, { method: 'POST', headers: JSON_TYPE, body: '{"position_ns":10000000000}' });
+    expect((await app.get(path)).json.state).toBe('finished');
+    await patch({ speed_factor: 2 });
+    let text = '';
+    for await (const chunk of res.setEncoding('utf8')) text += chunk;
+    const frames = framesOf(text);
+    expect(frames.length).toBeLessThan(200);
+    expect(frames.slice(-2).map(({ event, data }) => [event, data.state ?? data.reason])).toEqual([
+      ['state', 'finished'],
+      ['end', 'finished'],
+    ]);
+    // What came later is for its next connection.
+    const again = await app.open(`${path}/events?frames=state`, { headers: { 'last-event-id': frames.at(-1)!.id! } });
+    let rest = '';
+    for await (const chunk of again.setEncoding('utf8')) rest += chunk;
+    expect(framesOf(rest).map(({ event, data }) => [event, data.speed_factor])).toEqual([
+      ['state', 2],
+      ['end', undefined],
+    ]);
     await app.close();
   });
 
