@@ -7,11 +7,12 @@ import { curveView } from '../../replay/plan/curve.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../replay/what_if_contract.ts';
 import type { Store } from '../../store/store.ts';
-import type { ScanGate } from '../access/scan_gate.ts';
+import type { Scan, ScanGate } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { sendCurves } from './curves.ts';
+import { finished, waitedFor } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -30,10 +31,7 @@ export function whatIfRoutes(options: Options): Router {
       const { transaction_id, where, ...asked } = parseBody(req, whatIfRequest);
       // Takes a turn, because all events of the transactions are read.
       if (where) await sendCurves(res, options, { where, ...asked });
-      else {
-        await scanGate.enter(res);
-        await sendProjection(res, sessions, transaction_id!, asked);
-      }
+      else await sendProjection(res, { sessions, turn: await scanGate.enter(res) }, transaction_id!, asked);
     })
     .all(methodNotAllowed('POST'));
   return router;
@@ -41,16 +39,27 @@ export function whatIfRoutes(options: Options): Router {
 
 type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'>;
 
-async function sendProjection(res: Response, sessions: Sessions, transactionId: string, asked: Asked): Promise<void> {
+async function sendProjection(
+  res: Response,
+  { sessions, turn }: Pick<Options, 'sessions'> & { turn: Scan },
+  transactionId: string,
+  asked: Asked,
+): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
-  const found = await sessions.whatIf({
+  const request = {
     transactionId,
     extraLatencyNs: extra_latency_ns,
     timeoutNs: timeout_ns,
     clockOffsetsNs: asked.clock_offsets_ns,
     only,
     limit,
-  });
+  };
+  const found = await finished(
+    res,
+    turn,
+    waitedFor((signal) => sessions.whatIf(request, signal)),
+  );
+  if (!found) return;
   sendJson(res, 200, {
     transaction_id: transactionId,
     extra_latency_ns,

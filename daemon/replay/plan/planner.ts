@@ -34,8 +34,11 @@ export interface ReplayPlan {
   changeLatency(fromIndex: number, change: LayoutChange): Promise<void>;
   /** Changes the deadline; no event moves. */
   changeTimeout(timeoutNs: number | null): Promise<void>;
-  /** When the last event would end if all were laid out with the latest settings and this change. */
-  endWith(change: Partial<LayoutChange>): Promise<number>;
+  /**
+   * When the last event would end if all were laid out with the latest settings and this change. Rejects soon after
+   * `signal` aborts.
+   */
+  endWith(change: Partial<LayoutChange>, signal: AbortSignal): Promise<number>;
   close(): void;
 }
 
@@ -44,8 +47,8 @@ export interface Planner {
   open(request: PlanRequest, onOutline: () => void): Promise<ReplayPlan>;
   /** Whether any event of a transaction is recorded. */
   has(transactionId: string): Promise<boolean>;
-  /** Rejects with a Problem when no event of the transaction is recorded. */
-  whatIf(request: WhatIfRequest): Promise<WhatIf>;
+  /** Rejects with a Problem when no event of the transaction is recorded, and soon after `signal` aborts. */
+  whatIf(request: WhatIfRequest, signal?: AbortSignal): Promise<WhatIf>;
   /** The curve of each transaction; null for one that is not recorded any more. Rejects soon after `signal` aborts. */
   curves(request: CurvesRequest, signal: AbortSignal): Promise<(Curve | null)[]>;
   close(): Promise<void>;
@@ -98,7 +101,7 @@ export function createPlanner(recordings: Recordings): Planner {
     async has(transactionId) {
       return recordings.transaction(transactionId) !== undefined;
     },
-    whatIf: (request) => inSteps(whatIf(recordings, request)),
+    whatIf: (request, signal) => inSteps(whatIf(recordings, request), signal),
     curves: (request, signal) => inSteps(curvesOf(recordings, request), signal),
     async close() {
       for (const plan of plans) plan.close();
@@ -192,7 +195,7 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
       outline = work.outline();
       goThroughAgain();
     },
-    endWith: (change) => inSteps(work.endWith(change), closed.signal),
+    endWith: (change, signal) => inSteps(work.endWith(change), AbortSignal.any([closed.signal, signal])),
     close() {
       const ended = new Problem('session_not_found', 'the session has ended');
       onClose();

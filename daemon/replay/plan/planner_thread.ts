@@ -58,8 +58,14 @@ export function createPlannerThread(places: ServedPaths): Planner {
     ended.asked.clear();
   }
 
-  function ask(of: Thread, question: Question, memory?: ArrayBuffer, signal?: AbortSignal): Promise<PlannerAnswer> {
+  async function ask(
+    of: Thread,
+    question: Question,
+    memory?: ArrayBuffer,
+    signal?: AbortSignal,
+  ): Promise<PlannerAnswer> {
     const id = ++lastId;
+    signal?.throwIfAborted();
     signal?.addEventListener('abort', () => of.worker.postMessage({ abandoned: id } satisfies ToPlanner));
     return new Promise((resolve, reject) => {
       if (of.ended) throw of.ended;
@@ -83,7 +89,7 @@ export function createPlannerThread(places: ServedPaths): Planner {
       return planIn(of, plan, opened, ask);
     },
     has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
-    whatIf: (request) => ask(current(), { kind: 'what_if', request }) as Promise<WhatIf>,
+    whatIf: (request, signal) => ask(current(), { kind: 'what_if', request }, undefined, signal) as Promise<WhatIf>,
     curves: (request, signal) =>
       ask(current(), { kind: 'curves', request }, undefined, signal) as Promise<(Curve | null)[]>,
     async close() {
@@ -110,7 +116,7 @@ function told({ opened, asked }: Thread, message: FromPlanner): void {
 }
 
 /** `memory` is transferred with the question that has it. */
-type Ask = (of: Thread, question: Question, memory?: ArrayBuffer) => Promise<PlannerAnswer>;
+type Ask = (of: Thread, question: Question, memory?: ArrayBuffer, signal?: AbortSignal) => Promise<PlannerAnswer>;
 
 function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
   return {
@@ -130,7 +136,7 @@ function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan 
     async changeTimeout(timeoutNs) {
       await ask(of, { plan, kind: 'change_timeout', timeoutNs });
     },
-    endWith: (change) => ask(of, { plan, kind: 'end_with', change }) as Promise<number>,
+    endWith: (change, signal) => ask(of, { plan, kind: 'end_with', change }, undefined, signal) as Promise<number>,
     close() {
       of.opened.delete(plan);
       // No caller waits for the answer.

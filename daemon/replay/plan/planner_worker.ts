@@ -30,12 +30,8 @@ port.on('message', (message: ToPlanner) => {
 });
 
 async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
-  if (question.kind === 'what_if') return planner.whatIf(question.request);
-  if (question.kind === 'curves') {
-    const abandon = new AbortController();
-    abandoning.set(id, abandon);
-    return planner.curves(question.request, abandon.signal).finally(() => abandoning.delete(id));
-  }
+  if (question.kind === 'what_if') return untilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
+  if (question.kind === 'curves') return untilAbandoned(id, (signal) => planner.curves(question.request, signal));
   if (question.kind === 'has') return planner.has(question.transactionId);
   const { plan: number, kind } = question;
   if (kind === 'open') {
@@ -63,11 +59,21 @@ async function answerTo(question: Question, id: number): Promise<PlannerAnswer> 
       tellOutline(number);
       return null;
     case 'end_with':
-      return plan.endWith(question.change);
+      return untilAbandoned(id, (signal) => plan.endWith(question.change, signal));
     case 'close':
       plans.delete(number);
       plan.close();
       return null;
+  }
+}
+
+async function untilAbandoned<Answer>(id: number, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+  const abandon = new AbortController();
+  abandoning.set(id, abandon);
+  try {
+    return await work(abandon.signal);
+  } finally {
+    abandoning.delete(id);
   }
 }
 

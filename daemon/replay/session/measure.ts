@@ -10,21 +10,26 @@ export interface Measure {
   known(): void;
   /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
   beforeAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
-  /** Waits for the end of a layout for a limited time; undefined if that was too short. */
-  end(computed: Promise<number>): Promise<number | undefined>;
+  /** Waits for the end of a layout for a limited time; undefined if that was too short: then `signal` ends the work. */
+  end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
 }
 
 export function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions, 'now' | 'admit'>): Measure {
   let known = () => {};
-  const patience = scheduler.alarm(() => known());
+  let giveUp = () => {};
+  const patience = scheduler.alarm(() => giveUp());
 
-  /** Resolves when `known` is called, and when that takes too long. */
-  async function patiently(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      known = resolve;
+  /** Resolves with the work, and when that takes too long. */
+  async function patiently(work: Promise<unknown>): Promise<void> {
+    const tooLong = new Promise<void>((resolve) => {
+      giveUp = resolve;
       patience.set(now() + PATIENCE_NS);
     });
-    patience.clear();
+    try {
+      await Promise.race([work, tooLong]);
+    } finally {
+      patience.clear();
+    }
   }
 
   return {
@@ -34,21 +39,25 @@ export function createMeasure(scheduler: Scheduler, { now, admit }: Pick<Session
       try {
         admit?.(change);
       } catch {
-        await patiently();
+        const isToldOf = new Promise<void>((resolve) => {
+          known = resolve;
+        });
+        await patiently(isToldOf);
       }
     },
-    async end(computed) {
+    async end(compute) {
+      const givingUp = new AbortController();
       let endNs: number | undefined;
-      const waiting = patiently();
-      const over = computed.then((ns) => {
+      const work = compute(givingUp.signal).then((ns) => {
         endNs = ns;
       });
+      // After it was given up, its error has no other place to go.
+      work.catch(() => {});
       try {
-        await Promise.race([over, waiting]);
+        await patiently(work);
         return endNs;
       } finally {
-        over.catch(() => {});
-        known();
+        givingUp.abort();
       }
     },
   };

@@ -142,7 +142,8 @@ export class Session {
       // The first events are loaded before the clock runs.
       await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
-      if (this.#plan.outline.latency.length > 1) this.layoutEndNs ??= await this.#measure.end(this.#plan.endWith({}));
+      if (this.#plan.outline.latency.length > 1)
+        this.layoutEndNs ??= await this.#measure.end((signal) => this.#plan.endWith({}, signal));
       const state = this.#enters('play');
       this.#options.admit?.();
       this.#playback.start();
@@ -233,7 +234,7 @@ export class Session {
   /** Throws a Problem when the session, changed so, would exceed the capacity. */
   async #admitted(change: SessionChange): Promise<ComingChange> {
     const layout = layoutOf(this.#settings, change);
-    const endNs = layout && (await this.#measure.end(this.#plan.endWith(layout)));
+    const endNs = layout && (await this.#measure.end((signal) => this.#plan.endWith(layout, signal)));
     const coming = { ...change, endNs };
     if (endNs === undefined) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, coming);
     this.#options.admit?.(coming);

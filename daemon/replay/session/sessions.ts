@@ -250,7 +250,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
 function projections(planner: Planner, orShutdown: (error: unknown) => never): Pick<Sessions, 'whatIf' | 'curves'> {
   return {
-    whatIf: (request) => planner.whatIf(request).catch(orShutdown),
+    whatIf: (request, signal) => planner.whatIf(request, signal).catch(orShutdown),
     curves: (request, signal) => planner.curves(request, signal).catch(orShutdown),
   };
 }

@@ -1,6 +1,6 @@
 /** Tests that a change is admitted by the rate that it leads to: what it does to the layout is computed before. */
 import { createRequest } from '../../../daemon/replay/contract.ts';
-import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
+import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions, type Sessions } from '../../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { type Row, recorded, START } from '../recorded.ts';
@@ -23,12 +23,12 @@ const ROWS: Row[] = ['dense', 'gapped'].flatMap((transaction) =>
   }),
 );
 
-function newSessions(replayRateMax: number) {
-  const store = openRecordingStore(recorded(ROWS));
+function newSessions(replayRateMax: number, rows = ROWS, through = (planner: Planner) => planner) {
+  const store = openRecordingStore(recorded(rows));
   const clock = createSimulatedClock();
   const { now: steadyNow, timers } = clock;
   const limits = { replayRateMax };
-  const planner = createPlanner(store);
+  const planner = through(createPlanner(store));
   const sessions = createSessions({ planner, now: () => START, steadyNow, timers, limits });
   opened.push(store, sessions);
   return { sessions, clock };
@@ -86,3 +86,72 @@ test('a paused session that was changed on the way is measured when it plays aga
   await expect(gapped.play()).rejects.toMatchObject(REFUSED);
   expect(gapped.state).toBe('paused');
 });
+
+describe('a session of many events', () => {
+  /** A thousand a second for a minute, with ten seconds in the middle. */
+  const LONG: Row[] = [
+    ...ROWS,
+    ...Array.from({ length: 60_000 }, (_, n): Row => {
+      return {
+        at: START + BigInt(n) * MS + (n > 30_000 ? 10_000n * MS : 0n),
+        transaction: 'long',
+        tid: 1,
+        duration: 1000n,
+      };
+    }),
+  ];
+
+  test('a change is measured although the layout of the one before is finished meanwhile', async () => {
+    const { sessions, clock } = newSessions(120_000, LONG);
+    const [fast, long] = [await make(sessions, 'dense', { speed_factor: 100 }), await make(sessions, 'long')];
+    await Promise.all([fast.play(), long.play()]);
+    await clock.pass(100n * MS);
+    await Promise.all([long.change({ maxGapNs: 5_000_000 }), long.change({ maxGapNs: 2_000_000 })]);
+    expect(long.view()).toMatchObject({ state: 'playing', max_gap_ns: 2n * MS });
+    await expect(
+      Promise.all([long.change({ maxGapNs: 3_000_000 }), long.change({ maxGapNs: 0 })]),
+    ).rejects.toMatchObject(REFUSED);
+    expect(long.view()).toMatchObject({ state: 'playing', max_gap_ns: 3n * MS });
+  });
+
+  test('what took too long to measure, or is of a session that ends, is not computed any further', async () => {
+    const passes: Promise<number>[] = [];
+    const { sessions, clock } = newSessions(120_000, LONG, (planner) => noting(planner, passes));
+    const [fast, long] = [await make(sessions, 'dense', { speed_factor: 100 }), await make(sessions, 'long')];
+    await Promise.all([fast.play(), long.play()]);
+    await clock.pass(100n * MS);
+    const change = long.change({ maxGapNs: 5_000_000 });
+    while (passes.length === 0) await clock.pass(MS);
+    // The planner does nothing meanwhile.
+    clock.advance(1001n * MS);
+    await expect(passes[0]).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(change).rejects.toMatchObject(REFUSED);
+
+    const other = long.change({ maxGapNs: 5_000_000 });
+    while (passes.length === 1) await clock.pass(MS);
+    long.close('deleted');
+    await expect(passes[1]).rejects.toMatchObject({ code: 'session_not_found' });
+    await expect(other).rejects.toMatchObject({ code: 'session_not_found' });
+  });
+});
+
+/** Notes each pass through a plan that measures its end. */
+function noting(planner: Planner, passes: Promise<number>[]): Planner {
+  return {
+    ...planner,
+    async open(request, onOutline) {
+      const plan = await planner.open(request, onOutline);
+      return {
+        ...plan,
+        get outline() {
+          return plan.outline;
+        },
+        endWith(...asked) {
+          const pass = plan.endWith(...asked);
+          passes.push(pass);
+          return pass;
+        },
+      };
+    },
+  };
+}
