@@ -2,6 +2,9 @@
 import { maxHeaderSize } from 'node:http';
 import { PINNED_SHARE_MAX } from '../../agent/recording/retain/pins.ts';
 import {
+  KEEPING_MAX,
+  KEEPING_WAIT_MS_MAX,
+  KEEPING_WAITING_MAX,
   QUERY_TIMEOUT_MS_DEFAULT,
   SCANS_MAX_DEFAULT,
   WAIT_MS_MAX_DEFAULT,
@@ -49,6 +52,11 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     'queries, sums, lists of transactions and new replays at once',
     `\`--max-scans\` (${SCANS_MAX_DEFAULT})`,
     `${WAITING_PER_SCAN} times as many wait for ${seconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
+  ],
+  [
+    'comparisons, and choices of transactions by values of their events, at once',
+    count(KEEPING_MAX),
+    `${KEEPING_WAITING_MAX} wait in order for ${seconds(KEEPING_WAIT_MS_MAX)} at most, then 503 \`busy\``,
   ],
   [
     'one page',

@@ -1,6 +1,7 @@
 /** Limits the cost of queries: the number of concurrent scans, and the time until one yields something. */
 import type { Response } from 'express';
 import { Problem } from '../../problem.ts';
+import { createTurns } from './turns.ts';
 import type { Unsent } from './unsent.ts';
 
 export const SCANS_MAX_DEFAULT = 16;
@@ -9,12 +10,22 @@ export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 /** Queue length per scan that may run. Queries further back would wait unacceptably long. */
 export const WAITING_PER_SCAN = 4;
 export const WAIT_MS_MAX_DEFAULT = 2_000;
-const LOOK_INTERVAL_MS = 100;
+/**
+ * Answers that keep events, or which transactions there are, until they have read the last event: some may need 250 MB
+ * (see KEPT_EVENTS_MAX). They wait for each other in a line of their own, and longer, so that few of them run for long
+ * and the others are not refused for it.
+ */
+export const KEEPING_MAX = 2;
+export const KEEPING_WAITING_MAX = 16;
+export const KEEPING_WAIT_MS_MAX = 10_000;
 const RETRY_AFTER_S = 2;
 /**
  * Size limit of an answer that is sent as a whole; an answer that can be continued ends early with a cursor instead.
  */
 export const WHOLE_BYTES_MAX = 8 * 1024 * 1024;
+const TOO_MANY_KEEPING =
+  'others compare, or choose transactions by values of their events, and as many wait as may: try again';
+const GONE = 'the client has gone';
 const NO_MEMORY = 'answers that their clients do not read hold all the memory there is for them: try again';
 
 export interface Scan {
@@ -29,11 +40,13 @@ export interface Scan {
    * Reports bytes that the answer holds in memory until they are written; they count towards the limit for all answers.
    */
   gathered(bytes: number): void;
+  /** Reports that the answer keeps no events any more, before its end. */
+  keepsNoMore(): void;
 }
 
 export interface ScanGate {
   /** Waits a short while for a turn, or throws a Problem. The turn ends with the answer. */
-  enter(res: Response): Promise<Scan>;
+  enter(res: Response, what?: { keepsEvents: boolean }): Promise<Scan>;
 }
 
 interface Options {
@@ -41,6 +54,8 @@ interface Options {
   queryTimeoutMs?: number;
   /** Maximum time that a query waits for its turn. */
   waitMsMax?: number;
+  /** The same for answers that keep events, before the other wait. */
+  keepingWaitMsMax?: number;
   /** Memory shared by all long answers; unlimited if omitted. */
   unsent?: Pick<Unsent, 'hold' | 'gather' | 'makeRoom'> | undefined;
   nowMs: () => number;
@@ -50,66 +65,33 @@ export function createScanGate({
   scansMax = SCANS_MAX_DEFAULT,
   queryTimeoutMs = QUERY_TIMEOUT_MS_DEFAULT,
   waitMsMax = WAIT_MS_MAX_DEFAULT,
+  keepingWaitMsMax = KEEPING_WAIT_MS_MAX,
   unsent,
   nowMs,
 }: Options): ScanGate {
-  const running = new Set<Response>();
-  const waiting = new Set<() => void>();
-  let looking: NodeJS.Timeout | undefined;
+  const tooManyScans = `${scansMax} queries are running already: try again`;
 
   /** An answer that waits for its reader does nothing, so it does not count as running. */
-  function areEnough(): boolean {
+  function areEnough(running: ReadonlySet<Response>): boolean {
     let count = 0;
     for (const res of running) if (!res.writableNeedDrain && ++count >= scansMax) return true;
     return false;
   }
-  const isFull = () => areEnough() || unsent?.makeRoom() === false;
+
+  const scanning = createTurns({
+    // A reader that falls behind, and memory that is given back, cause no event.
+    isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
+    ...{ waitMsMax, waitingMax: scansMax * WAITING_PER_SCAN },
+    onTurn: (res) => unsent?.hold(res),
+  });
+  const keeping = createTurns({
+    isFull: ({ size }) => size >= KEEPING_MAX,
+    ...{ waitMsMax: keepingWaitMsMax, waitingMax: KEEPING_WAITING_MAX },
+  });
 
   function leave(res: Response): void {
-    if (!running.delete(res)) return;
-    wakeNext();
-  }
-
-  /**
-   * Wakes queries in order of arrival while there is room. Waking each to check for itself would cost more than a scan.
-   */
-  function wakeNext(): void {
-    for (const wake of waiting) {
-      if (isFull()) return;
-      wake();
-    }
-  }
-
-  function look(): void {
-    wakeNext();
-    if (waiting.size > 0) return;
-    clearInterval(looking);
-    looking = undefined;
-  }
-
-  function takeTurn(res: Response): void {
-    running.add(res);
-    unsent?.hold(res);
-    res.once('close', () => leave(res));
-  }
-
-  function turn(res: Response): Promise<boolean> {
-    return new Promise((resolve) => {
-      const settle = (mine: boolean) => {
-        clearTimeout(timer);
-        waiting.delete(wake);
-        res.off('close', giveUp);
-        if (mine) takeTurn(res);
-        resolve(mine);
-      };
-      const wake = () => settle(true);
-      const giveUp = () => settle(false);
-      const timer = setTimeout(() => settle(!isFull()), waitMsMax);
-      res.once('close', giveUp);
-      waiting.add(wake);
-      // A reader that falls behind causes no event, so this polls.
-      looking ??= setInterval(look, LOOK_INTERVAL_MS);
-    });
+    scanning.leave(res);
+    keeping.leave(res);
   }
 
   function refuse(res: Response, code: 'busy' | 'query_timeout', detail: string): never {
@@ -137,19 +119,19 @@ export function createScanGate({
   }
 
   return {
-    async enter(res) {
-      // Queries that already wait come first.
-      wakeNext();
-      // The client is gone: `close`, which ends a turn, would never be emitted again.
-      if (res.closed) refuse(res, 'busy', 'the client has gone');
-      if (waiting.size === 0 && !isFull()) takeTurn(res);
-      else if (waiting.size >= scansMax * WAITING_PER_SCAN || !(await turn(res)))
-        refuse(res, 'busy', areEnough() ? `${scansMax} queries are running already: try again` : NO_MEMORY);
+    async enter(res, { keepsEvents } = { keepsEvents: false }) {
+      // What waits for memory takes no turn of a scan meanwhile.
+      if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
+      if (!(await scanning.enter(res))) {
+        keeping.leave(res);
+        refuse(res, 'busy', res.closed ? GONE : areEnough(scanning.running) ? tooManyScans : NO_MEMORY);
+      }
       const beganMs = nowMs();
       return {
         whole: (pieces) => within(res, beganMs, pieces, () => false),
         stream: (pieces) => within(res, beganMs, pieces, (piece) => piece.length > 0),
         gathered: (bytes) => unsent?.gather(res, bytes),
+        keepsNoMore: () => keeping.leave(res),
       };
     },
   };

@@ -12,6 +12,7 @@ import type { CurvedTransaction } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { WhatIfBody, Where } from '../../replay/what_if_contract.ts';
 import type { Store, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
+import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { curvesSchema } from '../contract/replay_answers.ts';
 import { sendJson } from '../send_json.ts';
@@ -38,7 +39,7 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const nowNs = now();
   const filter = filterOf(asked.where, nowNs);
   const { fromNs, toNs, nodes } = filter;
-  const turn = await scanGate.enter(res);
+  const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
   const spans = await spansFor(store, nodes, nowNs);
   const found = await finished(res, turn, curvesWhere({ store, sessions, turn }, filter, asked));
   if (!found) return;
@@ -66,6 +67,7 @@ async function* curvesWhere(
   { extra_latency_ns, timeout_ns, clock_offsets_ns, only }: Asked,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'>> {
   const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
+  turn.keepsNoMore();
   const transactions: Curves['transactions'] = [];
   const counts = { undivided_count: 0, recorded_times_out_count: 0, times_out_count: 0 };
   const timesOut = (curve: Curve, latencyNs: bigint) => timeout_ns !== null && endWith(curve, latencyNs) > timeout_ns;

@@ -26,7 +26,7 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const nowNs = now();
       const query = parseDifferencesQuery(req.query as never, nowNs);
-      const turn = await scanGate.enter(res);
+      const turn = await scanGate.enter(res, { keepsEvents: true });
       const spans = await spansFor(store, query.filter.nodes, nowNs);
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;

@@ -6,6 +6,7 @@ import { columnsOf, parseHeatmapQuery } from '../../query/heatmap_query.ts';
 import { coveredPart } from '../../query/population.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
+import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
 import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
@@ -29,7 +30,8 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const nowNs = now();
       const { columnCount, ...query } = parseHeatmapQuery(req.query as never, nowNs);
-      const turn = await scanGate.enter(res);
+      const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
+      const turn = await scanGate.enter(res, { keepsEvents });
       const spans = await spansFor(store, query.filter.nodes, nowNs);
       const columns = columnsOf({ columnCount, ...query }, await store.recordingStates(), spans);
       const { fromNs, toNs } = columns;

@@ -13,6 +13,7 @@ import {
   type TransactionsQuery,
 } from '../../query/transactions_query.ts';
 import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
+import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import type {
   transactionSchema,
@@ -36,7 +37,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .route('/')
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
-      const turn = await scanGate.enter(res);
+      const turn = await scanGate.enter(res, { keepsEvents: needsEvents(query.request.filter) });
       const spans = await spansFor(store, query.request.filter.nodes, query.nowNs);
       const page = await finished(res, turn, store.transactions(query.request));
       if (page) await sendPage(res, store, query, page, spans);

@@ -4,19 +4,20 @@ import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, dimension, type RowCodes } from '../dimensions.ts';
-import { distinctValues } from './carriers.ts';
 import { A_STEP, gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
-import { newRows } from './kept_events.ts';
+import { keepEvents, newRows } from './kept_events.ts';
 import type { PopulationRows } from './population.ts';
 import { profileColumns } from './profile_columns.ts';
 import type { Profile } from './profiles.ts';
 import { sideSums } from './side_sums.ts';
 import { transactionParts } from './transaction_parts.ts';
 
-/** Events that one answer reads at most, if it keeps those of all transactions until it has read the last one. */
+/** Events that one answer reads at most, if it may have to keep them until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
 
 type ValueFilter = EventValues & { comm?: string; excluded?: ExcludedValues };
+
+const NONE = -1;
 
 interface Condition {
   field: DimensionName;
@@ -54,6 +55,14 @@ export function needsEvents(filter: ValueFilter): boolean {
   return conditionsOf(filter).length > 0;
 }
 
+/**
+ * Which conditions a transaction meets is known from each event alone, but for devices: to wait for one, a sync must run
+ * while the request is there. Only these events are kept.
+ */
+function isKept({ eventType, device }: Profile, isOwn: boolean): boolean {
+  return isOwn ? eventType === 'sys_sync' : device !== NONE;
+}
+
 /** Columns that a scan must read. */
 export function choiceColumns(filter: ValueFilter): string[] {
   const fields = new Set([...PLACE_FIELDS, ...conditionsOf(filter).map(({ field }) => field)]);
@@ -71,38 +80,51 @@ export interface TransactionChooser {
 export function transactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
   const conditions = conditionsOf(filter);
   const known = conditionProfiles(conditions);
-  const { rows: kept, add } = gatherTransactions(population, known);
+  const hasDevices = conditions.some(({ field }) => field === 'device');
+  const kept = keepEvents(hasDevices ? population.count : 0);
+  const met = new Uint16Array(population.count);
+  const { add } = gatherTransactions(population, known, (transaction, number, isOwn, times) => {
+    const profile = known.profiles[number]!;
+    if (isOwn) met[transaction]! |= bitsOf(profile.values);
+    if (hasDevices && isKept(profile, isOwn)) kept.add(transaction, number, isOwn, times);
+  });
+
+  function* meetDevices(): Generator<void, void> {
+    const parts = transactionParts(profileColumns(known.profiles), kept, population.durationsNs);
+    const [rows, side] = [newRows(1024), sideSums()];
+    let transaction = 0;
+    const onDevice = (condition: number) => {
+      met[transaction]! |= 1 << condition;
+    };
+    for (let done = 0; transaction < population.count; transaction++) {
+      kept.read(transaction, rows);
+      parts.add(rows, transaction, side, onDevice);
+      done += rows.length + 1;
+      if (done < A_STEP) continue;
+      done = 0;
+      yield;
+    }
+  }
+
   return {
     get kept() {
       return kept.count;
     },
     add,
     *finish() {
-      const columns = profileColumns(known.profiles);
-      const values = distinctValues(columns, conditions.length);
-      const parts = transactionParts(columns, kept, population.durationsNs);
-      const [met, rows, side] = [new Uint16Array(population.count), newRows(1024), sideSums()];
-      let transaction = 0;
-      const onValue = (value: number) => {
-        met[transaction]! |= 1 << value;
-      };
-      for (let done = 0; transaction < population.count; transaction++) {
-        kept.read(transaction, rows);
-        values.begin();
-        values.seeOwn(rows, onValue);
-        parts.add(rows, transaction, side, onValue);
-        done += rows.length + 1;
-        if (done < A_STEP) continue;
-        done = 0;
-        yield;
-      }
+      if (hasDevices) yield* meetDevices();
       const wanted = conditions.reduce((bits, { isExcluded }, i) => (isExcluded ? bits : bits | (1 << i)), 0);
       return Uint8Array.from(met, (bits) => (bits === wanted ? 1 : 0));
     },
   };
 }
 
-const NONE = -1;
+function bitsOf(conditions: readonly number[]): number {
+  let bits = 0;
+  for (const condition of conditions) bits |= 1 << condition;
+  return bits;
+}
+
 /** Fields on which it depends whether a sync waited for a request. */
 const PLACE_FIELDS = ['event_type', 'node'] as const;
 

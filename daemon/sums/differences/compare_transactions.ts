@@ -10,7 +10,7 @@ import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
 import { type Comparison, comparisonOf } from './comparison.ts';
-import { keepEvents, newRows, type TimeWords } from './kept_events.ts';
+import { type KeptEvents, keepEvents, newRows, type TimeWords } from './kept_events.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
 import { profileColumns } from './profile_columns.ts';
 import { createProfiles, type Profiles } from './profiles.ts';
@@ -26,14 +26,16 @@ const WORD = 2 ** 32;
 /** Number of events after which other work gets a turn. */
 export const A_STEP = 32_768;
 
-/** Keeps the events of the transactions: their own, and requests of others that carried their data. */
-export function gatherTransactions(population: PopulationRows, profiles: Pick<Profiles, 'numbersOf'>) {
+/** Passes the events of the transactions: their own, and requests of others that carried their data. */
+export function gatherTransactions(
+  population: PopulationRows,
+  profiles: Pick<Profiles, 'numbersOf'>,
+  onEvent: KeptEvents['add'],
+) {
   const placesIn = contextFinder(population);
-  const kept = keepEvents(population.count);
   let events = 0;
 
   return {
-    rows: kept,
     get events() {
       return events;
     },
@@ -51,13 +53,13 @@ export function gatherTransactions(population: PopulationRows, profiles: Pick<Pr
         const request = types[row] === TYPES.request ? requests++ : -1;
         const owner = placeOf(contexts[row]!);
         const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
-        if (isOwn) kept.add(owner, numbers[row]!, true, timesOf(row, request, owner));
+        if (isOwn) onEvent(owner, numbers[row]!, true, timesOf(row, request, owner));
         if (request < 0) continue;
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED) continue;
           const times = timesOf(row, request, transaction);
           // Write-back mostly comes seconds after the end, which no caller waits for.
-          if (beginsWithin(times, transaction)) kept.add(transaction, numbers[row]!, false, times);
+          if (beginsWithin(times, transaction)) onEvent(transaction, numbers[row]!, false, times);
         }
       }
     },
@@ -66,8 +68,8 @@ export function gatherTransactions(population: PopulationRows, profiles: Pick<Pr
 
 export function compareTransactions(population: PopulationRows): Comparer {
   const profiles = createProfiles();
-  const gathered = gatherTransactions(population, profiles);
-  const kept = gathered.rows;
+  const kept = keepEvents(population.count);
+  const gathered = gatherTransactions(population, profiles, kept.add);
 
   return {
     get kept() {

@@ -5,7 +5,7 @@
  *   word    0       1        2 3     4 5        6 7
  *           next    profile  start   duration   queue      64 bits each, the low word first
  *
- * A comparison keeps at most as many events as it may read (see COMPARED_EVENTS_MAX), so 160 MB beside 8 bytes for each
+ * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), so 160 MB beside 8 bytes for each
  * transaction. A request that carries data of several transactions is kept, and counted, for each of them.
  */
 const WORDS_AN_EVENT = 8;

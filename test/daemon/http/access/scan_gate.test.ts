@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
 import { pino } from 'pino';
-import { createScanGate } from '../../../../daemon/http/access/scan_gate.ts';
+import { createScanGate, KEEPING_MAX, KEEPING_WAITING_MAX } from '../../../../daemon/http/access/scan_gate.ts';
 import { problemHandler } from '../../../../daemon/http/problem_handler.ts';
 import { close, listen } from '../../../../daemon/server/server.ts';
 import { gathered, later } from '../../later.ts';
@@ -85,11 +85,14 @@ test('the time of a request that waits for other lists counts from its start', a
 describe('turns', () => {
   /** Serves requests that each hold their turn until the test ends them. */
   async function gated(scansMax: number, waitMsMax?: number) {
-    const gate = createScanGate({ scansMax, nowMs: () => 0, ...(waitMsMax !== undefined && { waitMsMax }) });
+    const waits = waitMsMax !== undefined && { waitMsMax, keepingWaitMsMax: waitMsMax };
+    const gate = createScanGate({ scansMax, nowMs: () => 0, ...waits });
     const running: { name: string; end: () => void }[] = [];
+    let count = 0;
     const app = express();
     app.get('/:name', async (req, res) => {
-      await gate.enter(res);
+      count++;
+      await gate.enter(res, { keepsEvents: req.params.name.startsWith('keeping') });
       running.push({ name: req.params.name, end: () => res.end() });
     });
     app.use(problemHandler(pino({ level: 'silent' })));
@@ -98,7 +101,10 @@ describe('turns', () => {
     const isRunning = async (name: string) => {
       while (!running.some((one) => one.name === name)) await turn();
     };
-    return { gate, running, ask, isRunning, end: () => close(server) };
+    const haveArrived = async (wanted: number) => {
+      while (count < wanted) await turn();
+    };
+    return { gate, running, ask, isRunning, haveArrived, end: () => close(server) };
   }
 
   const session = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"transaction_id":"tx"}' };
@@ -194,6 +200,81 @@ describe('turns', () => {
     running.at(-1)!.end();
     expect([(await first).status, (await last).status]).toEqual([200, 200]);
     await end();
+  });
+
+  describe('of answers that keep events', () => {
+    const names = (count: number) => Array.from({ length: count }, (_, i) => `keeping-${String(i).padStart(2, '0')}`);
+
+    test('are few, and granted in order; the others wait without a turn of a scan', async () => {
+      const { running, ask, isRunning, haveArrived, end } = await gated(KEEPING_MAX + 1, 60_000);
+      const asked = [];
+      for (const name of names(KEEPING_MAX + KEEPING_WAITING_MAX)) {
+        // Requests on several connections arrive in any order.
+        await haveArrived(asked.push(ask(name)));
+      }
+      const refused = await ask('keeping-more');
+      const { code } = (await refused.json()) as { code: string };
+      expect([refused.status, code, refused.headers.get('retry-after')]).toEqual([503, 'busy', '2']);
+      const other = ask('other');
+      await isRunning('other');
+      expect(running).toHaveLength(KEEPING_MAX + 1);
+      running.at(-1)!.end();
+      expect((await other).status).toBe(200);
+      for (let i = 0; i < asked.length; i++) {
+        while (running.filter(({ name }) => name !== 'other').length <= i) await turn();
+        running.filter(({ name }) => name !== 'other')[i]!.end();
+      }
+      expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
+      expect(running.filter(({ name }) => name !== 'other').map(({ name }) => name)).toEqual(names(asked.length));
+      await end();
+    });
+
+    test('are given back by clients that leave while they run, and while they wait', async () => {
+      const { running, ask, isRunning, haveArrived, end } = await gated(16, 60_000);
+      const leaving = new AbortController();
+      const left = names(KEEPING_MAX + KEEPING_WAITING_MAX).map((name) => ask(name, leaving.signal));
+      await haveArrived(left.length);
+      expect((await ask('keeping-more')).status).toBe(503);
+      leaving.abort();
+      expect(new Set((await Promise.allSettled(left)).map(({ status }) => status))).toEqual(new Set(['rejected']));
+      const last = ['keeping-a', 'keeping-b'].map((name) => ask(name));
+      for (const name of ['keeping-a', 'keeping-b']) await isRunning(name);
+      for (const one of running) one.end();
+      expect((await Promise.all(last)).map(({ status }) => status)).toEqual([200, 200]);
+      await end();
+    });
+
+    test('are needed for comparisons, and to choose transactions by values of their events', async () => {
+      const { gate, running, ask, isRunning, end } = await gated(16, 0);
+      const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gate });
+      const where = (condition: string) => ({ ...session, body: `{"where":{${condition}}}` });
+      const outcomes = async () => {
+        const asked: [path: string, sent?: object][] = [
+          ['/api/differences'],
+          ['/api/differences?of=events'],
+          ['/api/heatmap?device=sda'],
+          ['/api/transactions?file=/srv/*'],
+          ['/api/transactions?exclude_comm=node'],
+          ['/api/replay/whatif', where('"event_type":["sys_write"]')],
+          ['/api/heatmap?of=events&device=sda'],
+          ['/api/heatmap?service=shop'],
+          ['/api/transactions?service=shop'],
+          ['/api/replay/whatif', where('"service":["shop"]')],
+          ['/api/stats'],
+        ];
+        const statuses = [];
+        for (const [path, sent] of asked) statuses.push((await get(path, sent)).status);
+        return statuses;
+      };
+      expect(await outcomes()).toEqual(Array(11).fill(200));
+      const holders = names(KEEPING_MAX).map((name) => ask(name));
+      for (const name of names(KEEPING_MAX)) await isRunning(name);
+      expect(await outcomes()).toEqual([503, 503, 503, 503, 503, 503, 200, 200, 200, 200, 200]);
+      for (const one of running) one.end();
+      await Promise.all(holders);
+      expect(await outcomes()).toEqual(Array(11).fill(200));
+      await end();
+    });
   });
 });
 
