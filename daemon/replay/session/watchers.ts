@@ -83,20 +83,17 @@ export function createWatchers({ now, alarm, describe, position }: WatchersOptio
     watcher.sink.end();
   }
 
-  function miss(watcher: Watcher, id: number, isState: boolean, reason: string | null): void {
-    const { missed } = watcher;
-    if (missed?.end) return;
-    const end = reason === null ? undefined : { reason, state: describe() };
-    watcher.missed = { id, isState: isState || missed?.isState === true, end };
-  }
-
-  function send(watcher: Watcher, id: number, state: string | null, end: string | null): void {
+  function send(watcher: Watcher, id: number, state: string | null, end?: Ending): void {
     const isState = state !== null && watcher.wanted.state;
     if (watcher.blocked) {
-      miss(watcher, id, isState, end);
+      const { missed } = watcher;
+      if (!missed?.end) watcher.missed = { id, isState: isState || missed?.isState === true, end };
       return;
     }
-    const frames = [isState ? formatFrame('state', state, id) : '', end ? formatFrame('end', endJson(end), id) : ''];
+    const frames = [
+      isState ? formatFrame('state', state, id) : '',
+      end ? formatFrame('end', JSON.stringify({ reason: end.reason }), id) : '',
+    ];
     if (frames.join('') !== '') write(watcher, frames.join(''));
     if (end) leave(watcher);
   }
@@ -117,19 +114,20 @@ export function createWatchers({ now, alarm, describe, position }: WatchersOptio
         watcher.missed = undefined;
         if (!missed || !watchers.has(watcher)) return;
         const { id, isState, end } = missed;
-        send(watcher, id, isState ? (end?.state ?? describe()) : null, end?.reason ?? null);
+        send(watcher, id, isState ? (end?.state ?? describe()) : null, end);
       });
-      const state = wanted.state ? formatFrame('state', describe(), lastId) : '';
-      write(watcher, `retry: ${RETRY_MS}\n\n${state}`);
-      if (over) send(watcher, lastId, null, over);
+      const state = describe();
+      write(watcher, `retry: ${RETRY_MS}\n\n${wanted.state ? formatFrame('state', state, lastId) : ''}`);
+      if (over) send(watcher, lastId, null, { reason: over, state });
       else startTicking();
     },
     tell(state, id) {
-      for (const watcher of watchers) send(watcher, id, state, null);
+      for (const watcher of watchers) send(watcher, id, state);
       startTicking();
     },
     end(reason, id) {
-      for (const watcher of watchers) send(watcher, id, null, reason);
+      const end = { reason, state: describe() };
+      for (const watcher of watchers) send(watcher, id, null, end);
     },
     heartbeat() {
       for (const watcher of watchers) if (!watcher.blocked) write(watcher, HEARTBEAT);
@@ -141,8 +139,4 @@ export function createWatchers({ now, alarm, describe, position }: WatchersOptio
       watchers.clear();
     },
   };
-}
-
-function endJson(reason: string): string {
-  return JSON.stringify({ reason });
 }
