@@ -28,18 +28,28 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['too_many_attempts', 'wait, then enter a right token'],
   ['busy', 'ask again, or for less'],
   ['query_timeout', 'ask for less: a shorter window, or one service'],
-  ['tail_limit', 'close another tab or a kreplay tail; the page asks again by itself'],
+  ['tail_limit', 'close another tab or a kreplay tail'],
   ['session_limit', 'delete a session that is not used, in Health'],
   ['replay_capacity', 'pause another session, or play more slowly'],
   ['transaction_not_found', 'it was never recorded, or has been overwritten since'],
   ['session_not_found', 'it was deleted or has expired: play makes a new one'],
   ['event_not_found', 'it has been overwritten since'],
   ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
-  ['unreachable', 'see whether kreplay daemon is running; the page asks again by itself'],
+  ['unreachable', 'see whether kreplay daemon is running'],
 ]);
 
-export function adviceFor({ code, retryAfter_s }: Failure): string | null {
+/** Failures that pass without a change of the question. */
+const PASSING = ['tail_limit', 'unreachable'];
+
+export function isPassing({ code }: Failure): boolean {
+  return PASSING.includes(code);
+}
+
+/** `isRetried`: whether the page asks again by itself after a failure that passes. */
+export function adviceFor(failure: Failure, isRetried: boolean): string | null {
+  const { code, retryAfter_s } = failure;
   const advice = ADVICE.get(code) ?? null;
+  if (isRetried && isPassing(failure)) return `${advice}; the page asks again by itself`;
   if (retryAfter_s === null || advice !== null) return advice;
   return `try again in ${retryAfter_s} s`;
 }
@@ -63,7 +73,15 @@ export async function failureOf(response: Response): Promise<Failure> {
 }
 
 export function unreachable(cause: unknown): Failure {
-  const detail = `the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`;
+  return without(`the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`);
+}
+
+/** An answer that ended early is as none, for which the page asks again. */
+export function cutAnswer(): Failure {
+  return without('the answer was cut: events are missing at its end');
+}
+
+function without(detail: string): Failure {
   return { code: 'unreachable', status: 0, detail, requestId: null, retryAfter_s: 1 };
 }
 

@@ -4,11 +4,12 @@ import { shownText } from './names.ts';
 
 interface Props {
   failure: Failure;
+  /** With it the page also asks again by itself after failures that pass. */
   onRetry?: (() => void) | undefined;
 }
 
 export function FailureNote({ failure, onRetry }: Props) {
-  const advice = adviceFor(failure);
+  const advice = adviceFor(failure, onRetry !== undefined);
   return (
     <div role="alert" class="failure">
       <p>

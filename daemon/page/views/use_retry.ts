@@ -1,6 +1,6 @@
 /** Asks again where the daemon did not answer, as during its restart. */
 import { useEffect, useRef } from 'preact/hooks';
-import type { Failure } from '../feed/failure.ts';
+import { type Failure, isPassing } from '../feed/failure.ts';
 
 const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
 
@@ -14,7 +14,7 @@ export function useRetry({ failure, isLoading }: Asked, askAgain: () => void): v
   const attempts = useRef(0);
   useEffect(() => {
     if (isLoading) return undefined;
-    if (failure?.code !== 'unreachable') {
+    if (!failure || !isPassing(failure)) {
       attempts.current = 0;
       return undefined;
     }
