@@ -6,7 +6,7 @@ import type { Access, Coverage } from './feed/answers.ts';
 import { createDaemon } from './feed/daemon.ts';
 import { asFailure, type Failure } from './feed/failure.ts';
 import { createAddress } from './link/address.ts';
-import type { Link, ViewName } from './link/link.ts';
+import { inView, type Link, type ViewName } from './link/link.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
@@ -80,7 +80,7 @@ function App() {
 
   useKeys((code) => {
     const view = VIEW_OF_KEY.get(code);
-    if (view) go({ view });
+    if (view) go(inView(view));
     else if (code === 'KeyT') applyTheme(nextTheme());
     else if (code === 'Slash+Shift') setIsHelpOpen(true);
     else return false;

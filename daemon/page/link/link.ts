@@ -69,6 +69,9 @@ const FLAGS = ['has_error', 'box_failed', 'table'] as const;
 const nothing = <Name extends string, Value>(names: readonly Name[], value: Value) =>
   Object.fromEntries(names.map((name) => [name, value])) as { [Each in Name]: Value };
 
+/** What it takes to go to another view: the event and the session are of what is left. */
+export const inView = (view: ViewName) => ({ view, session: null, event: null });
+
 export const EMPTY_LINK: Link = {
   view: 'overview',
   of: null,

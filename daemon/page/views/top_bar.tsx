@@ -1,6 +1,6 @@
 /** Name, views, what is missing of the recording, and the page's own settings. */
 import type { Coverage } from '../feed/answers.ts';
-import type { ViewName } from '../link/link.ts';
+import { inView, type ViewName } from '../link/link.ts';
 import { counted } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
 import { Share } from './share.tsx';
@@ -31,7 +31,7 @@ export function TopBar({ coverage, onHelp }: Props) {
             type="button"
             key={view}
             aria-current={link.view === view ? 'page' : undefined}
-            onClick={() => go({ view, session: null, event: null })}
+            onClick={() => go(inView(view))}
           >
             {title}
           </button>
@@ -61,7 +61,7 @@ function CoveragePill({ coverage: { complete, lost, gaps } }: { coverage: Covera
   const gapsText = `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}`;
   const lostText = lost > 0 ? `${counted(lost, 'event')} lost` : 'events are missing, nobody could count them';
   return (
-    <button type="button" class="pill lossy" onClick={() => go({ view: 'health' })}>
+    <button type="button" class="pill lossy" onClick={() => go(inView('health'))}>
       ▲ {lostText} in {gapsText}
     </button>
   );
