@@ -6,7 +6,7 @@ import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { outlineOf } from './draw/extents.ts';
 import type { Coverage } from './feed/answers.ts';
-import { asFailure, FailedRequest, failureOf, unreachable } from './feed/failure.ts';
+import { asFailure, cutAnswer, FailedRequest, failureOf, unreachable } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { breakdownOf } from './lanes/breakdown.ts';
 import { choicesOf } from './lanes/choices.ts';
@@ -105,7 +105,7 @@ async function readColumns(
     onFirst(builder.finish());
   }
   const coverage = builder.coverage as Coverage | null;
-  if (coverage === null && builder.count < most) throw new Error('the answer was cut: events are missing at its end');
+  if (coverage === null && builder.count < most) throw new FailedRequest(cutAnswer());
   return { columns: builder.finish, coverage };
 }
 
@@ -117,11 +117,17 @@ async function reached(path: string, request: RequestInit): Promise<Response> {
   }
 }
 
+function read(reader: ReadableStreamDefaultReader<string>) {
+  return reader.read().catch(() => {
+    throw new FailedRequest(cutAnswer());
+  });
+}
+
 async function* linesOf(response: Response): AsyncGenerator<string> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   try {
     let rest = '';
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    for (let part = await read(reader); !part.done; part = await read(reader)) {
       const lines = (rest + part.value).split('\n');
       rest = lines.pop()!;
       yield* lines;

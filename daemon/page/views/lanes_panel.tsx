@@ -85,8 +85,16 @@ export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playe
   );
 }
 
-/** What is not in the picture although it may have happened. */
-export function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | null; isOthersCut: boolean }) {
+interface LossesProps {
+  coverage: Coverage | null;
+  /** The picture, if there is one. */
+  lanes?: ReadLanes;
+  /** Whether the last question failed. */
+  hasFailed?: boolean;
+}
+
+/** What is not in the picture although it may have happened. Without coverage its sentence says that it is a part. */
+export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
   return (
     <>
       {known && !known.complete && (
@@ -95,7 +103,10 @@ export function Losses({ coverage: known, isOthersCut }: { coverage: Coverage | 
           missing in this time, so that it may have waited for more than is shown.
         </p>
       )}
-      {isOthersCut && <p class="loss">▲ More requests of others were under way than are shown.</p>}
+      {hasFailed && lanes?.coverage && lanes.isOthersCut === null && (
+        <p class="loss">▲ Others’ requests are missing.</p>
+      )}
+      {lanes?.isOthersCut && <p class="loss">▲ More requests of others were under way than are shown.</p>}
     </>
   );
 }

@@ -19,7 +19,7 @@ import { WhatIf } from './what_if.tsx';
 export function LanesView({ transactionId }: { transactionId: string }) {
   const { setCoverage } = usePage();
   const loaded = useLanes(transactionId);
-  const { lanes, transaction, failure, isLoading, askAgain } = loaded;
+  const { lanes, transaction, failure, isLoading, isOld, askAgain } = loaded;
   // What is missing in the whole says nothing of a picture of a part.
   const coverage = (lanes ?? transaction)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
@@ -27,8 +27,9 @@ export function LanesView({ transactionId }: { transactionId: string }) {
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
+      {failure && isOld && <p class="loss">▲ Below is the picture with the earlier clock offsets.</p>}
       {transaction && transaction.event_count > EVENTS_MAX && <LargeTransaction transaction={transaction} />}
-      {lanes && <Lanes transactionId={transactionId} lanes={lanes} coverage={coverage} />}
+      {lanes && <Lanes {...{ transactionId, lanes, coverage, hasFailed: failure !== null }} />}
     </main>
   );
 }
@@ -37,9 +38,10 @@ interface LanesProps {
   transactionId: string;
   lanes: ReadLanes;
   coverage: Coverage | null;
+  hasFailed: boolean;
 }
 
-function Lanes({ transactionId, lanes, coverage }: LanesProps) {
+function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { model, choices, breakdown, sentence } = lanes;
   const { link } = usePage();
   const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
@@ -49,7 +51,7 @@ function Lanes({ transactionId, lanes, coverage }: LanesProps) {
   return (
     <>
       <h1>{sentence}</h1>
-      <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
+      <Losses {...{ coverage, lanes, hasFailed }} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
       <WhatIf
         {...{ transactionId, choices, coverage, offsets: clocks.offsets }}

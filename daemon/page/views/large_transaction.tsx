@@ -29,7 +29,7 @@ export function LargeTransaction({ transaction }: Props) {
     <>
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
-      {body && <Losses coverage={body.coverage} isOthersCut={false} />}
+      {body && <Losses coverage={body.coverage} />}
       {body && <Counted transaction={transaction} counts={body.counts} />}
     </>
   );
@@ -56,7 +56,7 @@ function Counted({ transaction, counts }: Props & { counts: Counts }) {
       {isLoading && <div class="loading" />}
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
       <h1>{sentence}</h1>
-      {lanes && <Losses coverage={null} isOthersCut={lanes.lanes.isOthersCut === true} />}
+      {lanes && <Losses coverage={null} lanes={lanes.lanes} hasFailed={failure !== null} />}
       {lanes ? (
         <LanesPanel lanes={{ ...lanes.lanes, sentence }} name={`this part of ${name}`} around={around} />
       ) : (

@@ -36,8 +36,9 @@ export function TraceView({ traceId }: { traceId: string }) {
     const set = (change: Partial<Loaded>) => {
       if (!closing.signal.aborted) setLoaded((before) => ({ ...before, ...change }));
     };
-    set({ isLoading: true, failure: null });
+    set({ isLoading: true });
     load(daemon, traceId, set, closing.signal)
+      .then(() => set({ failure: null }))
       .catch((error: unknown) => set({ failure: asFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
@@ -60,7 +61,7 @@ export function TraceView({ traceId }: { traceId: string }) {
       {trace && !only && trace.transactions.length > 0 && <Transactions transactions={trace.transactions} />}
       {lanes && !only && (
         <>
-          <Losses coverage={coverage} isOthersCut={lanes.isOthersCut === true} />
+          <Losses {...{ coverage, lanes, hasFailed: failure !== null }} />
           {lanes.breakdown && <BreakdownBar breakdown={lanes.breakdown} />}
           <LanesPanel lanes={lanes} name={name} />
         </>

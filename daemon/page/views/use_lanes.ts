@@ -23,24 +23,31 @@ export interface LoadedLanes {
   transaction: WholeTransaction | null;
   /** Null until the first events were read. */
   lanes: ReadLanes | null;
+  /** Whether they were laid out with other clock offsets than are asked for. */
+  isOld: boolean;
   failure: Failure | null;
   isLoading: boolean;
   askAgain: () => void;
 }
 
-type Loaded = Omit<LoadedLanes, 'askAgain'>;
+interface Loaded extends Omit<LoadedLanes, 'askAgain' | 'isOld'> {
+  /** The clock offsets of the lanes. */
+  of: string;
+}
 
-const NOTHING: Loaded = { transaction: null, lanes: null, failure: null, isLoading: true };
+const NOTHING: Loaded = { transaction: null, lanes: null, of: '', failure: null, isLoading: true };
 
 export function useLanes(transactionId: string): LoadedLanes {
   const { daemon, link } = usePage();
   const { clock_offset } = link;
+  const offsets = clock_offset.join('\n');
   const [loaded, setLoaded] = useState(NOTHING);
   const [round, setRound] = useState(0);
   useEffect(() => {
     const closing = new AbortController();
     const set = (change: Partial<Loaded>) => {
-      if (!closing.signal.aborted) setLoaded((before) => ({ ...before, ...change }));
+      if (!closing.signal.aborted)
+        setLoaded((before) => ({ ...before, ...(change.lanes && { of: offsets }), ...change }));
     };
     set({ isLoading: true });
     load(daemon, { transactionId, clock_offset }, set, closing.signal)
@@ -48,10 +55,10 @@ export function useLanes(transactionId: string): LoadedLanes {
       .catch((error: unknown) => set({ failure: asFailure(error) }))
       .finally(() => set({ isLoading: false }));
     return () => closing.abort();
-  }, [daemon, transactionId, round, clock_offset.join('\n')]);
+  }, [daemon, transactionId, round, offsets]);
   const askAgain = () => setRound((last) => last + 1);
   useRetry(loaded, askAgain);
-  return { ...loaded, askAgain };
+  return { ...loaded, isOld: loaded.lanes !== null && loaded.of !== offsets, askAgain };
 }
 
 async function load(
