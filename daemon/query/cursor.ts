@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { Problem } from '../problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
+import { itemsIn } from './list_text.ts';
 import type { Query } from './query_string.ts';
 
 export interface Cursor {
@@ -25,7 +26,7 @@ export function fingerprint(query: Query, listNames: readonly string[]): Buffer 
     .map(([name, value]) => {
       const values = [value].flat();
       // A list counts as the same however it is written.
-      return [name, listNames.includes(name) ? values.flatMap((item) => item.split(',')).sort() : values] as const;
+      return [name, listNames.includes(name) ? values.flatMap(itemsIn).sort() : values] as const;
     })
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return digest(Buffer.from(JSON.stringify(parameters))).subarray(0, NOW - FINGERPRINT);

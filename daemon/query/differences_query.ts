@@ -29,7 +29,7 @@ export const differencesQuerySchema = z
     window_max_duration_ms: described(parameter.milliseconds, 'what is no longer than this is compared'),
     window_failed: described(parameter.boolean, 'whether what is compared failed'),
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
-    node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
+    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
     ...valueConditions,
     ...exclusions,
     ...{ transaction_id, trace_id, pid },

@@ -22,10 +22,10 @@ function valuesWith(start: string) {
     operation: described(parameter.operations, `${start}block requests with these operations; a list`),
     syscall: described(parameter.syscalls, `${start}calls of these system calls; a list`),
     device: described(parameter.names, `${start}block requests to these devices; a list`),
-    comm: described(parameter.text, `${start}events of threads with this command name`),
+    comm: described(parameter.names, `${start}events of threads with these command names; a list`),
     file: described(
-      parameter.names,
-      `${start}calls on these files, by path; with a star at the end on all that begin so; a list`,
+      parameter.files,
+      `${start}calls on these files, by path; with a star at the end on all that begin so, with a slash on those directly in that folder; a list`,
     ),
     error: described(parameter.errors, `${start}events that failed with these errors, such as ENOSPC; a list`),
   };
@@ -34,26 +34,24 @@ function valuesWith(start: string) {
 function exclusionsOf(start: string) {
   return {
     exclude_service: described(parameter.names, `${start}events of these services, wholly or in part; a list`),
-    exclude_node: described(parameter.texts, `${start}events that these hosts recorded; a list`),
+    exclude_node: described(parameter.hosts, `${start}events that these hosts recorded; a list`),
     exclude_event_type: described(parameter.eventTypes, `${start}events of these types; a list`),
     exclude_operation: described(parameter.operations, `${start}block requests with these operations; a list`),
     exclude_syscall: described(parameter.syscalls, `${start}calls of these system calls; a list`),
     exclude_device: described(parameter.names, `${start}block requests to these devices; a list`),
     exclude_comm: described(parameter.names, `${start}events of threads with these command names; a list`),
-    exclude_file: described(parameter.names, `${start}calls on these files; likewise with a star at the end; a list`),
+    exclude_file: described(parameter.files, `${start}calls on these files; likewise patterns; a list`),
     exclude_error: described(parameter.errors, `${start}events that failed with these errors; a list`),
   };
 }
 
-const VALUE_NAMES: readonly string[] = [...Object.keys(valueConditions), ...Object.keys(exclusions)];
-
-export const CONDITION_LISTS = ['service', 'node', ...VALUE_NAMES.filter((name) => name !== 'comm')];
+export const CONDITION_LISTS = ['service', 'node', ...Object.keys(valueConditions), ...Object.keys(exclusions)];
 
 export const eventConditions = {
   transaction_id: described(parameter.text, 'events of one transaction'),
   trace_id: described(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
   service: described(parameter.names, 'events of these services; a list'),
-  node: described(parameter.texts, 'events that these hosts recorded; a list'),
+  node: described(parameter.hosts, 'events that these hosts recorded; a list'),
   ...valueConditions,
   ...exclusions,
   from: described(parameter.time, 'events that began at or after this time'),
@@ -90,7 +88,7 @@ export function valuesOf(given: Values) {
     operations: given.operation,
     syscalls: given.syscall,
     devices: given.device,
-    comm: given.comm,
+    comms: given.comm,
     files: given.file,
     results: given.error,
     excluded: Object.keys(excluded).length > 0 ? excluded : undefined,

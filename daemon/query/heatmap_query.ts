@@ -22,7 +22,7 @@ export const heatmapQuerySchema = z
     from: described(parameter.time, 'start of the first column; the first recorded event unless given'),
     to: described(parameter.time, 'end of the window; the end of what is recorded unless given'),
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
-    node: described(parameter.texts, 'events that these hosts recorded, or transactions with such; a list'),
+    node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
     has_error: described(parameter.boolean, 'of transactions: whether any of their events failed'),
   })
   .partial();

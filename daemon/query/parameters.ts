@@ -7,6 +7,7 @@ import { EVENT_TYPES, EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { documented } from '../documented.ts';
 import { ERROR_NAMES, resultsOf } from '../store/blocks/errno.ts';
 import { fieldsOf } from '../store/blocks/named_fields.ts';
+import { itemsIn, namesIn } from './list_text.ts';
 import { parseTime, timeMessage } from './time.ts';
 
 export const noParameters = z.strictObject({});
@@ -22,31 +23,38 @@ export const text = z
 const listOf = (item: Readonly<Record<string, unknown>>) => ({ type: 'array', items: { type: 'string', ...item } });
 
 const severalTexts = z.union([z.string(), z.array(z.string())]).transform((values) => [values].flat());
-const itemsOf = (value: string) => value.split(',').map((item) => item.trim());
 const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
 
-/** Accepts several values: repeated parameters, or a list with commas, each optionally followed by spaces. */
+/** Accepts several words: repeated parameters, or a list with commas, each optionally followed by spaces. */
 export const texts = documented(
-  severalTexts.transform((values) => values.flatMap(itemsOf)).pipe(noneEmpty),
+  severalTexts.transform((values) => values.flatMap(itemsIn).map((item) => item.trim())).pipe(noneEmpty),
   listOf({ minLength: 1 }),
 );
 
-/** A comma in a name may be written with a backslash before it, and then separates nothing. */
-const SEPARATOR = /(?<!\\),/;
+/** Names are looked up in each recording, by a live tail whenever it looks for events. */
+export const NAMES_MAX = 1000;
+/** Files are looked for among all paths that are recorded. */
+export const FILES_MAX = 64;
+export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
+export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
 
-function namesIn(value: string): string[] {
-  const items = value.split(SEPARATOR).flatMap((item) => [item, item.replaceAll('\\,', ',')]);
-  return [...items.map((item) => item.trim()), ...items, value];
+function severalNames(namesOf: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
+  const few = severalTexts.refine((values) => values.flatMap(itemsIn).length <= max, message);
+  const known = few.transform((values) => [...new Set(values.flatMap(namesOf))]).pipe(noneEmpty);
+  return documented(known, listOf({ minLength: 1 }));
 }
 
-/**
- * Like `texts`, for names that may contain commas or spaces: untrimmed items and the whole value match too, and `\,` is a
- * comma that is part of a name.
- */
-export const names = documented(
-  severalTexts.transform((values) => [...new Set(values.flatMap(namesIn))]).pipe(noneEmpty),
-  listOf({ minLength: 1 }),
-);
+/** Like `texts`, for names of any characters. */
+export const names = severalNames(namesIn);
+
+/** Paths, and patterns of paths. */
+export const files = severalNames(namesIn, FILES_MAX, TOO_MANY_FILES);
+
+/** Hosts are named in answers, whatever they have: a list stands for its items only, and a list of one is as written. */
+export const hosts = severalNames((value) => {
+  const items = itemsIn(value);
+  return items.length === 1 ? items : items.map((item) => item.trim());
+});
 
 /** `parse` returns undefined for text that it does not accept; `described` is its JSON schema. */
 export function parsed<T>(

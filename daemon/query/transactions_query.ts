@@ -15,7 +15,7 @@ const LIMIT_DEFAULT = 100;
 export const transactionsQuerySchema = z
   .strictObject({
     service: described(parameter.names, 'one of these services took part; a list'),
-    node: described(parameter.texts, 'one of these nodes took part; a list'),
+    node: described(parameter.hosts, 'one of these nodes took part; a list'),
     from: described(parameter.time, 'the transaction began (its first event) at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),
     ...transactionValues,

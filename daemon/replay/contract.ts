@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { int64 } from '../int64.ts';
-import { integer, parsed } from '../query/parameters.ts';
+import { FILES_MAX, integer, NAMES_MAX, parsed, TOO_MANY_FILES, TOO_MANY_NAMES } from '../query/parameters.ts';
 import type { SeekTarget } from './target.ts';
 
 const MAX_INT64 = 2n ** 63n - 1n;
@@ -36,8 +36,12 @@ const maxGapNs = int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
   .nullable()
   .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' });
 
-export const names = (what: string) =>
-  z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).optional();
+export const names = (what: string) => severalOf(what, NAMES_MAX, TOO_MANY_NAMES);
+
+export const files = () => severalOf('file', FILES_MAX, TOO_MANY_FILES);
+
+const severalOf = (what: string, max: number, message: string) =>
+  z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).max(max, message).optional();
 
 export const only = z
   .strictObject({

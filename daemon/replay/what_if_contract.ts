@@ -5,7 +5,7 @@ import { EVENT_TYPES } from '../../bpf/schema/index.ts';
 import { documented } from '../documented.ts';
 import { errorArray, OPERATIONS, SYSCALLS, TIME_JSON } from '../query/parameters.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../query/time.ts';
-import { clockOffsetsNs, extraLatencyNs, names, only, timeoutNs } from './contract.ts';
+import { clockOffsetsNs, extraLatencyNs, files, names, only, timeoutNs } from './contract.ts';
 
 const AFTER_TIMEOUT_MAX = 1000;
 export const AFTER_TIMEOUT_DEFAULT = 20;
@@ -45,8 +45,11 @@ const values = {
   operation: operations().meta({ description: 'with block requests with these operations' }),
   syscall: syscalls().meta({ description: 'with calls of these system calls' }),
   device: names('device').meta({ description: 'with block requests to these devices' }),
-  comm: z.string().min(1, 'must not be empty').optional().meta({ description: 'with events of threads of this name' }),
-  file: names('file').meta({ description: 'with calls on these files; with a star at the end on all that begin so' }),
+  comm: names('command').meta({ description: 'with events of threads with these names' }),
+  file: files().meta({
+    description:
+      'with calls on these files; with a star at the end on all that begin so, with a slash on those directly in that folder',
+  }),
   error: errorArray.optional().meta({ description: 'with events that failed with these errors' }),
   exclude_service: names('service').meta({ description: 'none of these services took part' }),
   exclude_node: names('node').meta({ description: 'none of these nodes took part' }),
@@ -55,7 +58,7 @@ const values = {
   exclude_syscall: syscalls().meta({ description: 'without calls of these system calls' }),
   exclude_device: names('device').meta({ description: 'without block requests to these devices' }),
   exclude_comm: names('command').meta({ description: 'without events of threads with these names' }),
-  exclude_file: names('file').meta({ description: 'without calls on these files; likewise with a star at the end' }),
+  exclude_file: files().meta({ description: 'without calls on these files; likewise patterns' }),
   exclude_error: errorArray.optional().meta({ description: 'without events that failed with these errors' }),
 };
 
@@ -69,6 +72,7 @@ const where = z
       .optional()
       .meta({ description: 'minimum of their duration, in decimal milliseconds' }),
     max_duration_ms: milliseconds.optional().meta({ description: 'maximum of their duration, likewise' }),
+    has_error: z.boolean().optional().meta({ description: 'whether any of their events failed' }),
     ...values,
   })
   .meta({ description: 'instead of a transaction: all that fit' });

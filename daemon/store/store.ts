@@ -3,7 +3,7 @@
  * see API parameters. Answers come later, because a store may be another machine's database; the recordings of this
  * machine (`embedded/`) are one store. Replay plans read those directly, in a thread of their own.
  */
-import type { EventFilter, EventValues, ExcludedValues } from '../../agent/recording/read/event_filter.ts';
+import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Box } from '../sums/box.ts';
@@ -71,8 +71,7 @@ export interface TransactionSummary {
  * values of its own events, or devices of requests for which its syncs waited.
  */
 export interface TransactionFilter extends EventValues {
-  comm?: string;
-  excluded?: ExcludedValues;
+  excluded?: EventValues;
   /** Half-open range [fromNs, toNs) of the first event's start. */
   fromNs?: bigint;
   toNs?: bigint;

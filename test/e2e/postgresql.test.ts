@@ -126,7 +126,7 @@ function writersOf(server: Server): Set<number> {
 
 /** Writes of the cluster's own processes: this host may run other servers. */
 function writesOf(recorded: Recorded): SysWriteEvent[] {
-  const writes = recorded.writes({ comm: 'postgres' });
+  const writes = recorded.writes({ comms: ['postgres'] });
   const isOurs = ({ file }: SysWriteEvent) => file?.startsWith(`${cluster.folder}/`) === true;
   const pids = new Set(writes.filter(isOurs).map(({ pid }) => pid));
   return writes.filter(({ pid }) => pids.has(pid));

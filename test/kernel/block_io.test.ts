@@ -160,7 +160,7 @@ test('a request with bios of two owners is shared and names both; one whose end 
       writeNeighbours(2);
     });
     const counted = (request: BlockIoEvent) => onDisk(request) && request.timestamp_ns < untilNs;
-    const requests = recorded.blockIos({ comm: 'neighbour_write' }).filter(counted);
+    const requests = recorded.blockIos({ comms: ['neighbour_write'] }).filter(counted);
     const lost = recorded.losses().reduce((sum, each) => sum + each.lost, 0);
     expect(after.bytes - before.bytes).toBe(written);
     expect(requests.length).toBeLessThanOrEqual(after.requests - before.requests);

@@ -81,6 +81,6 @@ test('an invalid descriptor has no file', async () => {
       'exec 2>/dev/null; printf x >&77 || python3 -c "import os\ntry: os.write(77, b\'x\' * 77)\nexcept OSError: pass"',
     );
   });
-  const [write] = writes({ failed: true, comm: 'python3' });
+  const [write] = writes({ failed: true, comms: ['python3'] });
   expect(write).toMatchObject({ file: null, file_kind: 'unknown', error: 'EBADF', bytes_requested: 77n, fd: 77 });
 });

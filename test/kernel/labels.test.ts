@@ -85,7 +85,7 @@ test('a write belongs to the transaction of its process when the write began', a
   const recorded = await shared.record(() => {
     run(program, ['blocked', out]);
   });
-  const [blocked] = recorded.writes({ comm: 'threads' }).filter(({ result }) => result === 8192n);
+  const [blocked] = recorded.writes({ comms: ['threads'] }).filter(({ result }) => result === 8192n);
   expect(blocked).toMatchObject({ transaction_id: 'before', file_kind: 'pipe' });
 });
 
@@ -181,7 +181,7 @@ for i in range(150000): os.write(null, b"KREPLAY1 txn=f%d" % i)' & done; wait`);
     script('for size in $(seq 301 320); do mark txn=after; say $size; sleep 0.1; done');
   });
   // Labels that are defined while the ring is full are lost; the others are right, and soon none is lost.
-  const sizes = recorded.writes({ comm: 'bash' }).filter(({ result }) => result > 300n && result <= 320n);
+  const sizes = recorded.writes({ comms: ['bash'] }).filter(({ result }) => result > 300n && result <= 320n);
   expect(new Set(sizes.map(({ transaction_id }) => transaction_id ?? 'after'))).toEqual(new Set(['after']));
   expect(ownerOf(recorded, 320)).toBe('after marker exact');
   // The flood has its own loss; besides, a busy kernel may have skipped the program at some call's end.

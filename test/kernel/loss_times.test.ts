@@ -26,7 +26,7 @@ function overflowTheRing(): void {
 /** Start times of dd's recorded writes, in recorded order; and the losses by a full ring. */
 function recordedIn(path: string) {
   const reader = openReader(path);
-  const rows = [...reader.scan({ filter: { comm: 'dd' } })].flatMap(rowsOf);
+  const rows = [...reader.scan({ filter: { comms: ['dd'] } })].flatMap(rowsOf);
   const losses = reader.losses().filter(({ cause }) => cause === 'ring_full');
   reader.close();
   return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };

@@ -26,7 +26,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
   agent.process.kill('SIGCONT');
   await agent.stop();
   const { writes, losses } = readRecording(dataFolder);
-  const own = writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null');
+  const own = writes({ comms: ['dd'] }).filter(({ file }) => file === '/dev/null');
   const lost = losses().filter(({ cause }) => cause === 'ring_full');
   const lostCount = lost.reduce((sum, loss) => sum + loss.lost, 0);
   expect(own.length).toBeGreaterThan(1000);
@@ -46,7 +46,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
 
 test('a ring of the default size loses no event', async () => {
   const recorded = await record(writeMany);
-  expect(recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null')).toHaveLength(WRITES);
+  expect(recorded.writes({ comms: ['dd'] }).filter(({ file }) => file === '/dev/null')).toHaveLength(WRITES);
   expect(recorded.losses().filter((loss) => !isMissedEnd(loss))).toEqual([]);
 });
 
@@ -57,7 +57,7 @@ test('a killed agent leaves a recording of everything that it had flushed', asyn
   // An event that a query sees is flushed: that is 250 ms after its end at the latest.
   const recorded = readRecording(dataFolder);
   const deadline = performance.now() + 10_000;
-  const count = () => recorded.writes({ comm: 'dd' }).filter(({ file }) => file === '/dev/null').length;
+  const count = () => recorded.writes({ comms: ['dd'] }).filter(({ file }) => file === '/dev/null').length;
   while (count() < WRITES && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50));
   agent.process.kill('SIGKILL');
   await expect(agent.stop()).rejects.toThrow();

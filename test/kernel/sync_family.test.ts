@@ -57,7 +57,7 @@ beforeAll(async () => {
       calls = run(program, [file]).trim().split('\n').map(callOf);
     });
   });
-  syncs = recorded.events({ comm: 'sync_family', eventTypes: ['sys_sync'] }) as SysSyncEvent[];
+  syncs = recorded.events({ comms: ['sync_family'], eventTypes: ['sys_sync'] }) as SysSyncEvent[];
 });
 
 afterAll(async () => {
@@ -131,5 +131,5 @@ test('types that the filter leaves out are not recorded', async () => {
     bash(`dd if=/dev/zero of=${file} bs=4k count=1 conv=fsync status=none`);
   }, ['--event-type', 'sys_write', 'block_io']);
   expect(own.events({ eventTypes: ['sys_sync'] })).toEqual([]);
-  expect(own.writes({ comm: 'dd' })).toHaveLength(1);
+  expect(own.writes({ comms: ['dd'] })).toHaveLength(1);
 });

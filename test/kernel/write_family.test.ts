@@ -43,7 +43,7 @@ describe('the write family', () => {
         bracket = { before, after: wallClockNs() };
       });
     });
-    writes = recorded.writes({ comm: 'write_family' });
+    writes = recorded.writes({ comms: ['write_family'] });
   });
 
   test.each(SYSCALLS)('%s is recorded exactly, and as bpftrace counts it', (syscall) => {
@@ -100,7 +100,7 @@ test('start and duration agree with the times that the program measured around e
       .split('\n')
       .map((line) => line.split(' ').map(BigInt));
   });
-  const writes = recorded.writes({ comm: 'bracketed_write' }).filter(({ file_kind }) => file_kind === 'pipe');
+  const writes = recorded.writes({ comms: ['bracketed_write'] }).filter(({ file_kind }) => file_kind === 'pipe');
   const calls = writes.filter(({ bytes_requested }) => bytes_requested === 8192n);
   expect(calls).toHaveLength(brackets.length);
   // The clocks are read a microsecond apart at the most: the offset may be wrong by that much.
@@ -127,7 +127,7 @@ test('a vector has the bytes of all of its parts, however many there are', async
       },
     );
   });
-  const vectors = recorded.writes({ comm: 'python3' }).filter(({ syscall }) => syscall === 'writev');
+  const vectors = recorded.writes({ comms: ['python3'] }).filter(({ syscall }) => syscall === 'writev');
   expect(vectors.map(({ bytes_requested }) => Number(bytes_requested))).toEqual(PARTS.map((n) => (n * (n + 1)) / 2));
 });
 
@@ -135,7 +135,7 @@ test('a failed write has its errno', async () => {
   const recorded = await shared.record(() => {
     bash('dd if=/dev/zero of=/dev/full bs=512 count=1 2>/dev/null || true');
   });
-  const [write, ...more] = recorded.writes({ comm: 'dd', failed: true });
+  const [write, ...more] = recorded.writes({ comms: ['dd'], failed: true });
   expect(write).toMatchObject({ result: -28n, error: 'ENOSPC', bytes_requested: 512n, file: '/dev/full' });
   expect(write!.file_kind).toBe('character_device');
   expect(more).toEqual([]);

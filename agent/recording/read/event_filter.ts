@@ -10,20 +10,17 @@ export interface EventValues extends OwnTexts {
   services?: readonly string[];
   nodes?: readonly string[];
   eventTypes?: readonly EventType[];
+  comms?: readonly string[];
   /** Negative results, which are errors. */
   results?: readonly bigint[];
-}
-
-/** An event with one of these values is excluded. */
-export interface ExcludedValues extends EventValues {
-  comms?: readonly string[];
 }
 
 /** All given conditions must hold. Owner filters match the event's own owner or any of its origins. */
 export interface EventFilter extends EventValues {
   transactionId?: string;
   traceId?: string;
-  excluded?: ExcludedValues;
+  /** An event with one of these values is excluded. */
+  excluded?: EventValues;
   /** Half-open range of the start: [fromNs, toNs). */
   fromNs?: bigint;
   toNs?: bigint;
@@ -31,7 +28,6 @@ export interface EventFilter extends EventValues {
   minDurationNs?: bigint;
   maxDurationNs?: bigint;
   pid?: number;
-  comm?: string;
   /** Whether the result is negative. */
   failed?: boolean;
 }
@@ -69,7 +65,7 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   if (filter.traceId !== undefined) contexts.push(idsOf(lookup.contextsOfTrace(filter.traceId)));
   const nameIds = (names: readonly string[] | undefined) => names && idsOf(names.flatMap(lookup.nameIds));
   const services = nameIds(filter.services);
-  const comms = filter.comm === undefined ? undefined : nameIds([filter.comm]);
+  const comms = nameIds(filter.comms);
   const excluded = filter.excluded ?? {};
   const resolved: ResolvedFilter = {
     eventTypes: idsOf(ids),

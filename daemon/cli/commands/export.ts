@@ -9,7 +9,7 @@ import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/
 import { newProgress } from '../../export/incident/progress.ts';
 import { selectionOf } from '../../export/incident/selection.ts';
 import type { TimeExpression } from '../../query/time.ts';
-import { duration, list, time } from '../options/option_values.ts';
+import { duration, names, time, words } from '../options/option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
 
 interface Options extends RecordingOptions {
@@ -37,7 +37,7 @@ export function exportCommand(): Command {
     )
     .option('--from <time>', 'start of a window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', time)
     .option('--to <time>', 'end of the window, not included', time)
-    .option('--service <names>', 'only events of these services; comma-separated or repeated', list)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', names)
     .option(
       '--type, --event-type <types>',
       `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`,
@@ -67,7 +67,7 @@ function defaultOutputs(): string {
 }
 
 function eventTypes(value: string, before: string[] = []): string[] {
-  const types = list(value, before);
+  const types = words(value, before);
   const unknown = types.find((type) => !(EVENT_TYPES as readonly string[]).includes(type));
   if (unknown !== undefined) throw new InvalidArgumentError(`known are: ${EVENT_TYPES.join(', ')}`);
   return types;

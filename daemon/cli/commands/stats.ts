@@ -7,7 +7,7 @@ import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
-import { list } from '../options/option_values.ts';
+import { lists } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';
@@ -46,7 +46,7 @@ export function statsCommand(): Command {
   const command = new Command('stats').description('count events, their bytes, errors and durations');
   withPlace(withEventFilters(command))
     .option('--bucket <duration>', 'length of a time bucket, which has rows of its own, such as 10s or 1m')
-    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, list)
+    .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, lists)
     .addOption(
       new Option('--output <format>', 'ndjson: one row per line; json: one document')
         .choices(['table', 'csv', 'ndjson', 'json'])
@@ -64,7 +64,7 @@ export function statsCommand(): Command {
 
 async function sumUp(url: string, options: Options): Promise<void> {
   const { bucket, groupBy } = options;
-  const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy?.join() });
+  const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy });
   const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
   const { stats, coverage } = parseJson(text) as Answer;
   warnOf(coverage);

@@ -11,7 +11,7 @@ import {
   viewTokenFile,
 } from '../../http/access/token_file.ts';
 import { CommandError } from '../client/command_error.ts';
-import { duration, list } from '../options/option_values.ts';
+import { duration, words } from '../options/option_values.ts';
 import { newTable, type TableColumn } from '../print/table.ts';
 
 interface CreateOptions {
@@ -114,7 +114,7 @@ function tokenName(value: string): string {
 }
 
 function scopes(value: string, before: string[] = []): string[] {
-  const given = list(value, before);
+  const given = words(value, before);
   if (given.every((scope) => (SCOPES as readonly string[]).includes(scope))) return given;
   throw new InvalidArgumentError(`known are: ${SCOPES.join(', ')}`);
 }

@@ -8,7 +8,7 @@ import { transactionSchema, writtenBackSchema } from '../../http/contract/transa
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { queryOf } from '../options/event_filters.ts';
-import { list, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
+import { lists, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { type ValueFilters, valueParameters, withValueFilters } from '../options/value_filters.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
@@ -22,7 +22,7 @@ interface Options extends PlaceOptions, ValueFilters {
   service?: string[];
   node?: string[];
   type?: string[];
-  comm?: string;
+  comm?: string[];
   from?: string;
   to?: string;
   minDuration?: string;
@@ -72,9 +72,9 @@ export function transactionsCommand(): Command {
     .option(
       '--service <names>',
       'only transactions in which these services took part; comma-separated or repeated: any of them',
-      list,
+      lists,
     )
-    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', list)
+    .option('--node <names>', 'only transactions that these hosts recorded a part of; likewise a list', lists)
     .option(
       '--from <time>',
       'only transactions that began at or after this time: 2026-11-20T10:00:00Z, nanoseconds, or -15m',
@@ -92,8 +92,12 @@ export function transactionsCommand(): Command {
         .default(process.stdout.isTTY ? 'table' : 'ndjson', 'table on a terminal, else ndjson'),
     );
   command
-    .option('--type <types>', `only transactions with an event of these types: ${EVENT_TYPES.join(', ')}; a list`, list)
-    .option('--comm <name>', 'only transactions with an event of a thread with this command name');
+    .option(
+      '--type <types>',
+      `only transactions with an event of these types: ${EVENT_TYPES.join(', ')}; a list`,
+      lists,
+    )
+    .option('--comm <names>', 'only transactions with an event of threads with these command names; a list', lists);
   withPlace(withValueFilters(command, 'transactions')).action((options: Options) =>
     atPlace(options, (url) => listTransactions(url, options)),
   );
@@ -159,7 +163,7 @@ function csvOf(transactions: readonly Transaction[]): string {
 async function transactionsOf(url: string, options: Options) {
   const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, sort, limit } = options;
   const filters = {
-    ...{ service: service?.join(), node: node?.join(), event_type: type?.join(), comm, from, to },
+    ...{ service, node, event_type: type, comm, from, to },
     ...{ min_duration_ms: minDuration, max_duration_ms: maxDuration },
     ...valueParameters(options),
   };

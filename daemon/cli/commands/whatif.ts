@@ -6,6 +6,7 @@ import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
+import { itemsIn } from '../../query/list_text.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { wholeNumber } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
@@ -140,8 +141,8 @@ function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns
 
 function only(value: string, before: Only = {}): Only {
   const wanted = { ...before };
-  for (const pair of value.split(',')) {
-    const [, name, text] = /^([^=]+)=(.+)$/.exec(pair) ?? [];
+  for (const pair of itemsIn(value)) {
+    const [, name, text] = /^([^=]+)=(.+)$/s.exec(pair) ?? [];
     const field = ONLY_FIELDS.find((known) => known === name);
     if (!field || text === undefined)
       throw new InvalidArgumentError(`must be FIELD=VALUE, comma-separated; the fields are ${ONLY_FIELDS.join(', ')}`);

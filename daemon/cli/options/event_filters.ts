@@ -1,8 +1,8 @@
 /** Options that select events; all commands that query events have the same ones. */
 import { type Command, Option } from 'commander';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { list, milliseconds, positiveInteger, timeText } from './option_values.ts';
-import { type ValueFilters, valueParameters, withValueFilters } from './value_filters.ts';
+import { lists, milliseconds, positiveInteger, timeText } from './option_values.ts';
+import { type Parameters, type ValueFilters, valueParameters, withValueFilters } from './value_filters.ts';
 
 export interface EventFilters extends ValueFilters {
   transaction?: string;
@@ -15,7 +15,7 @@ export interface EventFilters extends ValueFilters {
   minDuration?: string;
   maxDuration?: string;
   pid?: number;
-  comm?: string;
+  comm?: string[];
   failed?: true;
 }
 
@@ -24,27 +24,27 @@ export function withEventFilters(command: Command, { to = true } = {}): Command 
   command
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
-    .option('--service <names>', 'only events of these services; comma-separated or repeated', list)
-    .option('--node <names>', 'only events that these hosts recorded; likewise a list', list)
-    .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, list)
+    .option('--service <names>', 'only events of these services; comma-separated or repeated', lists)
+    .option('--node <names>', 'only events that these hosts recorded; likewise a list', lists)
+    .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, lists)
     .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
   if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
   command
     .option('--min-duration <duration>', 'minimum duration, such as 50us, 2ms, 1.5s', milliseconds)
     .option('--max-duration <duration>', 'maximum duration, likewise', milliseconds)
     .option('--pid <pid>', 'process id', positiveInteger)
-    .option('--comm <name>', 'command name of the thread')
+    .option('--comm <names>', 'only events of threads with these command names; likewise a list', lists)
     .option('--failed', 'only events that failed');
   return withValueFilters(command, 'events');
 }
 
-export function filterParameters(filters: EventFilters): Record<string, string | undefined> {
+export function filterParameters(filters: EventFilters): Parameters {
   return {
     transaction_id: filters.transaction,
     trace_id: filters.trace,
-    service: filters.service?.join(),
-    node: filters.node?.join(),
-    event_type: filters.type?.join(),
+    service: filters.service,
+    node: filters.node,
+    event_type: filters.type,
     from: filters.from,
     to: filters.to,
     min_duration_ms: filters.minDuration,
@@ -57,8 +57,10 @@ export function filterParameters(filters: EventFilters): Record<string, string |
 }
 
 /** Builds a query, omitting parameters that are undefined. */
-export function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
+export function queryOf(parameters: Parameters): URLSearchParams {
   return new URLSearchParams(
-    Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    Object.entries(parameters).flatMap(([name, values = []]) =>
+      [values].flat().map((value): [string, string] => [name, value]),
+    ),
   );
 }

@@ -2,12 +2,18 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
+import { itemsIn, namesIn } from '../../query/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../query/time.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
-/** Parses a comma-separated list; the option may be repeated. */
-export function list(value: string, before: string[] = []): string[] {
-  return [...before, ...value.split(',')];
+/** Gathers the lists of a repeated option as they are: the daemon reads them. */
+export function lists(value: string, before: string[] = []): string[] {
+  return [...before, value];
+}
+
+/** Parses a list of words, which commas separate; the option may be repeated. */
+export function words(value: string, before: string[] = []): string[] {
+  return [...before, ...itemsIn(value)];
 }
 
 export function time(value: string): TimeExpression {
@@ -20,6 +26,11 @@ export function time(value: string): TimeExpression {
 export function timeText(value: string): string {
   time(value);
   return value;
+}
+
+/** Parses a list of names as the daemon does. */
+export function names(value: string, before: string[] = []): string[] {
+  return [...before, ...namesIn(value)];
 }
 
 export const duration = parserOf(DURATION);

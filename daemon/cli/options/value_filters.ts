@@ -1,12 +1,12 @@
 /** Options that select by values of events, and that exclude values; the API has the same parameters. */
 import type { Command } from 'commander';
-import { list } from './option_values.ts';
+import { lists } from './option_values.ts';
 
 const VALUES = {
   operation: 'these block operations',
   syscall: 'these system calls',
   device: 'these disks',
-  file: 'these files, by path or path*',
+  file: 'these files: path, path* or folder/',
   error: 'these errors, as ENOSPC',
 } as const;
 
@@ -17,6 +17,9 @@ const EXCLUDED = {
   ...VALUES,
   comm: 'these command names',
 } as const;
+
+/** Parameters of a request; one of several lists is repeated. */
+export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 type Selected = { [Name in keyof typeof VALUES]?: string[] };
 type Excluded = { [Name in keyof typeof EXCLUDED as `exclude${Capitalize<Name>}`]?: string[] };
@@ -29,27 +32,27 @@ export type ValueFilters = Selected & Excluded;
 export function withValueFilters(command: Command, what: 'events' | 'transactions'): Command {
   const having = what === 'events' ? 'only' : 'with';
   for (const [name, values] of Object.entries(VALUES))
-    command.option(`--${name} <names>`, `${having} ${values}; a list`, list);
+    command.option(`--${name} <names>`, `${having} ${values}; a list`, lists);
   for (const [name, values] of Object.entries(EXCLUDED))
-    command.option(`--exclude-${name} <names>`, `without ${values}; a list`, list);
+    command.option(`--exclude-${name} <names>`, `without ${values}; a list`, lists);
   return command;
 }
 
-export function valueParameters(filters: ValueFilters): Record<string, string | undefined> {
+export function valueParameters(filters: ValueFilters): Parameters {
   return {
-    operation: filters.operation?.join(),
-    syscall: filters.syscall?.join(),
-    device: filters.device?.join(),
-    file: filters.file?.join(),
-    error: filters.error?.join(),
-    exclude_service: filters.excludeService?.join(),
-    exclude_node: filters.excludeNode?.join(),
-    exclude_event_type: filters.excludeType?.join(),
-    exclude_operation: filters.excludeOperation?.join(),
-    exclude_syscall: filters.excludeSyscall?.join(),
-    exclude_device: filters.excludeDevice?.join(),
-    exclude_comm: filters.excludeComm?.join(),
-    exclude_file: filters.excludeFile?.join(),
-    exclude_error: filters.excludeError?.join(),
+    operation: filters.operation,
+    syscall: filters.syscall,
+    device: filters.device,
+    file: filters.file,
+    error: filters.error,
+    exclude_service: filters.excludeService,
+    exclude_node: filters.excludeNode,
+    exclude_event_type: filters.excludeType,
+    exclude_operation: filters.excludeOperation,
+    exclude_syscall: filters.excludeSyscall,
+    exclude_device: filters.excludeDevice,
+    exclude_comm: filters.excludeComm,
+    exclude_file: filters.excludeFile,
+    exclude_error: filters.excludeError,
   };
 }

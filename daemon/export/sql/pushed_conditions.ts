@@ -99,7 +99,7 @@ function common<Item>(before: readonly Item[] | undefined, items: readonly Item[
 
 /** A filter that already asks for another text is left as it is: SQLite excludes the rest. */
 const single =
-  (name: 'transactionId' | 'traceId' | 'comm') =>
+  (name: 'transactionId' | 'traceId') =>
   (filter: EventFilter, [text]: [string, ...string[]]): EventFilter => ({ [name]: text, ...filter });
 
 export const PUSHED: Readonly<Record<string, Pushed>> = {
@@ -129,7 +129,7 @@ export const PUSHED: Readonly<Record<string, Pushed>> = {
     if (max !== undefined && max < 0n) return { failed: true, ...filter };
     return min !== undefined && min >= 0n ? { failed: false, ...filter } : filter;
   }),
-  comm: texts(false, single('comm')),
+  comm: texts(true, (filter, names) => ({ ...filter, comms: common(filter.comms, names) })),
   transaction_id: texts(false, single('transactionId')),
   trace_id: texts(false, single('traceId')),
   // The filter also lets events pass of which a service owns a part only, as `of_service` wants it: that one stays.

@@ -53,12 +53,16 @@ type Filter = TransactionsRequest['filter'];
 
 function filterOf({ from, to, ...where }: Where, nowNs: bigint): Filter {
   const [fromNs, toNs] = [from && resolveTime(from, nowNs), to && resolveTime(to, nowNs)];
-  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) {
-    const message = 'must not be later than to';
-    throw new Problem('invalid_body', `where/from: ${message}`, [{ pointer: pointerTo(['where', 'from']), message }]);
-  }
-  const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = where;
-  return omitUndefined({ fromNs, toNs, ...valuesOf(where), minDurationNs, maxDurationNs });
+  if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'later than to');
+  const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs, has_error: hasError } = where;
+  if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
+    throw reversed('min_duration_ms', 'longer than max_duration_ms');
+  return omitUndefined({ fromNs, toNs, ...valuesOf(where), minDurationNs, maxDurationNs, hasError });
+}
+
+function reversed(low: string, than: string): Problem {
+  const message = `must not be ${than}`;
+  return new Problem('invalid_body', `where/${low}: ${message}`, [{ pointer: pointerTo(['where', low]), message }]);
 }
 
 async function* curvesWhere(

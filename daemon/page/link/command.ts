@@ -1,4 +1,5 @@
 /** The command for a shell that answers what the page shows. */
+import { listed } from '../../query/list_text.ts';
 import { filtersOf } from './filters.ts';
 import type { Link } from './link.ts';
 
@@ -42,18 +43,18 @@ function windowOptions(link: Link): string[] {
 function filterOptions(link: Link): string[] {
   return filtersOf(link).flatMap(({ name, value }) => [
     `--${OPTION_NAMES.get(name) ?? name.replaceAll('_', '-')}`,
-    quoted(value),
+    quoted(listed(value)),
   ]);
 }
 
 function assumedOptions({ latency, timeout, clock_offset, ...link }: Link): string[] {
   const only = (['event_type', 'service', 'node'] as const).flatMap((name) =>
-    link[`only_${name}`].map((value) => `${name}=${value}`),
+    link[`only_${name}`].map((value) => `${name}=${listed(value)}`),
   );
   return [
     ...(latency === null ? [] : ['--extra-latency', `${latency}ns`]),
     ...(timeout === null ? [] : ['--timeout', `${timeout}ns`]),
-    ...(only.length === 0 ? [] : ['--only', quoted(only.join(','))]),
+    ...only.flatMap((one) => ['--only', quoted(one)]),
     ...clock_offset.flatMap((offset) => ['--clock-offset', quoted(offset.replace(/:\+?(-?\d+)$/, '=$1ns'))]),
   ];
 }

@@ -1,4 +1,5 @@
 /** The filters of a link, as the daemon's parameters. */
+import { listed } from '../../query/list_text.ts';
 import { FILTERED, type Filtered, type Link } from './link.ts';
 
 const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;
@@ -8,11 +9,6 @@ export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const { name, value } of filtersOf(link)) parameters.append(name, listed(value));
   return parameters;
-}
-
-/** A value as one of a list, in which a comma separates values. */
-export function listed(value: string): string {
-  return value.replaceAll(',', '\\,');
 }
 
 /** The filters with the window, as `/api/transactions`, `/api/heatmap` and `/api/stats` take them. */

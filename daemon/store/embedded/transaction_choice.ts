@@ -132,9 +132,10 @@ function partTest(
   services: readonly string[] = [],
   nodes: readonly string[] = [],
 ) {
+  const wanted = new Set(services);
   const isNode = open.map(({ node }) => nodes.includes(node));
   const hasService = open.map(({ reader }) =>
-    reader.transactionIndex.serviceSets().map((names) => names.some((name) => services.includes(name))),
+    reader.transactionIndex.serviceSets().map((names) => names.some((name) => wanted.has(name))),
   );
   return {
     onNode: (row: number) => isNode[tableOf(groups, row)]!,

@@ -1,5 +1,5 @@
 /** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
-import type { EventValues, ExcludedValues } from '../../../agent/recording/read/event_filter.ts';
+import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
 import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
@@ -15,7 +15,7 @@ import { transactionParts } from './transaction_parts.ts';
 /** Events that one answer reads at most, if it may have to keep them until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
 
-type ValueFilter = EventValues & { comm?: string; excluded?: ExcludedValues };
+type ValueFilter = EventValues & { excluded?: EventValues };
 
 const NONE = -1;
 
@@ -26,15 +26,11 @@ interface Condition {
 }
 
 /** Conditions that only events can answer: the services and nodes of transactions are known without. */
-function conditionsOf({ comm, excluded = {}, ...values }: ValueFilter): Condition[] {
-  return [...listsOf({ ...values, ...(comm !== undefined && { comms: [comm] }) }, false), ...listsOf(excluded, true)];
+function conditionsOf({ excluded = {}, ...values }: ValueFilter): Condition[] {
+  return [...listsOf(values, false), ...listsOf(excluded, true)];
 }
 
-type Lists = Pick<ValueFilter, 'eventTypes' | 'operations' | 'syscalls' | 'devices' | 'files' | 'results'> & {
-  comms?: readonly string[];
-};
-
-function listsOf(lists: Lists, isExcluded: boolean): Condition[] {
+function listsOf(lists: EventValues, isExcluded: boolean): Condition[] {
   const { eventTypes, operations, syscalls, devices, comms, files, results } = lists;
   const errors = results?.map((result) => String(errorName(result)));
   const given = { event_type: eventTypes, operation: operations, syscall: syscalls, device: devices, comm: comms };

@@ -76,7 +76,7 @@ const request: fc.Arbitrary<ScanRequest> = fc
       minDurationNs: optional(fc.bigInt({ min: 0n, max: 20n })),
       maxDurationNs: optional(fc.bigInt({ min: 0n, max: 20n })),
       pid: optional(fc.integer({ min: 1, max: 4 })),
-      comm: optional(fc.constantFrom('comm-0', 'comm-1', 'unheard')),
+      comms: optional(fc.uniqueArray(fc.constantFrom('comm-0', 'comm-1', 'unheard'), { minLength: 1 })),
       failed: optional(fc.boolean()),
     }),
     order: fc.constantFrom('asc', 'desc'),
@@ -157,7 +157,7 @@ function expected(events: readonly Event[], { filter = {}, order, after, limit =
       (filter.minDurationNs === undefined || one.duration >= filter.minDurationNs) &&
       (filter.maxDurationNs === undefined || one.duration <= filter.maxDurationNs) &&
       (filter.pid === undefined || one.pid === filter.pid) &&
-      (filter.comm === undefined || `comm-${one.comm}` === filter.comm) &&
+      (filter.comms?.includes(`comm-${one.comm}`) ?? true) &&
       (filter.failed === undefined || one.result < 0n === filter.failed)
     );
   });

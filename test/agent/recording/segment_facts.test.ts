@@ -124,7 +124,7 @@ const absent = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined,
 const filters: fc.Arbitrary<EventFilter> = fc
   .record({
     pid: absent(fc.constantFrom(0, 1, 2, 401, 403, 407, 5000, 2 ** 31 + 14, U32_MAX, U32_MAX - 1300 * 7 + 14)),
-    comm: absent(fc.constantFrom('comm-0', 'comm-2', 'comm-99', 'comm-100')),
+    comms: absent(fc.uniqueArray(fc.constantFrom('comm-0', 'comm-2', 'comm-99', 'comm-100'), { minLength: 1 })),
     failed: absent(fc.boolean()),
     eventTypes: absent(fc.subarray([...TYPES], { minLength: 1 })),
     minDurationNs: absent(fc.constantFrom(0n, 1n, 2n, 70_001n, 2n ** 63n - 1n, 2n ** 63n, U64_MAX)),
@@ -135,7 +135,7 @@ const filters: fc.Arbitrary<EventFilter> = fc
 function matches(event: Event, filter: EventFilter): boolean {
   return (
     (filter.pid === undefined || event.pid === filter.pid) &&
-    (filter.comm === undefined || `comm-${event.comm}` === filter.comm) &&
+    (filter.comms?.includes(`comm-${event.comm}`) ?? true) &&
     (filter.failed === undefined || event.result < 0n === filter.failed) &&
     (filter.eventTypes === undefined || filter.eventTypes.includes(event.type)) &&
     (filter.minDurationNs === undefined || event.duration >= filter.minDurationNs) &&
@@ -245,7 +245,7 @@ test.each([
   const events = write([PLAIN], false);
   change('UPDATE segment SET facts = ?', facts(columnId('pid')));
   const reader = openReader(path);
-  expectSame(reader, keptOf(reader, events), [{ pid: 401 }, { pid: 7 }, { failed: true }, { comm: 'comm-1' }]);
+  expectSame(reader, keptOf(reader, events), [{ pid: 401 }, { pid: 7 }, { failed: true }, { comms: ['comm-1'] }]);
   expect(reader.wrongEntries(9)).toHaveLength(isSound ? 0 : 1);
   reader.close();
 });
@@ -296,7 +296,7 @@ test.each([
   const reader = openReader(path);
   const wanted: EventFilter[] = [
     ...[398, 0, 50_000, U32_MAX].map((pid) => ({ pid })),
-    { comm: 'comm-0', pid: 5 },
+    { comms: ['comm-0'], pid: 5 },
     { failed: true },
     { failed: true, eventTypes: ['block_io'] },
     { minDurationNs: 6n },
@@ -376,7 +376,7 @@ test('a bundle has facts about the events that were selected', () => {
     ...[399, 400, 407, 408].map((pid) => ({ pid })),
     { failed: true },
     { minDurationNs: 800n },
-    { comm: 'comm-99' },
+    { comms: ['comm-99'] },
   ]);
   reader.close();
 });

@@ -72,8 +72,8 @@ function original(i: number): Row {
 const FILTERS: EventFilter[] = [
   { pid: 401 },
   { pid: 7 },
-  { comm: 'pay', failed: true },
-  { comm: 'vda' },
+  { comms: ['pay'], failed: true },
+  { comms: ['vda'] },
   { failed: false, eventTypes: ['block_io'] },
   { eventTypes: ['sys_write'], minDurationNs: 89_990n },
 ];

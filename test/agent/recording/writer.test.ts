@@ -273,7 +273,7 @@ describe('on a full disk', () => {
     writer.flush();
     const reader = openReader(path);
     expect(numbersOf(reader.scan({})).sort((a, b) => a - b)).toEqual(upTo(4505));
-    expect(numbersOf(reader.scan({ filter: { comm: 'second' } }))).toHaveLength(4500);
+    expect(numbersOf(reader.scan({ filter: { comms: ['second'] } }))).toHaveLength(4500);
     reader.close();
     writer.close();
   });

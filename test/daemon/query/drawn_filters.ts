@@ -44,12 +44,8 @@ export const PARAMETERS = Object.keys(FIELDS).flatMap((name) => [name, `exclude_
 
 const fieldOf = (parameter: string) => FIELDS[parameter.replace('exclude_', '')]!;
 
-/** Lists of one value for `comm`, which is none. */
 export const listOf = (parameter: string): fc.Arbitrary<string[]> =>
-  fc.uniqueArray(fc.constantFrom(...fieldOf(parameter).drawn), {
-    minLength: 1,
-    maxLength: parameter === 'comm' ? 1 : 4,
-  });
+  fc.uniqueArray(fc.constantFrom(...fieldOf(parameter).drawn), { minLength: 1, maxLength: 4 });
 
 export const drawnFilter: fc.Arbitrary<DrawnFilter> = fc
   .uniqueArray(fc.constantFrom(...PARAMETERS), { minLength: 1, maxLength: 4 })
@@ -69,10 +65,9 @@ export function areSelected(events: readonly PlainEvent[], filter: DrawnFilter):
   );
 }
 
-/** Each value in a parameter of its own; `comm` is the only one that is no list. */
+/** Each value in a parameter of its own. */
 export function queryOf(filter: DrawnFilter): string {
-  const text = (name: string, value: string) => (name === 'comm' ? value : value.replaceAll(',', '\\,'));
   return Object.entries(filter)
-    .flatMap(([name, list]) => list.map((value) => `${name}=${encodeURIComponent(text(name, value))}`))
+    .flatMap(([name, list]) => list.map((value) => `${name}=${encodeURIComponent(value.replaceAll(',', '\\,'))}`))
     .join('&');
 }

@@ -163,7 +163,7 @@ ${flood(folder)}`;
         timeout: 100_000,
       });
     });
-    const jobs = recorded.writes({ comm: 'bash' }).filter(({ result }) => result === 2n);
+    const jobs = recorded.writes({ comms: ['bash'] }).filter(({ result }) => result === 2n);
     const owners = ownersIn(recorded, join(folder, 'jobs'));
     expect(Object.entries(owners).filter(([name, [owner]]) => owner !== name)).toEqual([]);
     expect(jobs.filter(({ file, service_name }) => file === null || service_name !== 'bash')).toEqual([]);

@@ -1,0 +1,46 @@
+/**
+ * How a list of names is written as one text, in a parameter of the API and in an option of a command. A comma separates
+ * names. Backslashes count before a comma only: two stand for one, and one that is left makes the comma a part of the
+ * name. So names without a comma are written as they are.
+ */
+
+/** The names of a list, with the spaces around them. */
+export function itemsIn(list: string): string[] {
+  const items: string[] = [];
+  let item = '';
+  let from = 0;
+  for (let comma = list.indexOf(','); comma >= 0; comma = list.indexOf(',', from)) {
+    const count = backslashesBefore(list, comma, from);
+    item += list.slice(from, comma - Math.ceil(count / 2));
+    from = comma + 1;
+    if (count % 2 === 1) {
+      item += ',';
+      continue;
+    }
+    items.push(item);
+    item = '';
+  }
+  return [...items, item + list.slice(from)];
+}
+
+/** What a list of names may stand for: names may contain commas or spaces, so untrimmed items and all as one count too. */
+export function namesIn(list: string): string[] {
+  const items = itemsIn(list);
+  // A name may consist of spaces.
+  if (items.length === 1 && list.trim() === '') return items;
+  return [...items.map((item) => item.trim()), ...items, items.join()];
+}
+
+/** A name as a list of one. */
+export function listed(name: string): string {
+  const parts = name.split(',');
+  return parts
+    .map((part, i) => (i < parts.length - 1 ? part + '\\'.repeat(backslashesBefore(part, part.length, 0)) : part))
+    .join('\\,');
+}
+
+function backslashesBefore(text: string, end: number, from: number): number {
+  let start = end;
+  while (start > from && text[start - 1] === '\\') start--;
+  return end - start;
+}

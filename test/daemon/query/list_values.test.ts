@@ -1,0 +1,133 @@
+/** Tests that every name of an answer can be asked for, alone and with others, by the API, the commands and the page. */
+import fc from 'fast-check';
+import { filterParameters } from '../../../daemon/page/link/filters.ts';
+import { EMPTY_LINK, FILTERED, type Filtered, type Link } from '../../../daemon/page/link/link.ts';
+import { itemsIn, listed } from '../../../daemon/query/list_text.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { kreplay } from '../command_line.ts';
+import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
+import { type Served, serve } from '../served.ts';
+import type { PlainEvent } from './drawn_filters.ts';
+
+/** No name is another one with spaces around it: those are found together. */
+const NAMES = [
+  ...[
+    'a',
+    'b',
+    'a,b',
+    'a\\,b',
+    'a\\',
+    '\\',
+    '\\\\',
+    ',',
+    ',,',
+    '\\,',
+    'a\\\\,',
+    'a=b',
+    '=',
+    'x&y',
+    'a, b',
+    '-a',
+    '%2C',
+  ],
+  ...['a\\b', '"a"', "'", '+', 'a b\\', ' '],
+];
+const FIELDS = ['service', 'node', 'device', 'comm', 'file'] as const;
+
+let served: Served;
+let events: PlainEvent[];
+beforeAll(async () => {
+  const rows = NAMES.flatMap((name, i): Row[] => [
+    { at: START - 1000n + BigInt(i), service: name, comm: name, file: name, transaction: name },
+    { at: START - 500n + BigInt(i), type: 'block_io', device: name, service: 'other', transaction: `${name} too` },
+  ]);
+  const ofNode = (node: string, i: number) =>
+    recordedOn(node, [{ at: START - 2000n + BigInt(i), service: 'other', transaction: `on ${node}` }]);
+  const folders = [recordedOn('other', rows), ...NAMES.map(ofNode)];
+  served = await serve(openRecordingStore(undefined, folders.map(recordingPath)));
+  events = (await served.lines('/api/events')).map((line) => JSON.parse(line));
+});
+afterAll(() => served.close());
+
+const fieldOf = (event: PlainEvent, field: string) => event[field === 'service' ? 'service_name' : field];
+const idsWith = (field: string, names: readonly string[]) =>
+  events.filter((event) => names.includes(fieldOf(event, field))).map(({ event_id }) => event_id);
+const idsIn = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).event_id);
+const some = fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 4 });
+
+test('any names are read as they were written, alone and in a list', () => {
+  const name = fc.string({ minLength: 1, unit: fc.constantFrom('a', '\\', ',', '=', ' ', '\u0000') });
+  fc.assert(
+    fc.property(fc.array(name, { minLength: 1 }), (names) => {
+      for (const one of names) expect(itemsIn(listed(one))).toEqual([one]);
+      // A backslash at the end of a name is doubled where a comma follows it.
+      const ends = names.map((one) => listed(one).replace(/\\+$/, '$&$&'));
+      expect(itemsIn([...ends, 'end'].join())).toEqual([...names, 'end']);
+    }),
+  );
+});
+
+test('a long run of backslashes is read at once', () => {
+  const text = `${'\\'.repeat(1_000_000)}x`;
+  expect(itemsIn(text)).toEqual([text]);
+});
+
+describe.each(FIELDS)('%s', (field) => {
+  test.each(NAMES)('of the name %j is that name only', async (name) => {
+    const value = encodeURIComponent(listed(name));
+    const expected = idsWith(field, [name]);
+    expect(expected).toHaveLength(1);
+    expect(idsIn(await served.lines(`/api/events?${field}=${value}`))).toEqual(expected);
+    const rest = events.map(({ event_id }) => event_id).filter((id) => !expected.includes(id));
+    expect(idsIn(await served.lines(`/api/events?exclude_${field}=${value}`))).toEqual(rest);
+    const { transactions } = (await served.get(`/api/transactions?${field}=${value}`)).json;
+    expect(transactions).toHaveLength(1);
+    const body = JSON.stringify({ where: { [field]: [name] } });
+    const headers = { 'content-type': 'application/json' };
+    const { status, json } = await served.get('/api/replay/whatif', { method: 'POST', headers, body });
+    expect([status, json.transactions.map((one: PlainEvent) => one.transaction_id)]).toEqual([
+      200,
+      transactions.map((one: PlainEvent) => one.transaction_id),
+    ]);
+  });
+
+  test('lists of names from the page find each of them', async () => {
+    await fc.assert(
+      fc.asyncProperty(some, async (names) => {
+        const link: Link = { ...EMPTY_LINK, [field]: names };
+        expect(idsIn(await served.lines(`/api/events?${filterParameters(link)}`))).toEqual(idsWith(field, names));
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+test('one rule is for every filter of the page', async () => {
+  for (const name of FILTERED) {
+    const values = EXAMPLES[name];
+    const link: Link = { ...EMPTY_LINK, [name]: values };
+    expect((await served.get(`/api/events?${filterParameters(link)}`)).status).toBe(200);
+  }
+});
+
+const EXAMPLES: Readonly<Record<Filtered, string[]>> = {
+  ...{ service: NAMES, node: NAMES, device: NAMES, comm: NAMES, file: NAMES, event_type: ['sys_write', 'block_io'] },
+  ...{ operation: ['read', 'write'], syscall: ['write', 'fsync'], error: ['EIO', 'errno 4000'] },
+};
+
+test('the commands take the same lists', async () => {
+  const run = async (...options: string[]) => {
+    const { code, stdout } = await kreplay('events', '--url', served.url, '--output', 'ndjson', ...options);
+    return [code, stdout.trim() === '' ? [] : idsIn(stdout.trim().split('\n'))];
+  };
+  expect(await run('--comm', 'a\\,b')).toEqual([0, idsWith('comm', ['a,b'])]);
+  expect(await run('--comm', 'a,b')).toEqual([0, idsWith('comm', ['a', 'b', 'a,b'])]);
+  expect(await run('--service', 'a\\', '--service', 'b')).toEqual([0, idsWith('service', ['a\\', 'b'])]);
+  expect(await run('--device', 'a\\\\,b')).toEqual([0, idsWith('device', ['a\\', 'b', 'a\\,b'])]);
+  expect(await run('--node', 'a\\,b', '--node', ' ')).toEqual([0, idsWith('node', ['a,b', ' '])]);
+  const others = await run('--exclude-file', 'a\\\\\\,b');
+  expect(others).toEqual([
+    0,
+    events.map(({ event_id }) => event_id).filter((id) => !idsWith('file', ['a\\,b']).includes(id)),
+  ]);
+}, 60_000);
