@@ -88,6 +88,30 @@ browserTest('one failed event of 50 ns among many is seen at every zoom', async 
   }
 });
 
+browserTest('what a latency adds is drawn below each lane, to the end that the daemon projects', async () => {
+  const { url } = await served(
+    recorded([
+      { at: START - 5_000_000_000n, duration: 40_000_000n, transaction: 'order-1' },
+      { at: START - 4_950_000_000n, duration: 50_000_000n, transaction: 'order-1' },
+    ]),
+  );
+  const { page, errors } = await newPage({ colorScheme: 'light', viewport: { width: 1280, height: 800 } });
+  const added = async () => countOfColour(await page.locator('.stack canvas').first().screenshot(), [0x8e, 0x2f, 0x86]);
+  await page.goto(addressOf(url));
+  await page.waitForSelector('.moving');
+  expect(await added()).toBe(0);
+  await page.goto(addressOf(url, '&latency=100000000'));
+  await page.waitForSelector('text=what the latency adds');
+  await page.waitForSelector('text=becomes 300');
+  // 200 ms of 300, four pixels high, in a picture of some 1000 pixels.
+  const wide = await added();
+  expect(wide / 4).toBeGreaterThan(500);
+  expect(wide / 4).toBeLessThan(900);
+  await page.goto(addressOf(url));
+  await page.waitForSelector('text=what the latency adds', { state: 'detached' });
+  expect(errors).toEqual([]);
+});
+
 browserTest('events that are missing are said beside the picture', async () => {
   const { url } = await served(
     recorded([{ at: START - 5_000_000_000n, duration: 2_000_000_000n, transaction: 'order-1' }], (writer) =>

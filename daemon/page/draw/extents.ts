@@ -23,8 +23,9 @@ export interface Outline {
   unfolded: Density;
 }
 
-export function outlineOf(model: LanesModel): Outline {
-  const extents = extentsOf(model);
+/** `laterNs` is the end of what would take longer. */
+export function outlineOf(model: LanesModel, laterNs?: number): Outline {
+  const extents = extentsOf(model, laterNs);
   const normal = densityOf(model, extents.normal, DENSITY_COLUMNS);
   const unfolded = extents.folded ? densityOf(model, extents.unfolded, DENSITY_COLUMNS) : normal;
   return { extents, normal, unfolded };
@@ -32,7 +33,10 @@ export function outlineOf(model: LanesModel): Outline {
 
 const MARGIN = 0.03;
 
-export function extentsOf({ ownSpan, writtenBack, firstNs, starts, ends }: LanesModel): Extents {
+/** How much longer a picture becomes by what would take longer, at most: what is recorded stays readable. */
+const LONGER_MOST = 4;
+
+export function extentsOf({ ownSpan, writtenBack, firstNs, starts, ends }: LanesModel, laterNs = firstNs): Extents {
   let [first, last] = [firstNs, Number.NEGATIVE_INFINITY];
   for (let row = 0; row < starts.length; row++) {
     if (starts[row]! < first) first = starts[row]!;
@@ -40,7 +44,9 @@ export function extentsOf({ ownSpan, writtenBack, firstNs, starts, ends }: Lanes
   }
   if (last === Number.NEGATIVE_INFINITY) last = first;
   const fromNs = ownSpan ? Math.min(ownSpan.fromNs, firstNs) : first;
-  const normal = withMargin({ fromNs, toNs: ownSpan?.toNs ?? last });
+  const toNs = ownSpan?.toNs ?? last;
+  const longestNs = fromNs + LONGER_MOST * (toNs - fromNs);
+  const normal = withMargin({ fromNs, toNs: Math.max(toNs, Math.min(laterNs, longestNs)) });
   const lastEndNs = writtenBack ? writtenBack.lastEndNs : normal.toNs;
   const isLater = ownSpan !== null && lastEndNs > normal.toNs;
   const unfolded = isLater ? withMargin({ fromNs, toNs: lastEndNs }) : normal;

@@ -4,11 +4,14 @@
  */
 import type { Only } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import { OTHER } from '../lanes/shares.ts';
+import { OTHER, OWN } from '../lanes/shares.ts';
 
-export interface ScheduleSettings {
+export interface Latency {
   latencyNs: number;
   only: Only;
+}
+
+export interface ScheduleSettings extends Latency {
   /** Null leaves gaps as recorded. */
   maxGapNs: number | null;
 }
@@ -21,6 +24,14 @@ export interface Schedule {
   /** How many gaps were cut, and by how much altogether. */
   cutCount: number;
   cutNs: number;
+}
+
+export interface ProjectedTimes {
+  rows: Uint32Array;
+  starts: Float64Array;
+  ends: Float64Array;
+  /** By how much each event that gets the latency is longer. */
+  latencyNs: number;
 }
 
 type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;
@@ -44,8 +55,11 @@ export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
   return schedule;
 }
 
-/** Rows by projected start, ties in recorded order; starts and ends by row, without cuts. */
-function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: ScheduleSettings) {
+/**
+ * When each event would start and end with the latency, without cuts: by row, on the model's time line. `rows` are those
+ * of the transaction by that start, ties in recorded order.
+ */
+export function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const [newStarts, newEnds] = [Float64Array.from(starts), Float64Array.from(ends)];
   const [lanes, isAffected] = [lanesOf(columns), affectedTest(columns, only)];
   const added = new Float64Array(columns.threads.length);
@@ -65,7 +79,12 @@ function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }
   }
   const own = rows.subarray(0, count);
   if (!isSorted) own.sort((a, b) => newStarts[a]! - newStarts[b]! || a - b);
-  return { rows: own, starts: newStarts, ends: newEnds };
+  return { rows: own, starts: newStarts, ends: newEnds, latencyNs };
+}
+
+/** When the last event ends that the caller waits for. */
+export function ownEndOf({ shares }: Model, { rows, ends }: ProjectedTimes): number {
+  return rows.reduce((last, row) => (shares[row] === OWN ? Math.max(last, ends[row]!) : last), 0);
 }
 
 type Columns = LanesModel['columns'];

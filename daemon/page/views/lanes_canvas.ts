@@ -4,6 +4,7 @@ import { type Axis, BREAK_PX, foldedLeftPx, widthOf, xOnAxis } from '../draw/axi
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
+import { paintProjected } from '../draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
 import { paletteOf, THEMES, type ThemeName } from '../draw/theme.ts';
 import { ticksOf } from '../draw/ticks.ts';
@@ -12,6 +13,7 @@ import type { LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
+import type { ProjectedTimes } from '../replay/schedule.ts';
 import { shownName } from './names.ts';
 import { cleared, type Ink } from './use_frame.ts';
 
@@ -24,6 +26,8 @@ export const AXIS_PX = 22;
 export const HEIGHT_PX_MAX = 12_000;
 export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
+/** Height of where events would be with a latency, and of the ground above it. */
+const [PROJECTED_PX, GROUND_PX] = [4, 2];
 
 export const namesWidth = (pictureWidthPx: number) => (pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide);
 
@@ -34,6 +38,8 @@ export interface Scene {
   layout: Layout;
   theme: ThemeName;
   ink: Ink;
+  /** When events would be with the latency of a what-if; null without one. */
+  times: ProjectedTimes | null;
 }
 
 export interface Moving {
@@ -85,6 +91,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     paintStrips(scene, context);
     drawAxis(context, scene, model.firstNs);
     inView.draw(context, layout, namesPx);
+    if (scene.times) drawProjected(context, scene, model, scene.times);
     if (axis.folded) {
       folded.draw(context, layout, namesPx + foldedLeftPx(axis));
       drawBreak(context, scene, model);
@@ -170,6 +177,26 @@ function createStrips(model: LanesModel) {
       }
     },
   };
+}
+
+/** Thin bars at the lower edge of the tracks, in the part of the axis that is to scale. */
+function drawProjected(
+  context: CanvasRenderingContext2D,
+  { axis: { view }, layout: { tracks }, theme, namesPx }: Scene,
+  model: LanesModel,
+  times: ProjectedTimes,
+): void {
+  if (tracks.length === 0) return;
+  const image = new ImageData(columnCount(view), tracks.length);
+  paintProjected(tracks, model, times, view, paletteOf(theme), new Uint32Array(image.data.buffer));
+  const strips = new OffscreenCanvas(image.width, image.height);
+  strips.getContext('2d')!.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  for (const [at, { topPx, heightPx }] of tracks.entries()) {
+    const top = AXIS_PX + topPx + heightPx - 2 - PROJECTED_PX;
+    context.clearRect(namesPx, top - GROUND_PX, view.widthPx, PROJECTED_PX + GROUND_PX);
+    context.drawImage(strips, 0, at, image.width, 1, namesPx, top, view.widthPx, PROJECTED_PX);
+  }
 }
 
 /** The parts of an axis with where they begin, CSS pixels. */

@@ -7,6 +7,7 @@ import type { ReadLanes } from '../feed/load_lanes.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { counted } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
+import type { ProjectedTimes } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
 import { EventDetail } from './event_detail.tsx';
 import { EventTable } from './event_table.tsx';
@@ -20,6 +21,8 @@ interface Props {
   name: string;
   /** The whole of which the lanes are a part; without it they are the whole. */
   around?: Around;
+  /** When events would be with the latency of a what-if. */
+  times?: ProjectedTimes | null;
   /** Where the clock of the replay is now; null without one. */
   playheadNs?: (nowMs: number) => number | null;
   /** The event that was played last; -1 before the first. */
@@ -29,7 +32,8 @@ interface Props {
 const noPlayhead = () => null;
 const noRow = () => -1;
 
-export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playedRow = noRow }: Props) {
+export function LanesPanel(props: Props) {
+  const { lanes, name, around, times = null, playheadNs = noPlayhead, playedRow = noRow } = props;
   const { model, outline, sentence } = lanes;
   const { link, go } = usePage();
   const rows = useMemo(() => createRowFinder(model.columns), [model]);
@@ -65,13 +69,18 @@ export function LanesPanel({ lanes, name, around, playheadNs = noPlayhead, playe
               Table
             </button>
             <WrittenBackNote model={model} />
+            {times && (
+              <span class="quiet">
+                Below each lane: <span class="key added" aria-hidden="true" /> what the latency adds
+              </span>
+            )}
           </div>
           {link.table ? (
             <EventTable {...shown} />
           ) : (
             <LanesPicture
               {...shown}
-              outline={outline}
+              {...{ outline, times }}
               {...(around && { around })}
               summary={sentence}
               playheadNs={playheadNs}

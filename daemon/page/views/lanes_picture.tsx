@@ -3,11 +3,12 @@ import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { axisOf, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
 import type { Density } from '../draw/density.ts';
-import type { Extents, Outline } from '../draw/extents.ts';
+import { type Extents, type Outline, outlineOf } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import { ownEndOf, type ProjectedTimes } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
@@ -26,6 +27,8 @@ interface Props {
   model: LanesModel;
   outline: Outline;
   around?: Around;
+  /** When events would be with the latency of a what-if; null without one. */
+  times: ProjectedTimes | null;
   /** What the picture shows, in a sentence. */
   summary: string;
   /** Row of the selected event; -1 without one. */
@@ -42,20 +45,21 @@ export const PAN = 0.25;
 /** A pointer that moves less than this selects, and does not drag. */
 const DRAG_PX = 4;
 
-export function LanesPicture({ model, outline, around, summary, selected, onSelect, playheadNs, playedRow }: Props) {
+export function LanesPicture(props: Props) {
+  const { model, times, summary, selected, onSelect, playheadNs, playedRow } = props;
   const [recorded, moving] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
   const [isAllShown, setIsAllShown] = useState(false);
   const namesPx = namesWidth(pictureWidthPx);
   const widthPx = Math.max(pictureWidthPx - namesPx, 0);
-  const { span, show, bounds, density, folded, unfolding } = usePictureSpan(model, outline, around);
+  const { span, show, bounds, density, folded, unfolding } = usePictureSpan(props);
 
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
     const axis = axisOf({ ...span, widthPx, dpr: window.devicePixelRatio }, folded);
-    return { namesPx, axis, layout: canvas.layOut(axis, selected, isAllShown), theme, ink: inkOf() };
-  }, [canvas, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
+    return { namesPx, axis, layout: canvas.layOut(axis, selected, isAllShown), theme, ink: inkOf(), times };
+  }, [canvas, times, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
 
   useLayoutEffect(() => {
     if (scene) canvas.drawRecorded(recorded.current!, scene);
@@ -174,7 +178,12 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
 }
 
 /** The time in view, and what the rest of the picture shows. */
-function usePictureSpan({ columns: { baseNs } }: LanesModel, outline: Outline, around: Around | undefined) {
+function usePictureSpan({ model, outline: recorded, times, around }: Props) {
+  const { baseNs } = model.columns;
+  const outline = useMemo(
+    () => (times ? outlineOf(model, ownEndOf(model, times)) : recorded),
+    [model, recorded, times],
+  );
   const extents = useMemo(() => (around ? extentsIn(around, baseNs) : outline.extents), [outline, around, baseNs]);
   const { normal, unfolded, all } = extents;
   const [span, show] = useZoom(baseNs, normal, all);

@@ -3,6 +3,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { clockOffsetsIn } from '../link/clock_offsets.ts';
+import { projected } from '../replay/schedule.ts';
+import { onlyIn } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { ClockFields } from './clock_fields.tsx';
 import { usePage } from './context.ts';
@@ -47,6 +49,11 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow } = played;
+  const [latencyNs, only] = [Number(link.latency ?? 0n), onlyIn(link)];
+  const times = useMemo(
+    () => (latencyNs > 0 ? projected(model, { latencyNs, only }) : null),
+    [model, latencyNs, JSON.stringify(only)],
+  );
 
   return (
     <>
@@ -61,7 +68,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
         }}
       />
       <ClockFields nodes={choices.nodes} clocks={clocks} session={replay?.session ?? null} />
-      <LanesPanel {...{ lanes, playheadNs, playedRow }} name={shownName(transactionId)} />
+      <LanesPanel {...{ lanes, times, playheadNs, playedRow }} name={shownName(transactionId)} />
       <PrintedEvents model={model} />
       {failure && <FailureNote failure={failure} />}
       <ReplayBar {...{ played, model }} />

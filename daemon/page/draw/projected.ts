@@ -1,0 +1,32 @@
+/** Paints where events would be with the latency of a what-if: a row of pixels for each track. */
+import type { LanesModel } from '../lanes/model.ts';
+import type { ProjectedTimes } from '../replay/schedule.ts';
+import type { PaintedTrack } from './strips.ts';
+import { KINDS } from './theme.ts';
+import { columnCount, scaleOf, type View } from './view.ts';
+
+/** What is empty stays as it is. What the latency adds lies above the rest, and has a pixel at least. */
+export function paintProjected(
+  tracks: readonly PaintedTrack[],
+  model: LanesModel,
+  { starts, ends, latencyNs }: ProjectedTimes,
+  view: View,
+  palette: Uint32Array,
+  pixels: Uint32Array,
+): void {
+  const [columns, scale] = [columnCount(view), scaleOf(view)];
+  for (const [at, { lane, track }] of tracks.entries()) {
+    if (lane.kind === 'other_requests') continue;
+    const strip = pixels.subarray(at * columns, (at + 1) * columns);
+    const fill = (fromNs: number, toNs: number, colour: number) => {
+      if (toNs < view.fromNs || fromNs > view.toNs) return;
+      const from = Math.max(Math.floor((fromNs - view.fromNs) * scale), 0);
+      strip.fill(colour, from, Math.max(Math.ceil((toNs - view.fromNs) * scale), from + 1));
+    };
+    for (const row of track.rows) fill(starts[row]!, ends[row]!, palette[KINDS.neutral]!);
+    for (const row of track.rows) {
+      const isLonger = ends[row]! - starts[row]! > model.ends[row]! - model.starts[row]!;
+      if (isLonger) fill(ends[row]! - latencyNs, ends[row]!, palette[KINDS.added]!);
+    }
+  }
+}
