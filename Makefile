@@ -30,7 +30,7 @@ C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/sr
 # Debian packages, each beside a command or file that shows that it is there.
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libxxhash-dev:/usr/include/xxhash.h \
-	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h
+	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h zopfli:/usr/bin/zopfli
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
 	curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac etcd-server:/usr/bin/etcd fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \

@@ -2,10 +2,10 @@
  * `node agent/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html is named by its
  * content, so that a browser may keep it, and lies beside a compressed copy. inputs.json lists what was bundled.
  */
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
@@ -65,7 +65,8 @@ function write(folder: string, name: string, content: Uint8Array): string {
 
 function writeWithCopy(folder: string, name: string, content: Uint8Array): void {
   writeFileSync(join(folder, name), content);
-  writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
+  // It takes 3 % less than zlib at its highest level, in the same format.
+  execFileSync('zopfli', [join(folder, name)]);
 }
 
 if (import.meta.main) await writePage(process.argv[2]!);
