@@ -1,4 +1,5 @@
 /** Answers that end early: what is shown of them is said to be a part. */
+import type { Route } from 'playwright-core';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { breakingWay } from './breaking.ts';
@@ -63,6 +64,58 @@ browserTest('so is a trace', async () => {
   await page.waitForSelector(`h1:has-text("${part}")`);
   expect(await page.locator('text=Where the time went').count()).toBe(0);
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
+});
+
+browserTest('an answer that was cut is asked again by itself', async () => {
+  const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
+  cut();
+  const { page } = await newPage();
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('.failure:has-text("the page asks again by itself")');
+  way.bytesOf = () => Number.POSITIVE_INFINITY;
+  await page.waitForSelector('h1:has-text("order-1 of shop took 100.0 ms")');
+  await page.waitForSelector('.failure', { state: 'detached' });
+});
+
+browserTest('a whole answer without its last line, as from a proxy, was cut too', async () => {
+  const { url, get } = await served(recorded(OF_ONE));
+  const { text } = await get('/api/events?transaction_id=order-1', COLUMNS);
+  const { page } = await newPage();
+  const cut = text.slice(0, text.slice(0, -1).lastIndexOf('\n') + 1);
+  const lanes = (route: Route) => route.fulfill({ contentType: COLUMNS.headers.accept, body: cut });
+  await page.context().route('**/api/events?transaction_id*', lanes);
+  await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('.failure:has-text("the answer was cut: events are missing at its end")');
+  await page.context().unroute('**/api/events?transaction_id*', lanes);
+  await page.waitForSelector('h1:has-text("order-1 of shop took 100.0 ms")');
+  await page.waitForSelector('.failure', { state: 'detached' });
+});
+
+browserTest('what a picture lacks after a failure is said until it was read', async () => {
+  const { port } = await served(recorded(CALLS));
+  const way = await breakingWay(port);
+  const { page } = await newPage();
+  const missing = page.locator('.loss:has-text("Others’ requests are missing.")');
+  const earlier = page.locator('.loss:has-text("Below is the picture with the earlier clock offsets.")');
+  for (const shown of ['view=lanes&transaction=order-1', `trace=${TRACE}`]) {
+    way.bytesOf = unanswered('/api/events?event_type=block_io');
+    await page.goto(`${way.url}/#v=1&${shown}`);
+    await missing.waitFor();
+    await page.waitForSelector('h1:has-text("took")');
+    expect(await earlier.count()).toBe(0);
+    way.bytesOf = () => Number.POSITIVE_INFINITY;
+    await missing.waitFor({ state: 'detached' });
+    await page.waitForSelector('.failure', { state: 'detached' });
+  }
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('main[aria-busy="false"] .moving');
+  way.bytesOf = unanswered('/api/events');
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1&clock_offset=test-node:5`);
+  await earlier.waitFor();
+  expect(await missing.count()).toBe(0);
+  way.bytesOf = () => Number.POSITIVE_INFINITY;
+  await earlier.waitFor({ state: 'detached' });
+  await page.waitForSelector('.failure', { state: 'detached' });
 });
 
 const unanswered = (part: string) => (path: string) => (path.startsWith(part) ? 0 : Number.POSITIVE_INFINITY);

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { start } from '../daemon/command_line.ts';
 import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
+import { breakingWay } from './breaking.ts';
 import { newPage } from './browser.ts';
 
 const BROWSER_MS = 120_000;
@@ -61,6 +62,25 @@ browserTest('a fast session is followed by its position, and ends where a slow o
   await page.waitForSelector('text=/event 300 of 300/');
   expect(await page.textContent('.replay output')).toBe(place);
   expect(errors).toEqual([]);
+});
+
+browserTest('a command without an answer is not asked again, and nothing says so', async () => {
+  const { port } = await served(recorded(rows));
+  const way = await breakingWay(port);
+  const { page } = await opened(way.url);
+  const advice = page.locator('.failure:has-text("see whether kreplay daemon is running")');
+  const path = '/api/replay/sessions';
+  way.bytesOf = (asked) => (asked === path ? 0 : Number.POSITIVE_INFINITY);
+  await page.keyboard.press('Period');
+  await advice.waitFor();
+  expect(await advice.textContent()).not.toContain('by itself');
+  way.bytesOf = () => Number.POSITIVE_INFINITY;
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 1 of 300');
+  way.bytesOf = (asked) => (asked.endsWith('/step') ? 0 : Number.POSITIVE_INFINITY);
+  await page.keyboard.press('Period');
+  await advice.waitFor();
+  expect(await advice.textContent()).not.toContain('by itself');
 });
 
 browserTest('times in which nothing is under way are skipped, and counted', async () => {

@@ -52,6 +52,31 @@ browserTest('Back returns to the view before, and a link shows another person th
   expect(await other.page.textContent('tr.selected')).toContain('order-1');
 });
 
+browserTest(
+  'keys and buttons lead to the same link: the event and the session are of the view that is left',
+  async () => {
+    const { url, get } = await served(exampleRecording());
+    const headers = { 'content-type': 'application/json' };
+    const body = '{"transaction_id":"order-1"}';
+    const { json } = await get('/api/replay/sessions', { method: 'POST', headers, body });
+    const { events } = (await get('/api/events?transaction_id=order-1&limit=1')).json;
+    const { page } = await newPage();
+    for (const [key, name] of ['Overview', 'Live', 'Compare', 'Health'].entries()) {
+      const links = [];
+      for (const go of [() => page.keyboard.press(`${key + 1}`), () => page.click(`nav button:text-is("${name}")`)]) {
+        await page.goto('about:blank');
+        await page.goto(`${url}${LANES}&session=${json.session_id}&event=${events[0].event_id}&latency=5`);
+        await page.waitForSelector('tr.selected, .detail');
+        await go();
+        await page.waitForSelector(`nav button[aria-current=page]:text-is("${name}")`);
+        links.push(new URL(page.url()).hash);
+      }
+      expect(links[0]).toBe(links[1]);
+      expect(links[0]).not.toMatch(/session|event=/);
+    }
+  },
+);
+
 browserTest('what is wrong in a link is said, and the rest is applied', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPage();
