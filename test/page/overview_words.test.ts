@@ -88,7 +88,7 @@ test('values of one row are joined, and names are shown safely', () => {
     ['node', 'n2'],
     ['device', 'nvme1n1'],
     ['file', '/srv/wal/1'],
-    ['file', '/srv/wal/*'],
+    ['file', '/srv/wal/'],
     ['file', '/srv/x'],
     ['error', 'ENOSPC'],
   ]);

@@ -58,7 +58,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/page': [
     ...['daemon/page', 'daemon/exact_json.ts', 'daemon/problem.ts', 'daemon/replay/transitions.ts'],
     ...['daemon/cli/player/layout_changes.ts', 'daemon/sums/duration_rows.ts', 'daemon/query/time.ts'],
-    ...['daemon/query/list_text.ts'],
+    ...['daemon/query/list_text.ts', 'agent/recording/read/file_pattern.ts'],
     ...['bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'agent/recording/format/event_id.ts'],
     ...['agent/config/duration.ts', 'daemon/run/report/difference.ts'],
     ...['preact', 'eventsource-parser'],

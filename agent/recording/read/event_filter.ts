@@ -98,6 +98,11 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
   return impossible ? undefined : resolved;
 }
 
+/** Does the longest part of resolving a filter ahead of it, in steps. */
+export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup): Generator<void, void> {
+  for (const patterns of [files, excluded?.files]) if (patterns) yield* lookup.files.look(patterns);
+}
+
 /** Ids of the types that a matching event can be of: one that has each of the fields that are asked for. */
 function eventTypesOf({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
   return EVENTS.filter(

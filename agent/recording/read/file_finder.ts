@@ -1,31 +1,111 @@
-/** Finds files by path. No index has paths, so what was found is kept, and only files that are new are looked at. */
+/** Finds files by path. No index has paths, so what was found is kept, and each list of patterns sees a file once. */
 import type Database from 'better-sqlite3';
-import { RecentMap } from '../recent_map.ts';
+import { pathTest } from './file_pattern.ts';
 
-const LAST = 'SELECT coalesce(max(file_id), 0) FROM file';
-const NAMED = 'SELECT file_id FROM file WHERE file_id > :after AND file_id <= :last AND path = :text';
-const BEGINNING = `
-SELECT file_id
-FROM file
-WHERE file_id > :after AND file_id <= :last AND substr(path, 1, length(:text)) = :text`;
+const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 
-/** Together these bound the memory, whatever clients ask. */
-const PATTERNS_MAX = 16;
-const IDS_MAX = 65_536;
+/** Files of one step, which takes some 10 ms. */
+const FILES_A_STEP = 16_384;
+const NEXT = `SELECT file_id, path FROM file WHERE file_id > ? ORDER BY file_id LIMIT ${FILES_A_STEP}`;
 
-/** Returns the ids of a path, or, if it ends in a star, of all that begin with what precedes it. */
-export function fileFinder(database: Database.Database): (pattern: string) => number[] {
-  const lastId = database.prepare<[], number>(LAST).pluck();
-  const [named, beginning] = [NAMED, BEGINNING].map((sql) => database.prepare<[object], number>(sql).pluck());
-  const known = new RecentMap<string, { ids: number[]; last: number }>(PATTERNS_MAX);
-  return (pattern) => {
-    const { ids: before, last: after } = known.get(pattern) ?? { ids: [], last: 0 };
-    const last = lastId.get()!;
-    if (last === after) return before;
-    const isPrefix = pattern.endsWith('*');
-    const bounds = { after, last, text: isPrefix ? pattern.slice(0, -1) : pattern };
-    const ids = [...before, ...(isPrefix ? beginning! : named!).all(bounds)];
-    if (ids.length <= IDS_MAX) known.set(pattern, { ids, last });
-    return ids;
+/** Lists of patterns that are kept: more than there are live tails. */
+const LISTS_MAX = 512;
+/** Ids that are kept, of all lists together: 32 MiB. The list that was used last stays in any case. */
+const IDS_MAX = 8_388_608;
+
+export interface FileFinder {
+  /** Returns the ids of all files that match one of the patterns, in ascending order; callers do not change them. */
+  find(patterns: readonly string[]): Uint32Array;
+  /** Does the work of `find` ahead of it, and yields after each step. */
+  look(patterns: readonly string[]): Generator<void, void>;
+}
+
+export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {}): FileFinder {
+  const next = database.prepare<[number], [number, string]>(NEXT).raw();
+  const oldest = database.prepare<[], number>(OLDEST).pluck();
+  /** The ones that were used last come last. */
+  const known = new Map<string, FoundFiles>();
+
+  function foundBy(patterns: readonly string[]): FoundFiles {
+    const key = JSON.stringify([...new Set(patterns)].sort());
+    const found = known.get(key) ?? foundFiles(patterns, () => oldest.get()!);
+    known.delete(key);
+    known.set(key, found);
+    return found;
+  }
+
+  /** Returns whether there may be more files. */
+  function step(found: FoundFiles): boolean {
+    const files = next.all(found.last);
+    if (files.length === 0) return false;
+    found.add(files);
+    forget();
+    return files.length === FILES_A_STEP;
+  }
+
+  function forget(): void {
+    let ids = 0;
+    for (const { size } of known.values()) ids += size;
+    for (const [key, { size }] of known) {
+      if (known.size === 1 || (ids <= idsMax && known.size <= LISTS_MAX)) return;
+      known.delete(key);
+      ids -= size;
+    }
+  }
+
+  return {
+    find(patterns) {
+      const found = foundBy(patterns);
+      while (step(found));
+      return found.ids();
+    },
+    *look(patterns) {
+      const found = foundBy(patterns);
+      while (step(found)) yield;
+    },
+  };
+}
+
+interface FoundFiles {
+  /** The last file that was looked at. */
+  readonly last: number;
+  /** The room that its ids take. */
+  readonly size: number;
+  add(files: readonly (readonly [id: number, path: string])[]): void;
+  ids(): Uint32Array;
+}
+
+/** `oldest` returns the id of the oldest file that is left: ids before it are dropped when room is needed. */
+function foundFiles(patterns: readonly string[], oldest: () => number): FoundFiles {
+  const isWanted = pathTest(patterns);
+  let ids = new Uint32Array(16);
+  let count = 0;
+  let last = 0;
+
+  /** The old array stays as it is for those who have it. */
+  function makeRoom(): void {
+    const first = oldest();
+    const left = ids.subarray(0, count).filter((id) => id >= first);
+    ids = new Uint32Array(Math.max(16, left.length * 2));
+    ids.set(left);
+    count = left.length;
+  }
+
+  return {
+    get last() {
+      return last;
+    },
+    get size() {
+      return ids.length;
+    },
+    add(files) {
+      for (const [id, path] of files) {
+        last = id;
+        if (!isWanted(path)) continue;
+        if (count === ids.length) makeRoom();
+        ids[count++] = id;
+      }
+    },
+    ids: () => ids.subarray(0, count),
   };
 }

@@ -10,7 +10,7 @@ import { contextFinder } from '../format/context_finder.ts';
 import { corrupt } from '../format/errors.ts';
 import type { ContextText } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
-import { fileFinder } from './file_finder.ts';
+import { type FileFinder, fileFinder } from './file_finder.ts';
 import { TEXT_MAX } from './sizes.ts';
 import { isShort, type Keep } from './until_commit.ts';
 
@@ -39,8 +39,7 @@ export interface Lookup {
   file(id: number): RecordedFile | undefined;
   context(id: number): ContextText;
   nameIds(text: string): number[];
-  /** Ids of a path, or, if it ends in a star, of all that begin with what precedes it. */
-  fileIds(pattern: string): number[];
+  files: FileFinder;
   services(): string[];
   contextsOfTransaction(id: string): number[];
   transactionKeys(id: string): number[];
@@ -111,7 +110,7 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
     file,
     context: (id) => context(id) ?? NO_CONTEXT,
     nameIds: (text) => nameIds.all(text),
-    fileIds: fileFinder(database),
+    files: fileFinder(database),
     services: () => services.all(),
     contextsOfTransaction: (id) => ofTransaction(id).map((row) => row.context_id),
     transactionKeys: (id) => [...new Set(ofTransaction(id).map((row) => row.transaction_key))],

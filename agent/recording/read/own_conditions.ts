@@ -5,7 +5,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
 import type { Lookup } from './lookup.ts';
 
-/** Texts of a field; the path of a file that ends in a star stands for all that begin with what precedes it. */
+/** Texts of a field; those of files are patterns. */
 export interface OwnTexts {
   operations?: readonly string[];
   syscalls?: readonly string[];
@@ -50,12 +50,15 @@ export function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
 }
 
 function valuesOf({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
-  const numbers = Uint32Array.from(new Set(wanted.flatMap((text) => numbersOf(kind, text, lookup)))).sort();
+  // The ids of files may be very many: they are in this form already.
+  const numbers =
+    kind.source === 'file'
+      ? lookup.files.find(wanted)
+      : Uint32Array.from(new Set(wanted.flatMap((text) => numbersOf(kind, text, lookup)))).sort();
   return numbers.length > 0 ? [{ column, numbers }] : [];
 }
 
 function numbersOf({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
-  if (source === 'file') return lookup.fileIds(text);
   if (source === 'text') return lookup.nameIds(text);
   return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);
 }

@@ -13,7 +13,7 @@ import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
 import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './damage_notes.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
-import { type EventFilter, resolveFilter } from './event_filter.ts';
+import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { followedWriter } from './followed_writer.ts';
 import { type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
@@ -106,6 +106,8 @@ export interface RecordingReader
   /** Takes over what another reader of this file found. */
   addDamage(found: FoundDamage): void;
   scan(request: ScanRequest): Generator<NumberedBlock>;
+  /** Finds the files of a filter ahead of its use, in steps: the first time that may take long. */
+  lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
   /** Whether the recording's id has changed since it was opened: a log that lay beside it belonged to another file. */
@@ -206,6 +208,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     return (id: number) => withRecordingErrors(path, () => find(id));
   };
   const entries = { name: entryOf(lookup.name), file: entryOf(lookup.file), context: entryOf(lookup.context) };
+  const filters = filtersOf(guarded, lookup, node);
   const passed = { damage: damage.found, addDamage: damage.addFound };
 
   const guardedReader = guard({
@@ -245,13 +248,14 @@ function readerOf(database: Database.Database, path: string, version: number, is
       reusesMemory = false,
       risingMinNs,
     }) {
-      const resolved = resolveFilter(filter, lookup, node);
       const wanted = wantedColumns(columns);
-      if (!resolved) return noBlocks();
-      if (order === 'none')
-        return scanUnordered(source, { filter: resolved, columns: wanted, reusesMemory, risingMinNs });
-      return scanBlocks(source, { filter: resolved, order, after, limit, blockRowsMax, columns: wanted, reusesMemory });
+      return filters.resolved(filter, wanted, (resolved) => {
+        const options = { filter: resolved, columns: wanted, reusesMemory };
+        if (order === 'none') return scanUnordered(source, { ...options, risingMinNs });
+        return scanBlocks(source, { ...options, order, after, limit, blockRowsMax });
+      });
     },
+    lookForFiles: filters.look,
     event: (number) => source.inTransaction(() => eventNumbered(source, damage, number)),
     close() {
       cache.close();
@@ -276,6 +280,29 @@ function guardOf(path: string, damage: DamageNotes, before: () => void) {
         throw toRecordingError(known, path);
       }
     };
+}
+
+function filtersOf(guarded: ReturnType<typeof guardOf>, lookup: Lookup, node: string) {
+  const resolve = guarded((filter: EventFilter) => resolveFilter(filter, lookup, node));
+
+  function* look(filter: EventFilter): Generator<void, void> {
+    const steps = lookForFiles(filter, lookup);
+    const step = guarded(() => steps.next());
+    while (!step().done) yield;
+  }
+
+  /** The blocks of a scan; those before the filter is resolved are pauses. */
+  function* resolved(
+    filter: EventFilter,
+    columns: ReturnType<typeof wantedColumns>,
+    scan: (filter: ResolvedFilter) => Generator<NumberedBlock>,
+  ): Generator<NumberedBlock> {
+    for (const _ of look(filter)) yield gather([], columns, () => {});
+    const known = resolve(filter);
+    if (known) yield* scan(known);
+  }
+
+  return { look, resolved };
 }
 
 /** Values of a file that kreplay did not write may have types that its tables never contain. */
@@ -335,7 +362,5 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
   }
   return numberAt(low) === number ? low : undefined;
 }
-
-function* noBlocks(): Generator<NumberedBlock> {}
 
 export type { EventFilter, EventKey };

@@ -43,7 +43,10 @@ export const differencesSchema = z.object({
           values: z.array(
             z.object({
               field: z.enum(FIELDS),
-              value: described(z.string(), 'a file that ends in /* stands for all files of that folder'),
+              value: described(
+                z.string(),
+                'as a filter by the field takes it: a file that ends in / stands for all files directly in that folder',
+              ),
               selected: count('how many of the selected have it'),
               others: count('how many of the others have it'),
             }),

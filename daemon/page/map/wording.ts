@@ -1,4 +1,5 @@
 /** What is different, in words. */
+import { isPatternOfFolder } from '../../../agent/recording/read/file_pattern.ts';
 import type { DifferentValue, MapKind } from '../feed/answers.ts';
 import type { Filtered } from '../link/link.ts';
 
@@ -18,9 +19,9 @@ const FIELD_NAMES: Readonly<Record<Filtered, string>> = {
 
 export const fieldName = (field: Filtered): string => FIELD_NAMES[field];
 
-/** `file /srv/wal/1`, `files in /srv/wal/`: a path that ends in a star is a folder. */
+/** `file /srv/wal/1`, `files in /srv/wal/`. */
 export function valueText({ field, value }: Pick<DifferentValue, 'field' | 'value'>, shown: Shown): string {
-  if (field === 'file' && value.endsWith('/*')) return `files in ${shown(value.slice(0, -1))}`;
+  if (field === 'file' && isPatternOfFolder(value)) return `files in ${shown(value)}`;
   return `${FIELD_NAMES[field]} ${shown(value)}`;
 }
 

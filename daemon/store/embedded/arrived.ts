@@ -1,5 +1,6 @@
 /** Events recorded since a position: per recording, in the order in which they arrived. */
 
+import type { EventFilter } from '../store.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { dictionaryOf } from './recording_scan.ts';
@@ -30,6 +31,13 @@ export function extentsOf(open: Open): Extent[] {
     ...extent,
     isImport: file.source === 'imported',
   }));
+}
+
+export function* lookForFiles(open: Open, filter: EventFilter): Generator<void, void> {
+  for (const { file, reader } of open) {
+    const steps = reader.lookForFiles(filter);
+    while (!withFailuresOf(file, () => steps.next()).done) yield;
+  }
 }
 
 export function arrivedIn(open: Open, { recordingId, limit, ...request }: ArrivalRequest): Arrived | undefined {

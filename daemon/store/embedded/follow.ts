@@ -70,6 +70,10 @@ export async function follow(
     followed: [],
   };
   addLosses(recordings, extents, draft);
+  for (const _ of recordings.lookForFiles(filter)) {
+    await nextPiece();
+    if (signal.aborted) return undefined;
+  }
   for (const extent of extents) {
     if (!addLate(recordings, filter, extent, draft)) return batchOf(draft, false);
     await nextPiece();

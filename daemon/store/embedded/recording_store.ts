@@ -6,7 +6,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { eventsOf } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
-import { arrivedIn, extentsOf, lossesSince, removedFrom } from './arrived.ts';
+import { arrivedIn, extentsOf, lookForFiles, lossesSince, removedFrom } from './arrived.ts';
 import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
 import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
@@ -109,6 +109,7 @@ export function openRecordingStore(
     scan: (request) => scanned(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
     scanUnordered: (request) => scanned(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
     extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),
+    lookForFiles: (filter) => readInSteps((open) => lookForFiles(ofNodes(open, filter.nodes), filter)),
     arrivals: (request) => read((open) => arrivedIn(open, request)),
     removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
     lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),

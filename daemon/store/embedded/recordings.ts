@@ -82,6 +82,8 @@ export interface Recordings {
   scanUnordered(request: UnorderedRequest): Generator<RecordingBlock, void>;
   /** Returns the extents of recordings of these nodes, or of all. */
   extents(nodes?: readonly string[]): Extent[];
+  /** Finds the files of a filter ahead of `arrivals`, in steps: the first time that may take long. */
+  lookForFiles(filter: EventFilter): Generator<void, void>;
   /** Returns undefined if nothing in the range can match, or the recording is gone. */
   arrivals(request: ArrivalRequest): Arrived | undefined;
   /**

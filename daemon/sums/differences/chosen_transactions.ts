@@ -1,5 +1,6 @@
 /** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
 import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
+import { pathTest } from '../../../agent/recording/read/file_pattern.ts';
 import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
@@ -40,10 +41,9 @@ function listsOf(lists: EventValues, isExcluded: boolean): Condition[] {
 }
 
 function testOf(field: string, list: readonly string[]): (value: string) => boolean {
+  if (field === 'file') return pathTest(list);
   const texts = new Set(list);
-  if (field !== 'file') return (value) => texts.has(value);
-  const prefixes = list.filter((text) => text.endsWith('*')).map((text) => text.slice(0, -1));
-  return (value) => texts.has(value) || prefixes.some((prefix) => value.startsWith(prefix));
+  return (value) => texts.has(value);
 }
 
 /** Whether the events of transactions must be read to apply the filter. */

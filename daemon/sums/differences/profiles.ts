@@ -2,6 +2,7 @@
  * Numbers the profiles of events: rows whose values are the same in all compared fields have the same profile. There are
  * few profiles, so values are looked at once for each and not for each event.
  */
+import { isPatternOfFolder, patternOfFolder, patternOfPath } from '../../../agent/recording/read/file_pattern.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, type DimensionValue, dimension, type RowCodes } from '../dimensions.ts';
@@ -24,7 +25,7 @@ export const PROFILE_COLUMNS: readonly string[] = [...new Set(FIELDS.flatMap((na
 
 export interface FieldValue {
   field: Field;
-  /** A path that ends in a star stands for all files of that folder. */
+  /** What a filter takes: a file is a pattern, of its path or of its folder. */
   value: string;
 }
 
@@ -59,6 +60,8 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const leftOut = new Set<Part>();
   const folders = folderCodes();
   let numbers = new Uint32Array(0);
+  /** Whether the block that is read has patterns of folders for files. */
+  let areFolders = false;
   /** The codes of each field, and the same one for fields that are left out. */
   let buffers = FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
@@ -86,10 +89,12 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   function addProfile(meaning: readonly DimensionValue[]): void {
     const given = FIELDS.flatMap((field, i) => (meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }]));
     const of = (wanted: Field) => given.find(({ field }) => field === wanted);
-    const own = given.flatMap(({ field, value }) => withFolder(field, value).map((one) => ({ field, one })));
+    const patternsOf = ({ field, value }: FieldValue) =>
+      field === 'file' && !areFolders ? filePatterns(value) : [value];
+    const own = given.flatMap((one) => patternsOf(one).map((value) => ({ ...one, value })));
     const device = of('device');
     profiles.push({
-      values: own.map(({ field, one }) => valueNumber(field, one)),
+      values: own.map(({ field, value }) => valueNumber(field, value)),
       eventType: of('event_type')?.value ?? '',
       node: of('node')?.value ?? '',
       device: device ? valueNumber('device', device.value) : -1,
@@ -107,8 +112,9 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
         none = new Float64Array(rowCount);
         buffers = FIELDS.map(() => new Float64Array(rowCount));
       }
+      areFolders = leftOut.has('file');
       const open = (name: Field) =>
-        name === 'file' && leftOut.has(name) ? folders.open(scanned) : dimension(name).open(scanned);
+        name === 'file' && areFolders ? folders.open(scanned) : dimension(name).open(scanned);
       const readers = FIELDS.map(open);
       const isIn = FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
       const codes = readers.map((one, i) =>
@@ -132,10 +138,8 @@ function partOf(value: FieldValue): Part {
 }
 
 export function isFolder({ field, value }: FieldValue): boolean {
-  return field === 'file' && value.length > FOLDER_END.length && value.endsWith(FOLDER_END);
+  return field === 'file' && isPatternOfFolder(value);
 }
-
-const FOLDER_END = '/*';
 
 /** Whether the sums of time need the field, too; such have few values. */
 function isNeeded(field: Field): boolean {
@@ -143,12 +147,9 @@ function isNeeded(field: Field): boolean {
 }
 
 /** A cause often is a folder, in which each transaction has a file of its own. */
-function withFolder(field: Field, value: string): string[] {
-  const end = value.lastIndexOf('/');
-  if (field !== 'file' || end <= 0) return [value];
-  const folder = value.slice(0, end) + FOLDER_END;
-  // A file that is named like all files of its folder counts for the folder only.
-  return value === folder ? [folder] : [value, folder];
+function filePatterns(path: string): string[] {
+  const folder = patternOfFolder(path);
+  return [patternOfPath(path), ...(folder === undefined ? [] : [folder])];
 }
 
 /** Codes for the folders of files, the same for the files of one folder. */
@@ -159,8 +160,7 @@ function folderCodes() {
 
   function numberOf(path: string | null): number {
     // A file of no folder is left out.
-    const folder = path === null ? null : (withFolder('file', path).at(-1) ?? null);
-    const text = folder !== null && isFolder({ field: 'file', value: folder }) ? folder : null;
+    const text = path === null ? null : (patternOfFolder(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
     numbers.set(text, number);
     return number;

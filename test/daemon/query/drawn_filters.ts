@@ -28,14 +28,29 @@ const FIELDS: Record<string, { drawn: readonly string[]; has: (event: PlainEvent
   device: { drawn: [...NAMES, 'not there'], has: ({ device }, value) => device === value },
   comm: { drawn: [...NAMES, 'not there'], has: ({ comm }, value) => comm === value },
   file: {
-    drawn: [...FILES, '/var/lib/pg/*', '/var/*', '/x*', 'not there', 'not there*'],
-    has: ({ file }, value) =>
-      file !== null &&
-      file !== undefined &&
-      (value.endsWith('*') ? file.startsWith(value.slice(0, -1)) : file === value),
+    drawn: [
+      ...FILES,
+      '/var/lib/pg/*',
+      '/var/*',
+      '/x*',
+      'not there',
+      'not there*',
+      '/',
+      '/var/lib/pg/',
+      '/var/lib/',
+      '/a\\*',
+    ],
+    has: ({ file }, value) => file !== null && file !== undefined && isOfPattern(file, value),
   },
   error: { drawn: ['EIO', 'ENOSPC', 'EINTR', 'EPERM', 'errno 4000'], has: ({ error }, value) => error === value },
 };
+
+function isOfPattern(file: string, pattern: string): boolean {
+  if (pattern.endsWith('\\*')) return file === `${pattern.slice(0, -2)}*`;
+  if (pattern.endsWith('*')) return file.startsWith(pattern.slice(0, -1));
+  if (!pattern.endsWith('/')) return file === pattern;
+  return file.startsWith(pattern) && !file.slice(pattern.length).includes('/');
+}
 
 /** A filter: the values for each parameter. */
 export type DrawnFilter = Record<string, string[]>;
