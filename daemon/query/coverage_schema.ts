@@ -40,6 +40,9 @@ export const coverageSchema = z
         'only when there are some: imported files that cannot be read, whose events may be missing; /readyz reports why',
     }),
   })
-  .meta({ description: 'what the recording is missing in the window of the query' });
+  .meta({
+    description:
+      'what the recording is missing in the window of the query, and in the time and on the nodes on which its transactions went on',
+  });
 
 export type Coverage = z.infer<typeof coverageSchema>;

@@ -2,10 +2,9 @@
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { Problem } from '../problem.ts';
-import type { ComparisonRequest, Store } from '../store/store.ts';
+import type { ComparisonRequest, FoundComparison, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
-import type { Comparison } from '../sums/differences/comparison.ts';
 import { eventConditions, exclusions, filterOf, valueConditions, valuesOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
@@ -69,8 +68,7 @@ function windowOf(given: Given, nowNs: bigint) {
   return omitUndefined({ fromNs: range, toNs, minDurationNs: min, maxDurationNs: max });
 }
 
-export interface Compared {
-  comparison: Comparison;
+export interface Compared extends FoundComparison {
   window: TimeRange;
   /** Whether the window is the time of the box, because that which was asked for has too many events. */
   isNarrowed: boolean;
@@ -84,7 +82,7 @@ export async function* compared(
   const request: ComparisonRequest = { box, eventsMax, ...population };
   const { fromNs, toNs } = population.filter;
   const whole = yield* store.compare(request);
-  if (whole) return { comparison: whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
+  if (whole) return { ...whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
   const [startNs, endNs] = [later(fromNs, box.fromNs), earlier(toNs, box.toNs)];
   // A box outside the window leaves nothing to compare.
   const isOutside = startNs !== undefined && endNs !== undefined && endNs < startNs;
@@ -93,7 +91,7 @@ export async function* compared(
   const found = isNarrower
     ? yield* store.compare({ ...request, filter: { ...population.filter, ...window } } as ComparisonRequest)
     : undefined;
-  if (found) return { comparison: found, window, isNarrowed: true };
+  if (found) return { ...found, window, isNarrowed: true };
   const detail = `more than ${eventsMax} events would have to be read: ask for a box or a window of less time`;
   throw new Problem('too_many_events', detail);
 }

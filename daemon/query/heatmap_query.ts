@@ -1,7 +1,7 @@
 /** `GET /api/heatmap`: converts the URL's parameters to what is counted, and in which columns of time. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
-import type { NodeSpan, RecordingState } from '../store/store.ts';
+import type { NodeSpan, RecordingState, TransactionReach } from '../store/store.ts';
 import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
 import { eventConditions, filterOf } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
@@ -19,7 +19,10 @@ export const heatmapQuerySchema = z
       `columns of time at most, ${COLUMNS_DEFAULT} unless given: all are whole nanoseconds long, and equally so`,
     ),
     ...eventConditions,
-    from: described(parameter.time, 'start of the first column; the first recorded event unless given'),
+    from: described(
+      parameter.time,
+      'start of the first column; unless given, the first recorded event, or the start of the first counted transaction if that is earlier',
+    ),
     to: described(parameter.time, 'end of the window; the end of what is recorded unless given'),
     service: described(parameter.names, 'events of these services, or transactions in which one took part; a list'),
     node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
@@ -43,17 +46,21 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
     : { ...common, of, filter: omitUndefined({ ...filter, hasError: has_error }) };
 }
 
-/** Returns the columns of a query: without bounds, they cover what the recordings hold. */
+/**
+ * Returns the columns of a query: without bounds, they cover what the recordings hold. A transaction, of those in
+ * `reach`, may have begun earlier: on another node, or with events that retention has removed.
+ */
 export function columnsOf(
   { of, columnCount, nowNs, filter }: HeatmapQuery,
   states: readonly RecordingState[],
   spans: readonly NodeSpan[],
+  reach: TransactionReach | null,
 ): HeatmapColumns {
   const excluded = of === 'events' ? (filter.excluded?.nodes ?? []) : [];
   const isAsked = ({ node }: { node: string }) =>
     (!filter.nodes || filter.nodes.includes(node)) && !excluded.includes(node);
   const own = states.filter(isAsked);
-  const starts = own.flatMap(({ firstTimestampNs }) => firstTimestampNs ?? []);
+  const starts = [...own.map(({ firstTimestampNs }) => firstTimestampNs), reach?.fromNs].flatMap((ns) => ns ?? []);
   const ends = [
     ...own.flatMap(({ lastTimestampNs }) => (lastTimestampNs === null ? [] : lastTimestampNs + 1n)),
     ...spans.filter(isAsked).map(({ toNs }) => toNs),

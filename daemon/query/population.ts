@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import { type InputError, Problem } from '../problem.ts';
 import type { EventFilter, TransactionFilter } from '../store/store.ts';
-import { omitUndefined } from './omit_undefined.ts';
 import type { Query } from './query_string.ts';
 
 export type Population = { of: 'transactions'; filter: TransactionFilter } | { of: 'events'; filter: EventFilter };
@@ -14,16 +13,6 @@ export const populationKind = described(
 );
 
 type Kind = Population['of'];
-
-/**
- * The part of a filter that decides which gaps count. A transaction that takes part in an excluded node may have lost
- * the event that shows it, so gaps of that node count too.
- */
-export function coveredPart({ of, filter }: Population): EventFilter {
-  if (of === 'events') return filter;
-  const { fromNs, toNs, nodes } = filter;
-  return omitUndefined({ fromNs, toNs, nodes });
-}
 
 /** Refuses parameters that only the other kind has: ignoring them would widen the answer. */
 export function onlyFor(of: Kind, query: Query, names: Readonly<Record<Kind, readonly string[]>>): void {

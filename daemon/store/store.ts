@@ -97,8 +97,19 @@ export interface TransactionKey {
   transactionId: string;
 }
 
+/** Where and when transactions took place, as far as their callers waited for them. */
+export interface TransactionReach {
+  /** The smallest of their starts, and the end of the time in which events of theirs can have begun. */
+  fromNs: bigint;
+  toNs: bigint;
+  /** The nodes that took part. */
+  nodes: string[];
+}
+
 export interface TransactionPage {
   transactions: TransactionSummary[];
+  /** The reach of all transactions of the list; null if it is empty. */
+  reach: TransactionReach | null;
   /** Key to pass as `after` for the next page; null on the last page. */
   next: TransactionKey | null;
 }
@@ -114,10 +125,27 @@ export interface TransactionRows {
   failed: Uint8Array;
 }
 
-export type HeatmapRequest = { columns: HeatmapColumns } & (
-  | { of: 'transactions'; filter: TransactionFilter }
-  | { of: 'events'; filter: EventFilter }
-);
+export type HeatmapRequest =
+  | {
+      of: 'transactions';
+      filter: TransactionFilter;
+      /** The columns may depend on the selected transactions: on the reach of those where the filter has no `fromNs`. */
+      columnsFor: (reach: TransactionReach | null) => HeatmapColumns;
+    }
+  | { of: 'events'; filter: EventFilter; columns: HeatmapColumns };
+
+export interface FoundHeatmap {
+  map: Heatmap;
+  columns: HeatmapColumns;
+  /** The reach of the counted transactions; null without any. */
+  reach: TransactionReach | null;
+}
+
+export interface FoundComparison {
+  comparison: Comparison;
+  /** The reach of the compared transactions; null without any. */
+  reach: TransactionReach | null;
+}
 
 /** Compares those in the box with the others that the filter selects. */
 export type ComparisonRequest = {
@@ -234,9 +262,9 @@ export interface Store {
    * Counts by start and duration. The filter need not repeat the time of the columns. Rejects with a Problem if it needs
    * too many events of transactions.
    */
-  heatmap(request: HeatmapRequest): AsyncGenerator<void, Heatmap>;
+  heatmap(request: HeatmapRequest): AsyncGenerator<void, FoundHeatmap>;
   /** Returns undefined if there are too many events. */
-  compare(request: ComparisonRequest): AsyncGenerator<void, Comparison | undefined>;
+  compare(request: ComparisonRequest): AsyncGenerator<void, FoundComparison | undefined>;
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if it is not the id of one. */

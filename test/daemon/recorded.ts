@@ -1,5 +1,6 @@
 /** Makes real recordings for tests from rows that specify only what matters to the test. */
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
@@ -99,6 +100,14 @@ export function recordedOn(node: string, rows: readonly Row[], more?: (writer: R
   more?.(writer);
   writer.close();
   return folder;
+}
+
+/** Changes what a recording says of itself, such as when its agent was last known to work, and whether it ended. */
+export function setMeta(path: string, values: Record<string, bigint>): void {
+  const database = new Database(path);
+  const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
+  for (const [key, value] of Object.entries(values)) set.run(value, key);
+  database.close();
 }
 
 /** Appends the rows as an agent's flushes would, in blocks of at most `batch` rows. */

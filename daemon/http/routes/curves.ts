@@ -3,15 +3,16 @@ import type { Response } from 'express';
 import type { z } from 'zod';
 import { stringify } from '../../exact_json.ts';
 import { Problem, pointerTo } from '../../problem.ts';
-import { coverageIn, spansFor } from '../../query/coverage.ts';
+import { spansFor } from '../../query/coverage.ts';
 import { valuesOf } from '../../query/event_conditions.ts';
 import { omitUndefined } from '../../query/omit_undefined.ts';
+import { coverageOfTransactions } from '../../query/population_coverage.ts';
 import { resolveTime } from '../../query/time.ts';
 import { type Curve, curveView, endWith } from '../../replay/plan/curve.ts';
 import type { CurvedTransaction } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { WhatIfBody, Where } from '../../replay/what_if_contract.ts';
-import type { Store, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
+import type { Store, TransactionPage, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { curvesSchema } from '../contract/replay_answers.ts';
@@ -38,13 +39,13 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const { store, sessions, now, scanGate } = options;
   const nowNs = now();
   const filter = filterOf(asked.where, nowNs);
-  const { fromNs, toNs, nodes } = filter;
   const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
-  const spans = await spansFor(store, nodes, nowNs);
+  const spans = await spansFor(store, undefined, nowNs);
   const found = await finished(res, turn, curvesWhere({ store, sessions, turn }, filter, asked));
   if (!found) return;
-  const coverage = await coverageIn(store, spans, { fromNs, toNs, nodes, nowNs });
-  sendJson(res, 200, { ...found, coverage } satisfies Curves);
+  const { reach, ...curves } = found;
+  const coverage = await coverageOfTransactions(store, spans, { filter, reach, nowNs });
+  sendJson(res, 200, { ...curves, coverage } satisfies Curves);
   // Unsent bytes are counted with the answer itself from here on.
   turn.gathered(0);
 }
@@ -69,7 +70,7 @@ async function* curvesWhere(
   { store, sessions, turn }: Pick<Options, 'store' | 'sessions'> & { turn: Scan },
   filter: Filter,
   { extra_latency_ns, timeout_ns, clock_offsets_ns, only }: Asked,
-): AsyncGenerator<void, Omit<Curves, 'coverage'>> {
+): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
   const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
   turn.keepsNoMore();
   const transactions: Curves['transactions'] = [];
@@ -97,7 +98,8 @@ async function* curvesWhere(
   } while (read < page.transactions.length && bytes < WHOLE_BYTES_MAX);
   const are_more = page.next !== null || read < page.transactions.length;
   const transaction_count = transactions.length;
-  return { extra_latency_ns, timeout_ns, transaction_count, ...counts, are_more, transactions };
+  const { reach } = page;
+  return { extra_latency_ns, timeout_ns, transaction_count, ...counts, are_more, transactions, reach };
 }
 
 function batchFrom(transactions: readonly TransactionSummary[], from: number): TransactionSummary[] {

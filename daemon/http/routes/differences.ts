@@ -3,8 +3,7 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import { spansFor } from '../../query/coverage.ts';
 import { type Compared, compared, parseDifferencesQuery } from '../../query/differences_query.ts';
-import { coveredPart } from '../../query/population.ts';
-import { coverageFor } from '../../query/transaction_coverage.ts';
+import { coverageOfPopulation } from '../../query/population_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
@@ -27,20 +26,16 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseDifferencesQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res, { keepsEvents: true });
-      const spans = await spansFor(store, query.filter.nodes, nowNs);
+      const spans = await spansFor(store, undefined, nowNs);
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;
-      const filter = { ...coveredPart(query), ...found.window, ...coveredTo(found) };
-      const coverage = await coverageFor(store, spans, { filter, nowNs });
+      const { reach, window } = found;
+      const population = { ...query, filter: { ...query.filter, ...window } } as typeof query;
+      const coverage = await coverageOfPopulation(store, spans, { ...population, reach, nowNs });
       sendJson(res, 200, { of: query.of, ...viewOf(found), coverage } satisfies z.input<typeof differencesSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
-}
-
-/** Transactions that began in the window may have events after it. */
-function coveredTo({ window: { toNs }, comparison: { readToNs } }: Compared): { toNs?: bigint } {
-  return toNs !== undefined && readToNs !== undefined && readToNs > toNs ? { toNs: readToNs } : {};
 }
 
 function viewOf({ comparison, window, isNarrowed }: Compared) {

@@ -3,9 +3,8 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import { spansFor } from '../../query/coverage.ts';
 import { columnsOf, parseHeatmapQuery } from '../../query/heatmap_query.ts';
-import { coveredPart } from '../../query/population.ts';
-import { coverageFor } from '../../query/transaction_coverage.ts';
-import type { Store } from '../../store/store.ts';
+import { coverageOfPopulation } from '../../query/population_coverage.ts';
+import type { HeatmapRequest, Store, TransactionReach } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
 import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
@@ -29,17 +28,20 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
     .route('/heatmap')
     .get(async (req, res) => {
       const nowNs = now();
-      const { columnCount, ...query } = parseHeatmapQuery(req.query as never, nowNs);
+      const query = parseHeatmapQuery(req.query as never, nowNs);
+      const { columnCount: _, ...population } = query;
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
       const turn = await scanGate.enter(res, { keepsEvents });
-      const spans = await spansFor(store, query.filter.nodes, nowNs);
-      const columns = columnsOf({ columnCount, ...query }, await store.recordingStates(), spans);
-      const { fromNs, toNs } = columns;
-      const filter = { ...query.filter, fromNs, toNs };
-      const map = await finished(res, turn, store.heatmap({ ...query, filter, columns }));
-      if (!map) return;
+      const spans = await spansFor(store, undefined, nowNs);
+      const states = await store.recordingStates();
+      const columnsFor = (reach: TransactionReach | null) => columnsOf(query, states, spans, reach);
+      const request: HeatmapRequest =
+        population.of === 'events' ? { ...population, columns: columnsFor(null) } : { ...population, columnsFor };
+      const found = await finished(res, turn, store.heatmap(request));
+      if (!found) return;
+      const { map, columns, reach } = found;
       // Coverage is that of the query: without `to` it ends where recording does.
-      const coverage = await coverageFor(store, spans, { filter: coveredPart(query), nowNs });
+      const coverage = await coverageOfPopulation(store, spans, { ...population, reach, nowNs });
       sendJson(res, 200, { of: query.of, ...viewOf(map, columns), coverage } satisfies Answer);
     })
     .all(methodNotAllowed('GET', 'HEAD'));

@@ -1,8 +1,9 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { Problem } from '../../problem.ts';
-import { coverageIn, spansFor } from '../../query/coverage.ts';
+import { spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
+import { coverageOfTransactions } from '../../query/population_coverage.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
 import { transactionTimes } from '../../query/transaction_times.ts';
@@ -38,7 +39,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
       const turn = await scanGate.enter(res, { keepsEvents: needsEvents(query.request.filter) });
-      const spans = await spansFor(store, query.request.filter.nodes, query.nowNs);
+      const spans = await spansFor(store, undefined, query.nowNs);
       const page = await finished(res, turn, store.transactions(query.request));
       if (page) await sendPage(res, store, query, page, spans);
     })
@@ -91,12 +92,12 @@ async function sendPage(
   page: TransactionPage,
   spans: readonly NodeSpan[],
 ): Promise<void> {
-  const { fromNs, toNs, nodes } = request.filter;
+  const { filter } = request;
   const pinned = new Set((await store.pins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
     transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
     next_cursor: page.next && cursorOf(page.next),
-    coverage: await coverageIn(store, spans, { fromNs, toNs, nodes, nowNs }),
+    coverage: await coverageOfTransactions(store, spans, { filter, reach: page.reach, nowNs }),
   } satisfies z.input<typeof transactionsSchema>);
 }
 

@@ -2,7 +2,7 @@
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import type { TransactionFilter, TransactionRows } from '../store.ts';
-import type { ChosenFilter, Gathered, Recordings } from './recordings.ts';
+import type { ChosenFilter, Gathering, Recordings } from './recordings.ts';
 import type { Scans } from './scans.ts';
 
 interface Options {
@@ -13,7 +13,7 @@ interface Options {
 }
 
 /** Gathers the transactions that a filter selects, with whether each is in the box. */
-export function populationOf(box: Parameters<typeof gatherPopulation>[0]): Gathered<PopulationRows> {
+export function populationOf(box: Parameters<typeof gatherPopulation>[0]): Gathering<PopulationRows> {
   const { add, finish } = gatherPopulation(box);
   const hasFailed = (failed: Uint8Array) => (row: number) => failed[row] === 1;
   return {
@@ -29,7 +29,7 @@ export async function* chosenFilter(
   eventsMax: number,
 ): AsyncGenerator<void, ChosenFilter | undefined> {
   if (!needsEvents(filter)) return filter;
-  const population = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf({})));
+  const { result: population } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf({})));
   const chosen = yield* scans.choose({ population, filter, eventsMax });
   if (!chosen) return undefined;
   const hashes = new Set<number>();

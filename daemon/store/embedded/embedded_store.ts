@@ -2,10 +2,10 @@
 import { Problem } from '../../problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
-import type { Store, TransactionFilter } from '../store.ts';
+import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter } from '../store.ts';
 import { chosenFilter, populationOf } from './chosen.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
-import type { ChosenFilter, Gathered, Recordings } from './recordings.ts';
+import type { ChosenFilter, Gathering, Recordings } from './recordings.ts';
 import { later, type Scans, scansOf } from './scans.ts';
 
 /**
@@ -48,16 +48,21 @@ export function embeddedStore(
     stats: scans.stats,
     slowest: scans.slowest,
     async *heatmap(request) {
-      if (request.of === 'events') return yield* scans.eventHeatmap(request);
+      if (request.of === 'events')
+        return { map: yield* scans.eventHeatmap(request), columns: request.columns, reach: null };
       const filter = yield* chosen(request.filter);
-      return yield* inTurn(() => recordings.gatherTransactions(filter, () => transactionHeatmap(request.columns)));
+      return yield* inTurn(() => mapOfTransactions(recordings, filter, request.columnsFor));
     },
     async *compare({ box, eventsMax: comparedMax, ...request }) {
-      if (request.of === 'events') return yield* scans.compare({ box, eventsMax: comparedMax, filter: request.filter });
+      if (request.of === 'events') {
+        const comparison = yield* scans.compare({ box, eventsMax: comparedMax, filter: request.filter });
+        return comparison && { comparison, reach: null };
+      }
       const filter = yield* chosenFilter(parts, request.filter, comparedMax);
       if (!filter) return undefined;
-      const population = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf(box)));
-      return yield* scans.compare({ population, eventsMax: comparedMax });
+      const { result, reach } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf(box)));
+      const comparison = yield* scans.compare({ population: result, eventsMax: comparedMax });
+      return comparison && { comparison, reach };
     },
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
     positionOf,
@@ -82,7 +87,22 @@ export function embeddedStore(
   };
 }
 
-function transactionHeatmap(columns: HeatmapColumns): Gathered<Heatmap> {
+type ColumnsFor = Extract<HeatmapRequest, { of: 'transactions' }>['columnsFor'];
+
+function* mapOfTransactions(
+  recordings: Recordings,
+  filter: ChosenFilter,
+  columnsFor: ColumnsFor,
+): Generator<void, FoundHeatmap> {
+  const ignored = () => ({ add() {}, finish() {} });
+  const all = filter.fromNs === undefined ? yield* recordings.gatherTransactions(filter, ignored) : undefined;
+  const columns = columnsFor(all?.reach ?? null);
+  const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
+  const { result, reach } = yield* recordings.gatherTransactions(within, () => transactionHeatmap(columns));
+  return { map: result, columns, reach };
+}
+
+function transactionHeatmap(columns: HeatmapColumns): Gathering<Heatmap> {
   const counter = heatmapCounter(columns);
   return {
     add: ({ failed, ...rows }) => counter.add({ ...rows, hasFailed: (row) => failed[row] === 1 }),

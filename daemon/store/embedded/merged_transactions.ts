@@ -1,6 +1,6 @@
 /** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
 
-import type { TransactionPage, TransactionRows, TransactionSummary } from '../store.ts';
+import type { TransactionPage, TransactionReach, TransactionRows, TransactionSummary } from '../store.ts';
 import { withFailuresOf } from './failures.ts';
 import { joinParts, type Part } from './merged_transaction.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -14,12 +14,15 @@ const READ_A_STEP = 64;
 
 /** Runs one call at a time: the tables change while they are brought up to date. */
 export interface TransactionLists {
-  /** Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. */
+  /**
+   * Passes all transactions that the filter selects to `add`, which must be done with a block when it returns. Returns
+   * their reach.
+   */
   each(
     open: readonly OpenRecording[],
     filter: ChosenFilter,
     add: (rows: TransactionRows) => void,
-  ): Generator<void, void>;
+  ): Generator<void, TransactionReach | null>;
   list(open: readonly OpenRecording[], request: ChosenRequest): Generator<void, TransactionPage>;
 }
 
@@ -45,8 +48,11 @@ export function createTransactionLists(): TransactionLists {
   return {
     *each(open, filter, add) {
       yield* bringUpToDate(open);
-      for (const rows of selectedTransactions(open, yield* groupsOf(open), filter)) {
-        add(rows);
+      const selected = selectedTransactions(open, yield* groupsOf(open), filter);
+      for (;;) {
+        const { done, value } = selected.next();
+        if (done) return value;
+        add(value);
         yield;
       }
     },
@@ -55,7 +61,7 @@ export function createTransactionLists(): TransactionLists {
       for (;;) {
         const groups = yield* groupsOf(open);
         // One transaction more than requested shows whether there is a next page.
-        const chosen = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
+        const { chosen, reach } = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
         const shown = chosen.slice(0, request.limit);
         const transactions = yield* readChosen(open, groups, shown);
         // Retention removed a chosen transaction. Its rows are marked as gone in the tables, so the next attempt skips
@@ -65,6 +71,7 @@ export function createTransactionLists(): TransactionLists {
         const transactionId = transactions.at(-1)?.transactionId;
         return {
           transactions,
+          reach,
           next: last && transactionId !== undefined ? { value: last.value, transactionId } : null,
         };
       }

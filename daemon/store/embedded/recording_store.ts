@@ -118,9 +118,9 @@ export function openRecordingStore(
     transactions: (request) => readInSteps((open) => lists.list(open, request)),
     gatherTransactions: (filter, begin) =>
       readInSteps(function* (open) {
-        const gathered = begin();
-        yield* lists.each(open, filter, gathered.add);
-        return gathered.finish();
+        const { add, finish } = begin();
+        const reach = yield* lists.each(open, filter, add);
+        return { result: finish(), reach };
       }),
     pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),

@@ -12,6 +12,7 @@ import type {
   ScanRequest,
   TransactionFilter,
   TransactionPage,
+  TransactionReach,
   TransactionRows,
   TransactionSummary,
   TransactionsRequest,
@@ -65,9 +66,14 @@ export interface ChosenRequest extends TransactionsRequest {
   filter: ChosenFilter;
 }
 
-export interface Gathered<Result> {
+export interface Gathering<Result> {
   add(rows: TransactionRows): void;
   finish(): Result;
+}
+
+export interface Gathered<Result> {
+  result: Result;
+  reach: TransactionReach | null;
 }
 
 export interface Recordings {
@@ -100,7 +106,7 @@ export interface Recordings {
    * Passes all transactions that the filter selects to what `begin` returns, from memory. It begins again if a file
    * turns out to be unreadable. The arrays that `add` gets are reused.
    */
-  gatherTransactions<Result>(filter: ChosenFilter, begin: () => Gathered<Result>): Generator<void, Result>;
+  gatherTransactions<Result>(filter: ChosenFilter, begin: () => Gathering<Result>): Generator<void, Gathered<Result>>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
   pins(transactionId?: string): Pin[];

@@ -141,8 +141,7 @@ export async function* compareIn(
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
   const blocks = recordings.scanUnordered({ filter, columns, reusesMemory: true });
   if (!(yield* fewScannedInto(comparer, blocks, request.eventsMax))) return undefined;
-  const comparison = yield* comparer.finish();
-  return isOfEvents || filter.toNs === undefined ? comparison : { ...comparison, readToNs: filter.toNs };
+  return yield* comparer.finish();
 }
 
 export async function* chooseIn(

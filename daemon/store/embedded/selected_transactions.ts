@@ -1,21 +1,26 @@
 /** Walks through all transactions that a filter selects, in the tables in memory, without reading a recording. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { boxTest } from '../../sums/box.ts';
-import type { TransactionRows } from '../store.ts';
+import type { TransactionReach, TransactionRows } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ChosenFilter } from './recordings.ts';
 import { knownOfMany, ownerTest } from './transaction_choice.ts';
 import { isAlone, type TransactionGroups } from './transaction_groups.ts';
+import { findReach } from './transaction_reach.ts';
 
 const ROWS_A_STEP = 8192;
 
-/** Reuses the arrays of a block for the next one. Blocks may be empty: the consumer should do its other work then. */
+/**
+ * Reuses the arrays of a block for the next one. Blocks may be empty: the consumer should do its other work then. Returns
+ * the reach of all.
+ */
 export function* selectedTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   filter: ChosenFilter,
-): Generator<TransactionRows> {
+): Generator<TransactionRows, TransactionReach | null> {
   const rows = newRows();
+  const { add, reach } = findReach(open, groups);
   const [first, durations] = [wordsOf(rows.startsNs), wordsOf(rows.durationsNs)];
   const { hasError: failed, hashes, excluded, ...bounds } = filter;
   const hasOwners = filter.services || filter.nodes || excluded?.services || excluded?.nodes;
@@ -44,7 +49,9 @@ export function* selectedTransactions(
       rows.durationsNs[at] = known.endNs > known.firstNs ? known.endNs - known.firstNs : 0n;
       rows.failed[at] = known.hasError ? 1 : 0;
     }
-    if (isWanted(at) && (!hashes || hashes.has(rows.hashes[at]!)) && (!isOwned || isOwned(own))) rows.length++;
+    if (!isWanted(at) || (hashes && !hashes.has(rows.hashes[at]!)) || (isOwned && !isOwned(own))) return;
+    add(own, rows.startsNs[at]!, rows.startsNs[at]! + rows.durationsNs[at]!);
+    rows.length++;
   }
 
   for (let table = 0; table < tables.length; table++) {
@@ -56,6 +63,7 @@ export function* selectedTransactions(
     }
   }
   yield rows;
+  return reach();
 }
 
 function newRows(): TransactionRows {

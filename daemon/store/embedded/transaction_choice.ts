@@ -1,10 +1,11 @@
 /** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
 
 import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import type { TransactionKey } from '../store.ts';
+import type { TransactionKey, TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ChosenRequest } from './recordings.ts';
 import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
+import { findReach } from './transaction_reach.ts';
 
 const ROWS_A_STEP = 8192;
 /** Candidates collected beyond the limit before all but the best are dropped. */
@@ -43,10 +44,11 @@ export function* chooseTransactions(
   open: readonly OpenRecording[],
   groups: TransactionGroups,
   { filter, sort, limit, after }: ChosenRequest,
-): Generator<void, Chosen[]> {
+): Generator<void, { chosen: Chosen[]; reach: TransactionReach | null }> {
   const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
   const start = after && placeOf(after);
   const isOwned = ownerTest(open, groups, filter);
+  const selected = findReach(open, groups);
   let chosen: Chosen[] = [];
   let last: RankedTransaction | undefined;
 
@@ -72,13 +74,14 @@ export function* chooseTransactions(
     if (!isOwned(known.rows)) continue;
     const hash = groups.tables[tableOf(groups, first)]!.hashes[first - groups.starts[tableOf(groups, first)]!]!;
     if (hashes && !hashes.has(hash)) continue;
+    selected.add(known.rows, known.firstNs, known.firstNs + durationNs);
     const found = { rows: known.rows, value: sort === 'slowest' ? durationNs : known.firstNs, hash };
     if ((start && !isBefore(start, found)) || (last && !isBefore(found, last))) continue;
     chosen.push(found);
     if (chosen.length >= limit + CHOSEN_EXTRA_MAX) keepBest();
   }
   keepBest();
-  return chosen;
+  return { chosen, reach: selected.reach() };
 }
 
 function ofOne(groups: TransactionGroups, first: number): Known {

@@ -40,8 +40,6 @@ export interface Comparison {
   tried: number;
   equal: Field[];
   leftOut: Field[];
-  /** The end of the events that were read, which transactions of a window may have after it. */
-  readToNs?: bigint;
 }
 
 export interface Tallied {

@@ -4,7 +4,17 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
-import { NODE, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
+import {
+  NODE,
+  newFolder,
+  newWriter,
+  type Row,
+  recorded,
+  recordedOn,
+  recordingPath,
+  START,
+  setMeta,
+} from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 
 const S = 1_000_000_000n;
@@ -167,14 +177,6 @@ test('a transaction that ended long before its agent is complete except for loss
   expect((await coverageOf('cut')).gaps.map(({ cause }: { cause: string }) => cause)).toContain('agent_stopped');
 });
 
-/** Sets when a recording's agent was last known to work, and whether it ended. */
-function setEnd(path: string, values: Record<string, bigint>): void {
-  const database = new Database(path);
-  const set = database.prepare('UPDATE meta SET value = CAST(? AS INTEGER) WHERE key = ?');
-  for (const [key, value] of Object.entries(values)) set.run(value, key);
-  database.close();
-}
-
 const DETAILS = ['/api/events?transaction_id=tx', '/api/stats?transaction_id=tx', '/api/transactions/tx'];
 
 /** Causes of the gaps in each answer about the transaction `tx`. */
@@ -190,10 +192,10 @@ describe('a transaction that may have continued, or begun earlier, without being
 
   async function restarted(killedNs: bigint, startedNs: bigint, rows: readonly Row[] = [row]): Promise<Served> {
     const folder = recorded(rows);
-    setEnd(recordingPath(folder), { alive_ns: killedNs, ended: 0n });
+    setMeta(recordingPath(folder), { alive_ns: killedNs, ended: 0n });
     const writer = newWriter(folder, NODE, startedNs);
     writer.close();
-    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
     const daemon = await servedHere(folder);
     daemon.setNow(START + 50n * S);
     return daemon;
@@ -226,7 +228,7 @@ describe('a transaction that may have continued, or begun earlier, without being
     const loss = { cause: 'ring_full', eventType: null, fromNs, toNs: fromNs + S, count: 7 } as const;
     const later = { ...loss, fromNs: fromNs + 5n * S, toNs: fromNs + 6n * S };
     const folder = recorded([row], (writer) => [loss, later].forEach(writer.recordLoss));
-    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
     const daemon = await servedHere(folder);
     daemon.setNow(START + 50n * S);
     // The later loss does not count: after a second without events the transaction has ended.
@@ -236,9 +238,9 @@ describe('a transaction that may have continued, or begun earlier, without being
 
   test.each(['live', 'named'])('another node continues after the %s one was killed', async (source) => {
     const folder = recorded([row]);
-    setEnd(recordingPath(folder), { alive_ns: START + S, ended: 0n });
+    setMeta(recordingPath(folder), { alive_ns: START + S, ended: 0n });
     const other = recordingPath(recordedOn('other', [{ ...row, duration: 10n }]));
-    setEnd(other, { alive_ns: START + 30n * S });
+    setMeta(other, { alive_ns: START + 30n * S });
     const store =
       source === 'live'
         ? openRecordingStore(folder, [other])
@@ -253,9 +255,9 @@ describe('a transaction that may have continued, or begun earlier, without being
 
   test('a node without events of the transaction was recorded at another time', async () => {
     const folder = recorded([{ ...row, at: START + 5n * S }]);
-    setEnd(recordingPath(folder), { alive_ns: START + 30n * S });
+    setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
     const other = recordingPath(recordedOn('other', [{ at: START + 20n * S }]));
-    setEnd(other, { created_ns: START + 20n * S, alive_ns: START + 21n * S });
+    setMeta(other, { created_ns: START + 20n * S, alive_ns: START + 21n * S });
     const daemon = await servedHere(openRecordingStore(folder, [other]));
     daemon.setNow(START + 50n * S);
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer());
@@ -277,7 +279,7 @@ test.each([
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   // The agent ended a minute ago, when the wall clock was an hour ahead.
   const minuteAgoNs = process.hrtime.bigint() - 60n * S;
-  setEnd(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
+  setMeta(path, { created_ns: START, alive_ns: nowNs + 3540n * S, ended, alive_monotonic_ns: minuteAgoNs });
   const database = new Database(path);
   database.prepare("UPDATE meta SET value = ? WHERE key = 'alive_boot_id'").run(bootId);
   database.close();

@@ -146,8 +146,7 @@ test('a request that is kept for each of its transactions counts as many times f
     resultOf(store.compare({ of: 'transactions', box: {}, filter: {}, eventsMax }));
   expect(await compare(403)).toBeUndefined();
   expect(await compare(404)).toMatchObject({
-    events: 104,
-    selected: { count: 4, parts: { queue: 0n, service: 436n, sync: 3564n } },
+    comparison: { events: 104, selected: { count: 4, parts: { queue: 0n, service: 436n, sync: 3564n } } },
   });
   await store.close();
 });

@@ -1,0 +1,48 @@
+/**
+ * Computes which events of many transactions may be missing. The transactions began in the window, go on after it, and
+ * take part on other nodes than those that are asked for:
+ *
+ *   window              from          to
+ *   node asked for       [ ===  ===    |  === ]
+ *   other node           [    ==       |  ==  ]
+ *   gaps            [-]       [-]        [-]      [-]
+ *                 another   both may hide a part   another
+ *
+ * A transaction of an excluded node may have lost the event that shows it, so gaps of that node count too.
+ */
+import type { NodeSpan, Store, TransactionFilter, TransactionReach } from '../store/store.ts';
+import { coverageIn } from './coverage.ts';
+import type { Coverage } from './coverage_schema.ts';
+import type { Population } from './population.ts';
+import { coverageFor } from './transaction_coverage.ts';
+
+interface Answered {
+  /** The reach of the transactions that the filter selects; null without any. */
+  reach: TransactionReach | null;
+  nowNs: bigint;
+}
+
+/** `spans` are those of all nodes. */
+export function coverageOfTransactions(
+  store: Store,
+  spans: readonly NodeSpan[],
+  { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
+): Promise<Coverage> {
+  const { fromNs, toNs } = filter;
+  // Without a list, every node is asked for.
+  const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
+  const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
+  const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
+  return coverageIn(store, asked, { fromNs, toNs: endNs, nodes, nowNs });
+}
+
+/** `spans` are those of all nodes. */
+export function coverageOfPopulation(
+  store: Store,
+  spans: readonly NodeSpan[],
+  { of, filter, ...answered }: Population & Answered,
+): Promise<Coverage> {
+  if (of === 'transactions') return coverageOfTransactions(store, spans, { filter, ...answered });
+  const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
+  return coverageFor(store, asked, { filter, nowNs: answered.nowNs });
+}

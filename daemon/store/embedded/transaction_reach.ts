@@ -1,0 +1,42 @@
+/** Finds where and when the transactions took place that a filter selects. */
+import { wordsOf } from '../../../agent/recording/words64.ts';
+import type { TransactionReach } from '../store.ts';
+import type { OpenRecording } from './recording_files.ts';
+import { type TransactionGroups, tableOf } from './transaction_groups.ts';
+
+export interface ReachFinder {
+  /** Adds a transaction: its rows in the tables, its start, and the end of the last of its own events. */
+  add(rows: readonly number[], startNs: bigint, endNs: bigint): void;
+  /** Null without any transaction. */
+  reach(): TransactionReach | null;
+}
+
+export function findReach(open: readonly OpenRecording[], groups: TransactionGroups): ReachFinder {
+  const isSeen = new Uint8Array(open.length);
+  const bounds = new BigUint64Array([2n ** 64n - 1n, 0n]);
+  const given = new BigUint64Array(2);
+  // Most transactions are decided by words: comparing bigints would take longer than all else.
+  const [bound, words] = [wordsOf(bounds), wordsOf(given)];
+  let isAny = false;
+
+  return {
+    add(rows, startNs, endNs) {
+      isAny = true;
+      for (const row of rows) isSeen[tableOf(groups, row)] = 1;
+      given[0] = startNs;
+      given[1] = endNs;
+      if (isBelow(words[1]!, words[0]!, bound[1]!, bound[0]!)) bounds[0] = startNs;
+      if (isBelow(bound[3]!, bound[2]!, words[3]!, words[2]!)) bounds[1] = endNs;
+    },
+    reach() {
+      if (!isAny) return null;
+      const nodes = new Set(open.flatMap(({ node }, table) => (isSeen[table] === 1 ? [node] : [])));
+      // An event that began when the last one ended may be lost.
+      return { fromNs: bounds[0]!, toNs: bounds[1]! + 1n, nodes: [...nodes].sort() };
+    },
+  };
+}
+
+function isBelow(high: number, low: number, otherHigh: number, otherLow: number): boolean {
+  return high < otherHigh || (high === otherHigh && low < otherLow);
+}
