@@ -1,18 +1,15 @@
 /** Pictures of lanes, against what each pixel column should show. */
 import fc from 'fast-check';
 import { binTrack, isInView, newBins } from '../../daemon/page/draw/bins.ts';
-import { extentsOf } from '../../daemon/page/draw/extents.ts';
 import { hitTrack } from '../../daemon/page/draw/hit.ts';
 import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
 import { layOut, trackAt } from '../../daemon/page/draw/layout.ts';
-import { paintProjected } from '../../daemon/page/draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../../daemon/page/draw/strips.ts';
 import { KINDS, paletteOf, pixelOf, THEMES } from '../../daemon/page/draw/theme.ts';
 import { stepAtLeast, ticksOf } from '../../daemon/page/draw/ticks.ts';
 import { columnCount, fitted, nsAt, panned, type View, xOf, zoomed } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
 import { firstFailedIn, longestIn, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
-import { type Latency, projected } from '../../daemon/page/replay/schedule.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 type Bar = readonly [start: number, length: number, isFailed: boolean];
@@ -150,65 +147,6 @@ test('colours say what time was spent on: calls by type, own requests by queue a
     [...Array(5).fill('grey'), ...Array(5).fill('.')],
     Array(10).fill('.'),
   ]);
-});
-
-/** Colours of the strip of projected events of each track, with a latency. */
-function projectedStrips(model: LanesModel, shown: View, latency: Latency): string[][] {
-  const { tracks } = layOut(model, [shown], SIZES);
-  const columns = columnCount(shown);
-  const pixels = new Uint32Array(columns * tracks.length);
-  const palette = paletteOf('light');
-  paintProjected(tracks, model, projected(model, latency), shown, palette, pixels);
-  const kindOf = new Map([
-    [palette[KINDS.added]!, 'added'],
-    [palette[KINDS.neutral]!, 'grey'],
-    [0, '.'],
-  ] as const);
-  return tracks.map((_, at) =>
-    Array.from(pixels.subarray(at * columns, (at + 1) * columns), (one) => kindOf.get(one)!),
-  );
-}
-
-test('what a latency adds is after each event that gets it, and later ones of its thread begin later', () => {
-  const model = modelOf([
-    { type: 'sys_write', start: 0, duration: 10 },
-    { type: 'sys_sync', start: 20, duration: 20 },
-    { type: 'sys_write', start: 50, duration: 10 },
-    { type: 'block_io', start: 0, duration: 90, transaction: null },
-  ]);
-  const shown = { fromNs: 0, toNs: 100, widthPx: 10, dpr: 1 };
-  expect(projectedStrips(model, shown, { latencyNs: 20, only: { event_type: ['sys_sync'] } })).toEqual([
-    ['grey', '.', 'grey', 'grey', 'added', 'added', '.', 'grey', '.', '.'],
-    Array(10).fill('.'),
-  ]);
-  // Of those that end after the picture, only the part in view is painted.
-  expect(projectedStrips(model, shown, { latencyNs: 70, only: {} })[0]).toEqual([
-    ...['grey', ...Array(7).fill('added'), '.', 'grey'],
-  ]);
-});
-
-test('a picture is as long as what would take longer, and at most four times as long as what is recorded', () => {
-  const model = modelOf([{ type: 'sys_write', start: 0, duration: 1_000_000 }]);
-  const lengthOf = (laterNs?: number) => {
-    const { fromNs, toNs } = extentsOf(model, laterNs).normal;
-    return toNs - fromNs;
-  };
-  expect([lengthOf(), lengthOf(500_000)]).toEqual([1_060_000, 1_060_000]);
-  expect(lengthOf(3_000_000)).toBe(3_180_000);
-  expect(lengthOf(1e18)).toBe(4_240_000);
-});
-
-test('a latency of a nanosecond is seen at every event', () => {
-  fc.assert(
-    fc.property(bars, view, (some, shown) => {
-      fc.pre(some.length > 0);
-      const model = modelOf(some.map(([start, duration]) => ({ start, duration })));
-      const strips = projectedStrips(model, { ...shown, dpr: 1 }, { latencyNs: 1, only: {} });
-      const { starts, ends } = projected(model, { latencyNs: 1, only: {} });
-      const isSeen = starts.some((start, row) => start > shown.fromNs && ends[row]! < shown.toNs);
-      if (isSeen) expect(strips.flat()).toContain('added');
-    }),
-  );
 });
 
 test('a type that is not known here has the neutral colour and its name', () => {

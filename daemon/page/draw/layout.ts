@@ -10,6 +10,8 @@ export interface Sizes {
   gapPx: number;
   /** Height of a folded lane, with the gap to the next. */
   thinPx: number;
+  /** Room below each track of the transaction, for where its events would be. */
+  belowPx?: number;
 }
 
 export interface PlacedTrack extends PaintedTrack {
@@ -69,10 +71,11 @@ export function layOut(
         layout.heightPx += sizes.thinPx;
         continue;
       }
-      const heightPx = lane.tracks.length * sizes.trackPx;
+      const trackPx = sizes.trackPx + (lane.kind === 'other_requests' ? 0 : (sizes.belowPx ?? 0));
+      const heightPx = lane.tracks.length * trackPx;
       layout.lanes.push({ lane, topPx, heightPx });
       for (const [at, track] of lane.tracks.entries())
-        layout.tracks.push({ lane, track, topPx: topPx + at * sizes.trackPx, heightPx: sizes.trackPx });
+        layout.tracks.push({ lane, track, topPx: topPx + at * trackPx, heightPx: sizes.trackPx });
       layout.heightPx += heightPx + sizes.gapPx;
     }
   }

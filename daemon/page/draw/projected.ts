@@ -1,9 +1,18 @@
 /** Paints where events would be with the latency of a what-if: a row of pixels for each track. */
 import type { LanesModel } from '../lanes/model.ts';
-import type { ProjectedTimes } from '../replay/schedule.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { columnCount, scaleOf, type View } from './view.ts';
+
+/** When events would start and end: by row, on the model's time line. */
+export interface ProjectedTimes {
+  /** Rows of the transaction by projected start, ties in recorded order. */
+  rows: Uint32Array;
+  starts: Float64Array;
+  ends: Float64Array;
+  /** The time that is added to each event that gets the latency, nanoseconds. */
+  latencyNs: number;
+}
 
 /** What is empty stays as it is. What the latency adds lies above the rest, and has a pixel at least. */
 export function paintProjected(

@@ -2,6 +2,7 @@
  * When a session plays each event, by the rule of the daemon: an event that gets the latency takes longer by it, later
  * ones of its thread begin later by the sum, and times in which nothing is under way are cut to the longest gap.
  */
+import type { ProjectedTimes } from '../draw/projected.ts';
 import type { Only } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { OTHER, OWN } from '../lanes/shares.ts';
@@ -24,14 +25,6 @@ export interface Schedule {
   /** How many gaps were cut, and by how much altogether. */
   cutCount: number;
   cutNs: number;
-}
-
-export interface ProjectedTimes {
-  rows: Uint32Array;
-  starts: Float64Array;
-  ends: Float64Array;
-  /** By how much each event that gets the latency is longer. */
-  latencyNs: number;
 }
 
 type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;

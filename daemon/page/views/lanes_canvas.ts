@@ -4,7 +4,7 @@ import { type Axis, BREAK_PX, foldedLeftPx, widthOf, xOnAxis } from '../draw/axi
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
-import { paintProjected } from '../draw/projected.ts';
+import { type ProjectedTimes, paintProjected } from '../draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
 import { paletteOf, THEMES, type ThemeName } from '../draw/theme.ts';
 import { ticksOf } from '../draw/ticks.ts';
@@ -13,7 +13,6 @@ import type { LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
-import type { ProjectedTimes } from '../replay/schedule.ts';
 import { shownName } from './names.ts';
 import { cleared, type Ink } from './use_frame.ts';
 
@@ -26,8 +25,8 @@ export const AXIS_PX = 22;
 export const HEIGHT_PX_MAX = 12_000;
 export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
-/** Height of where events would be with a latency, and of the ground above it. */
-const [PROJECTED_PX, GROUND_PX] = [4, 2];
+/** Height of where events would be with a latency. */
+const PROJECTED_PX = 4;
 
 export const namesWidth = (pictureWidthPx: number) => (pictureWidthPx < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide);
 
@@ -52,7 +51,7 @@ export interface Moving {
 
 export interface LanesCanvas {
   /** `all` leaves no lane folded. */
-  layOut(axis: Axis, selected: number, all: boolean): Layout;
+  layOut(axis: Axis, selected: number, times: ProjectedTimes | null, all: boolean): Layout;
   drawRecorded(canvas: HTMLCanvasElement, scene: Scene): void;
   drawMoving(canvas: HTMLCanvasElement, scene: Scene, moving: Moving): void;
 }
@@ -139,11 +138,12 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   }
 
   return {
-    layOut: (axis, selected, all) => {
+    layOut: (axis, selected, times, all) => {
       const lanes = selected < 0 ? [] : model.groups.flatMap((group) => group.lanes);
       const kept = lanes.filter(({ tracks }) => tracks.some((track) => hasRow(model, track, selected)));
       const parts = partsOf(axis).map(([, part]) => part);
-      return layOut(model, parts, SIZES, { kept: new Set(kept.map(({ key }) => key)), all });
+      const sizes = { ...SIZES, belowPx: times ? PROJECTED_PX : 0 };
+      return layOut(model, parts, sizes, { kept: new Set(kept.map(({ key }) => key)), all });
     },
     drawRecorded,
     drawMoving,
@@ -179,7 +179,7 @@ function createStrips(model: LanesModel) {
   };
 }
 
-/** Thin bars at the lower edge of the tracks, in the part of the axis that is to scale. */
+/** Thin bars below the tracks, in the part of the axis that is to scale. */
 function drawProjected(
   context: CanvasRenderingContext2D,
   { axis: { view }, layout: { tracks }, theme, namesPx }: Scene,
@@ -193,8 +193,7 @@ function drawProjected(
   strips.getContext('2d')!.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
   for (const [at, { topPx, heightPx }] of tracks.entries()) {
-    const top = AXIS_PX + topPx + heightPx - 2 - PROJECTED_PX;
-    context.clearRect(namesPx, top - GROUND_PX, view.widthPx, PROJECTED_PX + GROUND_PX);
+    const top = AXIS_PX + topPx + heightPx - 1;
     context.drawImage(strips, 0, at, image.width, 1, namesPx, top, view.widthPx, PROJECTED_PX);
   }
 }

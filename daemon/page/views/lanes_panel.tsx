@@ -2,12 +2,12 @@
 import { useCallback, useMemo } from 'preact/hooks';
 import { eventId } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
+import type { ProjectedTimes } from '../draw/projected.ts';
 import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { counted } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
-import type { ProjectedTimes } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
 import { EventDetail } from './event_detail.tsx';
 import { EventTable } from './event_table.tsx';

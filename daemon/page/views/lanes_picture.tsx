@@ -6,9 +6,10 @@ import type { Density } from '../draw/density.ts';
 import { type Extents, type Outline, outlineOf } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
 import { trackAt } from '../draw/layout.ts';
+import type { ProjectedTimes } from '../draw/projected.ts';
 import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import { ownEndOf, type ProjectedTimes } from '../replay/schedule.ts';
+import { ownEndOf } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
@@ -58,7 +59,7 @@ export function LanesPicture(props: Props) {
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
     const axis = axisOf({ ...span, widthPx, dpr: window.devicePixelRatio }, folded);
-    return { namesPx, axis, layout: canvas.layOut(axis, selected, isAllShown), theme, ink: inkOf(), times };
+    return { namesPx, axis, layout: canvas.layOut(axis, selected, times, isAllShown), theme, ink: inkOf(), times };
   }, [canvas, times, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
 
   useLayoutEffect(() => {
