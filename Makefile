@@ -129,7 +129,7 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 	node daemon/server/generated_pages.ts
 
 docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
-	$(call need,tmux:/usr/bin/tmux)
+	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)
 	$(Q)$(MAKE) --no-print-directory -C native docs
 	$(Q)node agent/package/pictures.ts
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 export const DOC = 'usr/share/doc/kreplay';
 
 const PAGES = ['README.md', '{agent,bpf,daemon,native,test}/**/*.md'];
-const PICTURES = '{agent,bpf,daemon}/**/*.svg';
+const PICTURES = '{agent,bpf,daemon}/**/*.{png,svg}';
 const BUILT = /(^|\/)(build|node_modules)(\/|$)/;
 
 /** Files that the package has at another place than the tree, as the pages name them. */

@@ -1,12 +1,13 @@
 /**
  * `make docs`: takes the pictures of the pages again, as root: a demo is recorded, and a terminal shows what the player
- * shows of it, paused after the call that took most of its time.
+ * shows of it, paused after the call that took most of its time; then an incident, which the web page shows.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { takePagePictures } from './page_pictures.ts';
 import { PROJECT } from './program.ts';
 import { screenSvg } from './screen_svg.ts';
 
@@ -61,3 +62,4 @@ await withDemo(async (report) => {
   mkdirSync(join(PICTURE, '..'), { recursive: true });
   writeFileSync(PICTURE, screenSvg(screen, COLUMNS, TITLE));
 });
+await takePagePictures(join(PICTURE, '..'));

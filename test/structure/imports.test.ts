@@ -39,6 +39,7 @@ const WALLS: Record<string, readonly string[]> = {
     'esbuild',
     'marked',
     'marked-gfm-heading-id',
+    'playwright-core',
     'string-width',
     'node:',
   ],

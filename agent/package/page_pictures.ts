@@ -1,0 +1,106 @@
+/** Takes the web page's pictures in Chromium: an incident is recorded, and found as a user would find it. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { PROJECT } from './program.ts';
+
+const KREPLAY = join(PROJECT, 'build/kreplay');
+const INCIDENT = join(import.meta.dirname, 'incident.sh');
+/** The newest events are sealed after five seconds. */
+const SEALED_MS = 6000;
+const DRAWN_MS = 500;
+const DESKTOP = { width: 1280, height: 880 };
+const PHONE = { width: 390, height: 844 };
+/** A4 at 96 dots an inch. */
+const PAPER = { width: 794, height: 1123 };
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
+
+/** Runs `work` beside an agent and a daemon that have recorded the incident. */
+async function withIncident(work: (url: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync('/var/tmp/shop-');
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const args = ['up', '--data', join(folder, 'data'), '--listen', url.slice('http://'.length)];
+  const kreplay: ChildProcess = spawn(KREPLAY, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  try {
+    while (
+      !(await fetch(`${url}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ))
+    )
+      await sleep(200);
+    execFileSync('bash', [INCIDENT, folder], { stdio: 'inherit' });
+    await sleep(SEALED_MS);
+    await work(url);
+  } finally {
+    kreplay.kill('SIGINT');
+    if (kreplay.exitCode === null) await once(kreplay, 'exit');
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Opens the slowest transaction. */
+const OPEN = '.overview button.primary:has-text("Open")';
+/** Its lanes. */
+const PICTURE = '.moving';
+const WHAT_IF = 'latency=20000000&timeout=200000000&only_event_type=sys_sync';
+const STEPS = 6;
+
+async function openPage(browser: Browser, url: string, options: BrowserContextOptions): Promise<Page> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
+}
+
+/** All is read, and drawn: pictures follow their frame's size. */
+async function isSettled(page: Page): Promise<void> {
+  await page.waitForSelector('main[aria-busy=false]');
+  await sleep(DRAWN_MS);
+}
+
+/** Writes `overview.png`, `transaction.png`, `phone.png` and `paper.png` into the folder. */
+export async function takePagePictures(folder: string): Promise<void> {
+  const save = (page: Page, name: string) => page.screenshot({ path: join(folder, `${name}.png`) });
+  await withIncident(async (url) => {
+    const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+    try {
+      const overview = await openPage(browser, url, { viewport: DESKTOP });
+      await overview.waitForSelector(OPEN);
+      await isSettled(overview);
+      await save(overview, 'overview');
+      const paper = await openPage(browser, url, { viewport: PAPER });
+      await paper.waitForSelector(OPEN);
+      await isSettled(paper);
+      await paper.emulateMedia({ media: 'print' });
+      await save(paper, 'paper');
+
+      await overview.click(OPEN);
+      await overview.waitForSelector(PICTURE);
+      const address = `${overview.url()}&${WHAT_IF}`;
+      const dark = await openPage(browser, address, { viewport: DESKTOP, colorScheme: 'dark' });
+      await dark.waitForSelector(PICTURE);
+      for (let step = 0; step < STEPS; step++) await dark.keyboard.press('Period');
+      await dark.waitForSelector(`text=event ${STEPS} of`);
+      await isSettled(dark);
+      await save(dark, 'transaction');
+      const phone = await openPage(browser, address, { viewport: PHONE });
+      await phone.waitForSelector(PICTURE);
+      await isSettled(phone);
+      await save(phone, 'phone');
+    } finally {
+      await browser.close();
+    }
+  });
+}
