@@ -31,6 +31,12 @@ export function boxTest(
   return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
 }
 
+/** Whether the box is one of time alone. */
+export function isOfTimeAlone({ fromNs, toNs, minDurationNs, maxDurationNs, failed }: Box): boolean {
+  const isOfTime = fromNs !== undefined || toNs !== undefined;
+  return isOfTime && minDurationNs === undefined && maxDurationNs === undefined && failed === undefined;
+}
+
 /** Returns a test for values of 64 bits, with inclusive bounds. */
 function withinTest(words: Uint32Array, min: bigint, max: bigint): (row: number) => boolean {
   const [from, to] = [min < 0n ? 0n : min, max > U64_MAX ? U64_MAX : max];

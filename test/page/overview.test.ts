@@ -58,12 +58,12 @@ browserTest('the first sentence names a planted node, and Keep leaves only that'
   expect(errors).toEqual([]);
 });
 
-browserTest('a neighbour shows as its device and as the queue, and the slowest one opens', async () => {
+browserTest('a neighbour is named with the device that both used, and the slowest one opens', async () => {
   const { address } = await planted('a neighbour in the queue of a device');
   const { page } = await newPage();
   await opened(page, address);
   expect(await heading(page)).toMatch(
-    /of them used device sdb, of the rest \d+ %\. Waiting in its queue is [\d.]+ ms of/,
+    /of them shared device sdb with backup, of the rest \d+ %\. Waiting in the queue of sdb is [\d.]+ ms of/,
   );
   const slowest = await page.textContent('table tbody tr:first-child .link');
   await page.click('text=Open');

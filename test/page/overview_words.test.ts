@@ -8,7 +8,7 @@ import { cellsOf, scaleOf } from '../../daemon/page/map/scale.ts';
 import { overviewSentence } from '../../daemon/page/map/sentence.ts';
 import { boxText, mapSummary } from '../../daemon/page/map/summary.ts';
 import { largestExtra, meansOf } from '../../daemon/page/map/time_spent.ts';
-import { rowClause } from '../../daemon/page/map/wording.ts';
+import { rowClause, valueText } from '../../daemon/page/map/wording.ts';
 import { BASE, mapAnswer } from './made_map.ts';
 
 const sums = fc.tuple(...PARTS.map(() => fc.bigInt({ min: 0n, max: 2n ** 70n })));
@@ -82,8 +82,9 @@ test('what limits a comparison is said', () => {
 });
 
 test('values of one row are joined, and names are shown safely', () => {
+  const counts = { selected: 1, others: 0 };
   const values = (fields: readonly (readonly [DifferentValue['field'], string])[]) =>
-    fields.map(([field, value]) => ({ field, value, selected: 1, others: 0 }));
+    fields.map(([field, value]) => ({ field, value, ...counts }));
   const row = values([
     ['node', 'n2'],
     ['device', 'nvme1n1'],
@@ -95,6 +96,13 @@ test('values of one row are joined, and names are shown safely', () => {
   expect(rowClause(row, 'transactions', (name) => name)).toBe(
     'used device nvme1n1, touched file /srv/wal/1, files in /srv/wal/ and 1 more and failed with ENOSPC on node n2',
   );
+  const neighbours = ['backup', 'cron'].map(
+    (value): DifferentValue => ({ ...{ field: 'neighbour', value, device: 'vda' }, ...counts }),
+  );
+  expect(rowClause([...values([['device', 'vda']]), ...neighbours], 'transactions', (name) => `«${name}»`)).toBe(
+    'used device «vda» and shared device «vda» with «backup» and «cron»',
+  );
+  expect(valueText(neighbours[0]!, (name) => name)).toBe('neighbour backup on device vda');
   expect(rowClause(values([['node', '<b>']]), 'events', (name) => `«${name}»`)).toBe('were on node «<b>»');
 });
 

@@ -47,6 +47,7 @@ export const differencesSchema = z.object({
                 z.string(),
                 'as a filter by the field takes it: a file that ends in / stands for all files directly in that folder',
               ),
+              device: described(z.string(), 'only of a neighbour: the device for which both had requests').optional(),
               selected: count('how many of the selected have it'),
               others: count('how many of the others have it'),
             }),
@@ -74,7 +75,9 @@ export const DIFFERENCES_ENDPOINTS: readonly Endpoint[] = [
       'Compares the transactions or events in a box of start and duration with the others of a window, and returns ' +
       'the services, nodes, types, operations, system calls, devices, commands, files and errors that they have more ' +
       'or less often than chance explains. A transaction has what its own events have, and the devices of requests ' +
-      'for which its syncs waited. `too_many_events` means that even the time of the box has too many: ask for a ' +
+      'for which its syncs waited. A neighbour is another service, or command without one, that had a request under ' +
+      'way on a device when the transaction began to wait for it; it is tested among the transactions that waited for the ' +
+      'device and are not of that service. `too_many_events` means that even the time of the box has too many: ask for a ' +
       'shorter one; after `busy` and `query_timeout` try again.',
     curl: '"$api/api/differences?window_from=-15m&min_duration_ms=100"',
     query: differencesQuerySchema,

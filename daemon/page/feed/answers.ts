@@ -169,9 +169,14 @@ export interface ComparedSide {
   breakdown: Record<`${'queue' | 'service' | 'sync' | 'write' | 'untraced'}_ns`, ExactInteger>;
 }
 
+/** What is compared: what can be filtered, and who was on the same device at the same time. */
+export type ComparedField = Filtered | 'neighbour';
+
 export interface DifferentValue {
-  field: Filtered;
+  field: ComparedField;
   value: string;
+  /** The device of a neighbour. */
+  device?: string;
   selected: number;
   others: number;
 }
@@ -184,7 +189,7 @@ export interface DifferencesAnswer {
   too_few: boolean;
   differences: { values: DifferentValue[] }[];
   more: number;
-  equal: Filtered[];
-  left_out: Filtered[];
+  equal: ComparedField[];
+  left_out: ComparedField[];
   coverage: Coverage;
 }

@@ -36,7 +36,7 @@ export function overviewSentence(
   const first = firstSentence(map.of, selection, counts, answer);
   if (answer.too_few) return `${first} Too few to compare: 30 selected and 30 others are needed.`;
   const narrowed = answer.window.narrowed ? ' They are compared with those of the same time only.' : '';
-  return [first + narrowed, apartText(answer, shown), extraText(answer)].filter((text) => text !== '').join(' ');
+  return [first + narrowed, apartText(answer, shown), extraText(answer, shown)].filter((text) => text !== '').join(' ');
 }
 
 function beginning({ of, answer: { total } }: LatencyMap, { kind, box }: Selection): string {
@@ -124,10 +124,17 @@ function leftOutText({ left_out }: DifferencesAnswer): string {
 }
 
 /** The largest part of the time that the selected took more. */
-function extraText(answer: DifferencesAnswer): string {
+function extraText(answer: DifferencesAnswer, shown: Shown): string {
   const extra = largestExtra(meansOf(answer.selected), meansOf(answer.others));
   if (!extra) return '';
-  const isNamed = extra.part === 'queue' && namedRow(answer)?.values.some(({ field }) => field === 'device');
-  const what = isNamed ? 'Waiting in its queue' : EXTRA[extra.part];
+  const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
   return `${what} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;
+}
+
+/** The wait in the queue of a device that is named already. */
+function queueText(answer: DifferencesAnswer, shown: Shown): string | undefined {
+  const values = namedRow(answer)?.values ?? [];
+  if (values.some(({ field }) => field === 'device')) return 'Waiting in its queue';
+  const neighbour = values.find(({ device }) => device !== undefined);
+  return neighbour && `Waiting in the queue of ${shown(neighbour.device!)}`;
 }

@@ -1,11 +1,11 @@
 /** What is different, in words. */
 import { isPatternOfFolder } from '../../../agent/recording/read/file_pattern.ts';
-import type { DifferentValue, MapKind } from '../feed/answers.ts';
+import type { ComparedField, DifferentValue, MapKind } from '../feed/answers.ts';
 import type { Filtered } from '../link/link.ts';
 
 type Shown = (name: string) => string;
 
-const FIELD_NAMES: Readonly<Record<Filtered, string>> = {
+const FIELD_NAMES: Readonly<Record<ComparedField, string>> = {
   service: 'service',
   node: 'node',
   event_type: 'event type',
@@ -15,14 +15,23 @@ const FIELD_NAMES: Readonly<Record<Filtered, string>> = {
   comm: 'command',
   file: 'file',
   error: 'error',
+  neighbour: 'neighbour',
 };
 
-export const fieldName = (field: Filtered): string => FIELD_NAMES[field];
+export const fieldName = (field: ComparedField): string => FIELD_NAMES[field];
+
+type Named = Omit<DifferentValue, 'selected' | 'others'>;
 
 /** `file /srv/wal/1`, `files in /srv/wal/`. */
-export function valueText({ field, value }: Pick<DifferentValue, 'field' | 'value'>, shown: Shown): string {
+export function valueText(named: Named, shown: Shown): string {
+  const { field, value } = named;
+  if (field === 'neighbour') return `neighbour ${shown(value)} on ${deviceText(named, shown)}`;
   if (field === 'file' && isPatternOfFolder(value)) return `files in ${shown(value)}`;
   return `${FIELD_NAMES[field]} ${shown(value)}`;
+}
+
+function deviceText({ device }: Named, shown: Shown): string {
+  return `device ${shown(device!)}`;
 }
 
 const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
@@ -52,20 +61,28 @@ const VERBS: Readonly<Record<MapKind, Readonly<Record<Filtered, string>>>> = {
 
 /** Values of a field that are named; more are counted. */
 const NAMED_MAX = 2;
-const BY_ITSELF: ReadonlySet<Filtered> = new Set(['syscall', 'error']);
+const BY_ITSELF: ReadonlySet<ComparedField> = new Set(['syscall', 'error', 'neighbour']);
 
 /** `used device nvme1n1 on node n2`: what those do that have all values of a row. */
 export function rowClause(values: readonly DifferentValue[], of: MapKind, shown: Shown): string {
   const byField = Map.groupBy(values, ({ field }) => field);
   const nodes = byField.get('node');
-  const others = [...byField].filter(([field]) => field !== 'node');
-  const clauses = others.map(([field, some]) => `${VERBS[of][field]} ${namesOf(field, some, shown)}`);
+  const clauses = [...byField].flatMap(([field, some]) => {
+    if (field === 'neighbour') return sharedText(some, shown);
+    return field === 'node' ? [] : `${VERBS[of][field]} ${namesOf(field, some, shown)}`;
+  });
   if (!nodes) return listed(clauses);
   const place = `on ${namesOf('node', nodes, shown)}`;
   return clauses.length === 0 ? `were ${place}` : `${listed(clauses)} ${place}`;
 }
 
-function namesOf(field: Filtered, values: readonly DifferentValue[], shown: Shown): string {
+/** `shared device vda with backup and cron`. */
+function sharedText(values: readonly DifferentValue[], shown: Shown): string[] {
+  const byDevice = Map.groupBy(values, (value) => deviceText(value, shown));
+  return [...byDevice].map(([device, some]) => `shared ${device} with ${namesOf('neighbour', some, shown)}`);
+}
+
+function namesOf(field: ComparedField, values: readonly DifferentValue[], shown: Shown): string {
   const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : valueText(one, shown));
   const named = values.slice(0, NAMED_MAX).map(name);
   const more = values.length - named.length;

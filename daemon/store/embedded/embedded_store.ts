@@ -61,7 +61,7 @@ export function embeddedStore(
       const filter = yield* chosenFilter(parts, request.filter, comparedMax);
       if (!filter) return undefined;
       const { result, reach } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf(box)));
-      const comparison = yield* scans.compare({ population: result, eventsMax: comparedMax });
+      const comparison = yield* scans.compare({ population: result, box, eventsMax: comparedMax });
       return comparison && { comparison, reach };
     },
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),

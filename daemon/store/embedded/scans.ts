@@ -24,7 +24,7 @@ import type {
 import type { Recordings } from './recordings.ts';
 
 /** Compares events, or those of transactions that are known already. */
-export type CompareScan = { eventsMax: number } & ({ filter: EventFilter; box: Box } | { population: PopulationRows });
+export type CompareScan = { eventsMax: number; box: Box } & ({ filter: EventFilter } | { population: PopulationRows });
 
 /** Which transactions of a population the events of the filter choose. */
 export interface ChoiceScan {
@@ -136,7 +136,7 @@ export async function* compareIn(
   request: CompareScan,
 ): AsyncGenerator<void, Comparison | undefined> {
   const isOfEvents = 'filter' in request;
-  const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population);
+  const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population, request.box);
   const filter = isOfEvents ? request.filter : rangeOf(request.population);
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
   const blocks = recordings.scanUnordered({ filter, columns, reusesMemory: true });

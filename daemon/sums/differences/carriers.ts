@@ -67,20 +67,22 @@ interface Carriers {
   columns: ProfileColumns;
   valueCount: number;
   waited: Uint32Array;
+  /** The transactions that have a value beyond `valueCount`, as bits. */
+  bitsOf: (value: number) => Uint32Array;
 }
 
 /** Returns a function that counts the transactions that have both of two values: a bit for each transaction and value. */
 export function* togetherIn(
   wanted: readonly number[],
-  { count, kept, columns, valueCount, waited }: Carriers,
+  { count, kept, columns, valueCount, waited, bitsOf }: Carriers,
 ): Generator<void, (a: number, b: number) => number> {
   // One value has nothing to be joined with.
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
-  for (const [i, value] of wanted.entries()) placeOf[value] = i;
-  const sets = wanted.map(() => new Uint32Array(Math.ceil(count / 32)));
+  for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;
+  const sets = wanted.map((value) => (value < valueCount ? newBits(count) : bitsOf(value)));
   const set = (place: number, transaction: number) => {
-    if (place !== NOT_COMPARED) sets[place]![transaction >>> 5]! |= 1 << (transaction & 31);
+    if (place !== NOT_COMPARED) setBit(sets[place]!, transaction);
   };
   const values = distinctValues(columns, valueCount);
   const rows = newRows(1024);
@@ -97,6 +99,15 @@ export function* togetherIn(
   }
   for (let i = 0; i < waited.length; i += 2) set(placeOf[waited[i + 1]!]!, waited[i]!);
   return (a, b) => bitsInBoth(sets[a]!, sets[b]!);
+}
+
+/** A bit for each transaction. */
+export function newBits(count: number): Uint32Array {
+  return new Uint32Array(Math.ceil(count / 32));
+}
+
+export function setBit(bits: Uint32Array, transaction: number): void {
+  bits[transaction >>> 5]! |= 1 << (transaction & 31);
 }
 
 function bitsInBoth(one: Uint32Array, other: Uint32Array): number {

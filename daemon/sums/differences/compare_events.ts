@@ -6,7 +6,7 @@ import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, boxTest } from '../box.ts';
 import { timedRows } from '../heatmap.ts';
 import { type Comparison, comparisonOf, PARTS, type Part, type Tallied } from './comparison.ts';
-import { createProfiles, type Profile } from './profiles.ts';
+import { createProfiles, EVENT_FIELDS, type Profile } from './profiles.ts';
 import { growingCounts, sideOf, sideSums } from './side_sums.ts';
 
 export interface Comparer {
@@ -70,7 +70,10 @@ export function compareEvents(box: Box): Comparer {
     *finish() {
       const [selected, others] = sides;
       const tallied = tallyOf(profiles.profiles, profiles.values.length, counts.values);
-      return yield* comparisonOf(profiles, { ...tallied, selected: sideOf(selected), others: sideOf(others), events });
+      return yield* comparisonOf(profiles, {
+        ...{ ...tallied, fields: EVENT_FIELDS, events },
+        ...{ selected: sideOf(selected), others: sideOf(others) },
+      });
     },
   };
 }

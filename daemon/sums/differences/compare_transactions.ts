@@ -3,17 +3,20 @@
  * its caller waited for. It has a device also if a request of others with its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { extremes, wordsOf } from '../../../agent/recording/words64.ts';
 import { ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { type Box, isOfTimeAlone } from '../box.ts';
 import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
-import { type Comparison, comparisonOf } from './comparison.ts';
+import { type Comparison, comparisonOf, isComparable } from './comparison.ts';
 import { type KeptEvents, keepEvents, newRows, type TimeWords } from './kept_events.ts';
+import { neighbourCarriers } from './neighbour_carriers.ts';
+import { type GatheredNeighbours, gatherNeighbours } from './neighbours.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
 import { profileColumns } from './profile_columns.ts';
-import { createProfiles, type Profiles } from './profiles.ts';
+import { createProfiles, EVENT_FIELDS, FIELDS, type FieldValue, type Profiles } from './profiles.ts';
 import { sideOf, sideSums } from './side_sums.ts';
 import { transactionParts } from './transaction_parts.ts';
 
@@ -31,6 +34,7 @@ export function gatherTransactions(
   population: PopulationRows,
   profiles: Pick<Profiles, 'numbersOf'>,
   onEvent: KeptEvents['add'],
+  neighbours?: GatheredNeighbours,
 ) {
   const placesIn = contextFinder(population);
   let events = 0;
@@ -49,12 +53,14 @@ export function gatherTransactions(
       const sources = column(block, 'context_source');
       const { timesOf, beginsWithin } = timeReader(scanned, population);
       const carriedBy = carrierReader(scanned, placeOf);
+      const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
         const owner = placeOf(contexts[row]!);
         const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
         if (isOwn) onEvent(owner, numbers[row]!, true, timesOf(row, request, owner));
         if (request < 0) continue;
+        addRequest?.(row, numbers[row]!);
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED) continue;
           const times = timesOf(row, request, transaction);
@@ -66,10 +72,14 @@ export function gatherTransactions(
   };
 }
 
-export function compareTransactions(population: PopulationRows): Comparer {
+export function compareTransactions(population: PopulationRows, box: Box): Comparer {
   const profiles = createProfiles();
+  const baseNs = population.count === 0 ? 0n : extremes(population.startsNs, 0, population.count).min;
+  // Requests of others cost time and memory, so they are kept only where there is something to compare.
+  const hasNeighbours = isComparable(sizesOf(population)) && !isOfTimeAlone(box);
+  const neighbours = hasNeighbours ? gatherNeighbours(profiles, baseNs) : undefined;
   const kept = keepEvents(population.count);
-  const gathered = gatherTransactions(population, profiles, kept.add);
+  const gathered = gatherTransactions(population, profiles, kept.add, neighbours);
 
   return {
     get kept() {
@@ -78,6 +88,8 @@ export function compareTransactions(population: PopulationRows): Comparer {
     add: gathered.add,
     *finish(): Generator<void, Comparison> {
       const [columns, valueCount] = [profileColumns(profiles.profiles), profiles.values.length];
+      const finder = neighbours && (yield* neighbours.finish(population.count));
+      const near = finder && neighbourCarriers(finder, { population, box, columns, baseNs });
       const sides = [sideSums(), sideSums()] as const;
       const carriers = new Float64Array(valueCount * 2);
       const parts = transactionParts(columns, kept, population.durationsNs);
@@ -93,7 +105,10 @@ export function compareTransactions(population: PopulationRows): Comparer {
         onValue(device);
         waited.add(transaction, device);
       };
-      const onWaited = (device: number) => values.see(device, onDevice);
+      const onWaited = (device: number, profile: number, from: number) => {
+        values.see(device, onDevice);
+        near?.addWait(profile, from);
+      };
       for (let done = 0; transaction < population.count; transaction++) {
         kept.read(transaction, rows);
         other = population.selected[transaction] === 1 ? 0 : 1;
@@ -102,19 +117,51 @@ export function compareTransactions(population: PopulationRows): Comparer {
         side.duration.addWords(lengths[transaction * 2]!, lengths[transaction * 2 + 1]!);
         values.begin();
         values.seeOwn(rows, onValue);
-        parts.add(rows, transaction, side, onWaited);
+        near?.begin(rows);
+        const exact = parts.add(rows, transaction, side, onWaited);
+        near?.count(rows, transaction, exact);
         done += rows.length + 1;
         if (done < A_STEP) continue;
         done = 0;
         yield;
       }
       const carrying = { count: population.count, kept, columns, valueCount, waited: waited.pairs() };
-      return yield* comparisonOf(profiles, {
-        ...{ selected: sideOf(sides[0]), others: sideOf(sides[1]), events: gathered.events, carriers },
-        together: (wanted) => togetherIn(wanted, carrying),
+      const bitsOf = (value: number) => near!.bitsOf(value - valueCount);
+      return yield* comparisonOf(withNeighbours(profiles, near?.values, neighbours && !near), {
+        ...{ selected: sideOf(sides[0]), others: sideOf(sides[1]), events: gathered.events },
+        fields: hasNeighbours ? FIELDS : EVENT_FIELDS,
+        carriers: near ? joined(carriers, near.counts) : carriers,
+        strataOf: (value) => (value < valueCount ? undefined : near!.strataOf(value - valueCount)),
+        together: (wanted) => togetherIn(wanted, { ...carrying, bitsOf }),
       });
     },
   };
+}
+
+function sizesOf({ count, selected }: PopulationRows) {
+  let inBox = 0;
+  for (let row = 0; row < count; row++) inBox += selected[row]!;
+  return { selected: inBox, others: count - inBox };
+}
+
+/** Neighbours follow the other values. */
+function withNeighbours(
+  { values, leftOut, isComplete }: Profiles,
+  near: readonly FieldValue[] = [],
+  isLeftOut = false,
+) {
+  return {
+    values: [...values, ...near],
+    leftOut: new Set([...leftOut, ...(isLeftOut ? (['neighbour'] as const) : [])]),
+    isComplete: (value: FieldValue) => value.field === 'neighbour' || isComplete(value),
+  };
+}
+
+function joined(a: Float64Array, b: Float64Array): Float64Array {
+  const all = new Float64Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
 }
 
 /** Returns a function for the transactions, beside the owner, whose data a request carries; it reuses its result. */

@@ -1,6 +1,7 @@
 /** What sets selected transactions or events apart from the others: rows of values, and what their time was spent on. */
 import { differing, shareDifference } from './noise.ts';
 import { FIELDS, type Field, type FieldValue, isFolder, type Profiles } from './profiles.ts';
+import type { Stratum } from './strata.ts';
 
 /** Fewer are too few to compare. */
 export const COMPARED_MIN = 30;
@@ -43,28 +44,32 @@ export interface Comparison {
 }
 
 export interface Tallied {
+  /** The fields that are compared. */
+  fields: readonly Field[];
   selected: Side;
   others: Side;
   events: number;
   /** For each value, how many of the selected and of the others have it, alternating. */
   carriers: Float64Array;
+  /** The strata in which a value is tested, if it is not among all. */
+  strataOf?: (value: number) => readonly Stratum[] | undefined;
   /** Returns a function for the places of two of these values: how many have both. Yields to let other work run. */
   together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
 
 /** Yields to let other work run. */
 export function* comparisonOf(
-  { values, leftOut, isComplete }: Profiles,
+  { values, leftOut, isComplete }: Pick<Profiles, 'values' | 'leftOut' | 'isComplete'>,
   tallied: Tallied,
 ): Generator<void, Comparison> {
-  const { selected, others, events, carriers } = tallied;
+  const { selected, others, events, carriers, fields } = tallied;
   const sizes = { selected: selected.count, others: others.count };
   const common = { selected, others, events, leftOut: [...leftOut] };
-  if (Math.min(sizes.selected, sizes.others) < COMPARED_MIN)
-    return { ...common, tooFew: true, rows: [], moreRows: 0, tried: 0, equal: [] };
+  if (!isComparable(sizes)) return { ...common, tooFew: true, rows: [], moreRows: 0, tried: 0, equal: [] };
   const counted = values.flatMap((value, number) => {
     const [own, other] = [carriers[number * 2]!, carriers[number * 2 + 1]!];
-    return own + other > 0 && isComplete(value) ? [{ ...value, selected: own, others: other, number }] : [];
+    const counts = { selected: own, others: other, strata: tallied.strataOf?.(number) };
+    return own + other > 0 && isComplete(value) ? [{ ...value, ...counts, number }] : [];
   });
   const { found, tried } = differing(counted, sizes);
   const strongest = found.map((i) => counted[i]!).sort((a, b) => strengthOf(b) - strengthOf(a) || compare(a, b));
@@ -79,17 +84,24 @@ export function* comparisonOf(
   return {
     ...common,
     tooFew: false,
-    rows: rows.slice(0, ROWS_MAX).map((row) => row.map(({ number: _number, ...value }) => value)),
+    rows: rows.slice(0, ROWS_MAX).map((row) => row.map(({ number: _number, strata: _strata, ...value }) => value)),
     moreRows: Math.max(0, rows.length - ROWS_MAX) + strongest.length - joined.length,
     tried,
-    equal: FIELDS.filter((field) => !unequal.has(field) && !leftOut.has(field)),
+    equal: fields.filter((field) => !unequal.has(field) && !leftOut.has(field)),
   };
+}
+
+/** Whether there are enough on both sides. */
+export function isComparable(sizes: Readonly<Record<'selected' | 'others', number>>): boolean {
+  return Math.min(sizes.selected, sizes.others) >= COMPARED_MIN;
 }
 
 /** Orders values of equal strength: by field, and a file before its folder. */
 function compare(a: FieldValue, b: FieldValue): number {
   const byField = FIELDS.indexOf(a.field) - FIELDS.indexOf(b.field);
-  return byField || Number(isFolder(a)) - Number(isFolder(b)) || (a.value < b.value ? -1 : 1);
+  const byFolder = Number(isFolder(a)) - Number(isFolder(b));
+  const [textA, textB] = [a, b].map(({ value, device = '' }) => `${value} ${device}`);
+  return byField || byFolder || (textA! < textB! ? -1 : 1);
 }
 
 /** Joins values to the strongest one with the same carriers. */

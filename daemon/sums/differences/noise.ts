@@ -4,10 +4,15 @@
  * of two proportions finds differences in noise where a value is rare. Holm's method keeps the chance of any wrong
  * finding below ALPHA, over all values that were tried. A value that is too rare ever to be found does not count
  * (Tarone): otherwise, thousands of files that are used once would hide the others.
+ *
+ * A value may be tested in strata: then the selected are chosen at random in each of these, and the numbers of carriers
+ * add up.
  */
-export interface Counted {
-  selected: number;
-  others: number;
+import { type Counted, probabilityWithin, type Stratum } from './strata.ts';
+
+export interface TestedValue extends Counted {
+  /** The strata in which it is tested, if it is not among all. */
+  strata?: readonly Stratum[] | undefined;
 }
 
 const ALPHA = 0.05;
@@ -22,11 +27,14 @@ export interface Tested {
 }
 
 /** `sizes` are those of the two groups. */
-export function differing(values: readonly Counted[], sizes: Counted): Tested {
+export function differing(values: readonly TestedValue[], sizes: Counted): Tested {
   const least = leastProbabilities(values, sizes);
   const tried = testable(least.toSorted((a, b) => a - b));
   const tested = values
-    .map((value, i) => ({ i, p: least[i]! <= ALPHA / tried && isApart(value, sizes) ? probability(value, sizes) : 1 }))
+    .map((value, i) => ({
+      i,
+      p: least[i]! <= ALPHA / tried && isApart(value, sizes) ? probabilityOf(value, sizes) : 1,
+    }))
     .sort((a, b) => a.p - b.p);
   // Values that are not apart count as tried and not found, which makes the others no easier to find.
   const end = tested.findIndex(({ p }, rank) => p > ALPHA / Math.max(1, tried - rank));
@@ -37,25 +45,52 @@ export function shareDifference({ selected, others }: Counted, sizes: Counted): 
   return selected / sizes.selected - others / sizes.others;
 }
 
-function isApart(value: Counted, sizes: Counted): boolean {
-  return Math.abs(shareDifference(value, sizes)) > APART_MIN;
+/** Whether the shares differ enough: those among all, which a reader sees, and those of the test. */
+function isApart(value: TestedValue, sizes: Counted): boolean {
+  const difference = shareDifference(value, sizes);
+  if (Math.abs(difference) <= APART_MIN) return false;
+  return !value.strata || differenceWithin(value.strata) * Math.sign(difference) > APART_MIN;
+}
+
+/** The difference of the shares in strata, by their weights (Mantel and Haenszel); NaN where one side is empty in each. */
+function differenceWithin(strata: readonly Stratum[]): number {
+  let [sum, weights] = [0, 0];
+  for (const { selected, others, sizes } of strata) {
+    const all = sizes.selected + sizes.others;
+    if (all === 0) continue;
+    sum += (selected * sizes.others - others * sizes.selected) / all;
+    weights += (sizes.selected * sizes.others) / all;
+  }
+  return sum / weights;
+}
+
+function probabilityOf({ strata, ...value }: TestedValue, sizes: Counted): number {
+  if (!strata) return probability(value, sizes);
+  const [only, ...others] = strata.filter(({ sizes }) => sizes.selected > 0 && sizes.others > 0);
+  if (!only) return 1;
+  return others.length === 0 ? probability(only, only.sizes) : probabilityWithin([only, ...others], logProbability);
 }
 
 /** The smallest probability that each value could have, if as many or as few as possible were selected. */
-function leastProbabilities(values: readonly Counted[], sizes: Counted): number[] {
+function leastProbabilities(values: readonly TestedValue[], sizes: Counted): number[] {
   const known = new Map<number, number>();
-  return values.map(({ selected, others }) => {
+  return values.map(({ selected, others, strata }) => {
+    if (strata) return leastProbability(strata);
     const carriers = selected + others;
-    let p = known.get(carriers);
-    if (p === undefined) {
-      const all = Math.min(carriers, sizes.selected);
-      const none = Math.max(0, carriers - sizes.others);
-      const extremes = [all, none].map((count) => Math.exp(logProbability(count, carriers, sizes)));
-      p = Math.min(1, 2 * Math.min(...extremes));
-      known.set(carriers, p);
-    }
+    const p = known.get(carriers) ?? leastProbability([{ selected, others, sizes }]);
+    known.set(carriers, p);
     return p;
   });
+}
+
+function leastProbability(strata: readonly Stratum[]): number {
+  let [all, none] = [0, 0];
+  for (const { selected, others, sizes } of strata) {
+    const carriers = selected + others;
+    all += logProbability(Math.min(carriers, sizes.selected), carriers, sizes);
+    none += logProbability(Math.max(0, carriers - sizes.others), carriers, sizes);
+  }
+  return Math.min(1, 2 * Math.exp(Math.min(all, none)));
 }
 
 /** The smallest k for which at most k values can be found with ALPHA / k; at least 1. */

@@ -7,11 +7,16 @@ import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, type DimensionValue, dimension, type RowCodes } from '../dimensions.ts';
 
-export const FIELDS = [
+/** Fields that each event has. */
+export const EVENT_FIELDS = [
   ...(['service', 'node', 'event_type', 'operation', 'syscall', 'device', 'comm', 'file'] as const),
   'error',
 ] as const satisfies readonly DimensionName[];
 
+/** All fields; `neighbour` is one of transactions. */
+export const FIELDS = [...EVENT_FIELDS, 'neighbour'] as const;
+
+type EventField = (typeof EVENT_FIELDS)[number];
 export type Field = (typeof FIELDS)[number];
 
 /**
@@ -21,12 +26,14 @@ export type Field = (typeof FIELDS)[number];
 export const PROFILES_MAX = 100_000;
 
 /** Columns that a scan must read. */
-export const PROFILE_COLUMNS: readonly string[] = [...new Set(FIELDS.flatMap((name) => dimension(name).columns))];
+export const PROFILE_COLUMNS: readonly string[] = [...new Set(EVENT_FIELDS.flatMap((name) => dimension(name).columns))];
 
 export interface FieldValue {
   field: Field;
   /** What a filter takes: a file is a pattern, of its path or of its folder. */
   value: string;
+  /** The device that a neighbour used, too. */
+  device?: string;
 }
 
 export interface Profile {
@@ -63,7 +70,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   /** Whether the block that is read has patterns of folders for files. */
   let areFolders = false;
   /** The codes of each field, and the same one for fields that are left out. */
-  let buffers = FIELDS.map(() => new Float64Array(0));
+  let buffers = EVENT_FIELDS.map(() => new Float64Array(0));
   let none = new Float64Array(0);
 
   function valueNumber(field: Field, value: string): number {
@@ -87,7 +94,9 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   }
 
   function addProfile(meaning: readonly DimensionValue[]): void {
-    const given = FIELDS.flatMap((field, i) => (meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }]));
+    const given = EVENT_FIELDS.flatMap((field, i) =>
+      meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }],
+    );
     const of = (wanted: Field) => given.find(({ field }) => field === wanted);
     const patternsOf = ({ field, value }: FieldValue) =>
       field === 'file' && !areFolders ? filePatterns(value) : [value];
@@ -102,7 +111,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     if (profiles.length > profilesMax * (leftOut.size + 1)) leaveOutMost();
   }
 
-  const rows = rowNumbers<readonly DimensionValue[]>(FIELDS.length, addProfile);
+  const rows = rowNumbers<readonly DimensionValue[]>(EVENT_FIELDS.length, addProfile);
 
   return {
     numbersOf(scanned) {
@@ -110,13 +119,13 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
       if (numbers.length < rowCount) {
         numbers = new Uint32Array(rowCount);
         none = new Float64Array(rowCount);
-        buffers = FIELDS.map(() => new Float64Array(rowCount));
+        buffers = EVENT_FIELDS.map(() => new Float64Array(rowCount));
       }
       areFolders = leftOut.has('file');
-      const open = (name: Field) =>
+      const open = (name: EventField) =>
         name === 'file' && areFolders ? folders.open(scanned) : dimension(name).open(scanned);
-      const readers = FIELDS.map(open);
-      const isIn = FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
+      const readers = EVENT_FIELDS.map(open);
+      const isIn = EVENT_FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
       const codes = readers.map((one, i) =>
         isIn[i] ? (one.codes ?? writeCodes(one.codeAt, rowCount, buffers[i]!)) : none,
       );

@@ -10,10 +10,14 @@ const WORD = 2 ** 32;
 
 export interface TransactionParts {
   /**
-   * Adds the parts of a transaction's time to the sums of a side, and passes each device that the transaction waited for.
+   * Adds the parts of a transaction's time to the sums of a side, and passes each request of others that the transaction
+   * waited for: its device, its profile, and when the wait began. Returns what the times of the rows have been replaced
+   * by, if they have.
    */
-  add(rows: EventRows, transaction: number, side: SideSums, onWaited: (device: number) => void): void;
+  add(rows: EventRows, transaction: number, side: SideSums, onWaited: OnWaited): readonly bigint[] | undefined;
 }
+
+type OnWaited = (device: number, profile: number, from: number) => void;
 
 export function transactionParts(
   columns: ProfileColumns,
@@ -48,12 +52,12 @@ export function transactionParts(
     }
   }
 
-  function passWaited(rows: EventRows, onWaited: (device: number) => void): void {
+  function passWaited(rows: EventRows, onWaited: OnWaited): void {
     for (let row = 0; row < rows.length; row++) {
       const profile = rows.profiles[row]!;
       if (rows.own[row] === 1 || columns.devices[profile]! < 0) continue;
-      if (overlaps(syncs[nodesOf.of(profile)]!, rows.starts[row]!, rows.ends[row]!))
-        onWaited(columns.devices[profile]!);
+      const from = overlapFrom(syncs[nodesOf.of(profile)]!, rows.starts[row]!, rows.ends[row]!);
+      if (from !== undefined) onWaited(columns.devices[profile]!, profile, from);
     }
   }
 
@@ -71,6 +75,7 @@ export function transactionParts(
       intervals.sweep(exact ? exactAdder(parts, exact) : addTime, hasOthers ? addSync : ignore);
       for (let part = 0; part < sums.length; part++) if (sums[part]! > 0) parts[part]!.add(sums[part]!);
       if (hasOthers) passWaited(rows, onWaited);
+      return exact;
     },
   };
 }
@@ -101,15 +106,17 @@ function nodeNumbers({ nodes, nodeCount }: ProfileColumns) {
   };
 }
 
-/** Whether some of the time is within one of the intervals, of which none overlap. */
-function overlaps(intervals: readonly number[], start: number, end: number): boolean {
+/** When the time is first within one of the intervals, of which none overlap. */
+function overlapFrom(intervals: readonly number[], start: number, end: number): number | undefined {
   let [low, high] = [0, intervals.length / 2];
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (intervals[middle * 2 + 1]! <= start) low = middle + 1;
     else high = middle;
   }
-  return low * 2 < intervals.length && Math.max(intervals[low * 2]!, start) < Math.min(intervals[low * 2 + 1]!, end);
+  if (low * 2 >= intervals.length) return undefined;
+  const from = Math.max(intervals[low * 2]!, start);
+  return from < Math.min(intervals[low * 2 + 1]!, end) ? from : undefined;
 }
 
 /**

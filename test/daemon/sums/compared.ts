@@ -5,6 +5,7 @@ import type { Served } from '../served.ts';
 export interface Value {
   field: string;
   value: string;
+  device?: string;
   selected: number;
   others: number;
 }

@@ -4,6 +4,7 @@ import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { probability } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
+import { type Counted, probabilityWithin } from '../../../daemon/sums/differences/strata.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 import { ask } from './compared.ts';
@@ -191,6 +192,38 @@ test('probabilities are those of exact fractions', () => {
     const exact = Math.min(1, (2 * Number((ways * 10n ** 60n) / all)) / 1e60);
     expect(probability({ selected, others }, sizes) / exact).toBeCloseTo(1, 9);
   }
+});
+
+test('probabilities in strata are those of all ways to choose, and near them where there are many', () => {
+  const choices = (n: number, k: number) =>
+    k < 0 || k > n ? 0 : Array.from({ length: k }, (_, i) => (n - i) / (i + 1)).reduce((a, b) => a * b, 1);
+  const log = (count: number, carriers: number, { selected, others }: Counted) =>
+    Math.log(
+      (choices(carriers, count) * choices(selected + others - carriers, selected - count)) /
+        choices(selected + others, selected),
+    );
+  const strata = [
+    { selected: 4, others: 1, sizes: { selected: 6, others: 9 } },
+    { selected: 3, others: 2, sizes: { selected: 5, others: 20 } },
+    { selected: 0, others: 1, sizes: { selected: 3, others: 3 } },
+  ];
+  const pmf = strata.map(({ selected, others, sizes }) =>
+    Array.from({ length: selected + others + 1 }, (_, k) => Math.exp(log(k, selected + others, sizes)) || 0),
+  );
+  let many = 0;
+  for (const [a, p] of pmf[0]!.entries())
+    for (const [b, q] of pmf[1]!.entries())
+      for (const [c, r] of pmf[2]!.entries()) if (a + b + c >= 7) many += p * q * r;
+  expect(probabilityWithin(strata, log) / (2 * many)).toBeCloseTo(1, 9);
+  const wide = { selected: 20_400, others: 20_000, sizes: { selected: 40_000, others: 40_000 } };
+  const halves = [
+    { selected: 10_200, others: 10_000, sizes: { selected: 20_000, others: 20_000 } },
+    { selected: 10_200, others: 10_000, sizes: { selected: 20_000, others: 20_000 } },
+  ];
+  const never = () => {
+    throw new Error('not needed');
+  };
+  expect(probabilityWithin(halves, never) / probability(wide, wide.sizes)).toBeCloseTo(1, 1);
 });
 
 describe('bad input', () => {

@@ -175,7 +175,7 @@ test('the last pass lets other work run', () => {
     durationsNs: new BigUint64Array(50).fill(BigInt(count)),
     hasFailed: () => false,
   });
-  const comparer = compareTransactions(finish());
+  const comparer = compareTransactions(finish(), {});
   for (const scanned of store.scan({ filter: {}, order: 'asc', columns: [...TRANSACTION_COLUMNS, ...PROFILE_COLUMNS] }))
     comparer.add(scanned);
   expect(comparer.kept).toBe(count);

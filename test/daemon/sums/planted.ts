@@ -173,7 +173,7 @@ export const PLANTED: Planted[] = [
       const slowed = slowIf(({ device }) => device === 'sdb')(made, random);
       return { ...slowed, hasNeighbour: slowed.slow };
     },
-    ...{ box: SLOW, wanted: ['device sdb'] },
+    ...{ box: SLOW, wanted: ['neighbour backup', 'device sdb'] },
   },
   {
     name: 'a service on one node',
@@ -204,3 +204,34 @@ export const PLANTED: Planted[] = [
     ...{ box: FAILED, wanted: ['error ENOSPC', 'service cart'] },
   },
 ];
+
+/** Orders of three programs that each write and sync; one in 25 runs beside a backup with four writers. */
+export function ordersBesideBackup(orders: number): Row[] {
+  const beside = (order: number) => order % 25 === 7;
+  const device = 'vda';
+  const random = randomOf(3);
+  return Array.from({ length: orders }, (_, order) => {
+    const at = FIRST_NS + BigInt(order) * 1000n * MS;
+    const stepNs = BigInt(Math.round((beside(order) ? 80e6 : 1.3e6) * (0.9 + 0.2 * random())));
+    const owner = { service: 'shop', transaction: `order-${order}`, comm: 'dd' };
+    const steps = [0n, 1n, 2n].flatMap((step): Row[] => {
+      const from = at + step * stepNs;
+      const request = { ...owner, type: 'block_io', device, at: from + 40_000n, result: 0n } as const;
+      return [
+        { ...owner, at: from, duration: 20_000n, file: `/srv/${order}` },
+        { ...owner, type: 'sys_sync', at: from + 30_000n, duration: stepNs - 30_000n, result: 0n },
+        { ...request, duration: stepNs - 50_000n, queue: (stepNs * 9n) / 10n },
+      ];
+    });
+    const writers = [0, 1, 2, 3].flatMap((writer) =>
+      Array.from({ length: 13 }, (_, i): Row => {
+        const begun = at - 20n * MS + BigInt(i * 20 + writer) * MS;
+        const writes = { type: 'block_io', device, duration: 25n * MS, bytes: 1_048_576n, result: 0n } as const;
+        return { ...writes, service: 'backup', comm: 'dd', at: begun };
+      }),
+    );
+    return beside(order) ? [...steps, ...writers] : steps;
+  })
+    .flat()
+    .sort((a, b) => (a.at < b.at ? -1 : 1));
+}

@@ -30,9 +30,9 @@ export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
       {!too_few && differences.length === 0 && <p>No difference outside noise.</p>}
       <ul class="differences">
         {differences.map(({ values }) => (
-          <li key={`${values[0]!.field} ${values[0]!.value}`}>
+          <li key={keyOf(values[0]!)}>
             {values.map((value) => (
-              <Value key={`${value.field} ${value.value}`} value={value} isOld={isOld} />
+              <Value key={keyOf(value)} value={value} isOld={isOld} />
             ))}
             <Shares answer={answer} value={values[0]!} />
           </li>
@@ -50,10 +50,20 @@ export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
   );
 }
 
+const keyOf = ({ field, value, device }: DifferentValue) => JSON.stringify([field, value, device]);
+
 function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
   const { link, go } = usePage();
   const text = valueText(value, shownName);
-  const act = (isExcluded: boolean) => go(withValue(link, value.field, value.value, isExcluded));
+  const { field } = value;
+  if (field === 'neighbour')
+    return (
+      <div class="value">
+        <span class="text">{text}</span>
+        <span class="quiet">no filter: open a slow one to see it</span>
+      </div>
+    );
+  const act = (isExcluded: boolean) => go(withValue(link, field, value.value, isExcluded));
   return (
     <div class="value">
       <span class="text">{text}</span>

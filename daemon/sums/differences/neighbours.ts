@@ -1,0 +1,177 @@
+/**
+ * Finds the neighbours of transactions: other services, or commands where a service is not known, that had requests under
+ * way on a device when the transaction began to wait for it.
+ *
+ *   transaction         [ call   [== request ==]  [= request =] ]
+ *   backup        [== request ==]
+ *   cron                                  [= request =]
+ *
+ * Here `backup` is a neighbour and `cron` is none: only the first moment on each device counts. A transaction that takes
+ * longer, or has more requests, meets more of others by chance alone, so that all slow ones would seem to have neighbours.
+ * Requests that carry data of the transaction are no neighbour's, nor are those of services that take part in it.
+ *
+ * Whether a neighbour sets transactions apart is decided among those that may have it, node by node: those that waited for
+ * the device, and in which its service takes no part. Else each neighbour on a device that only slow ones use would set
+ * them apart.
+ */
+import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import type { EventRows } from './kept_events.ts';
+import type { FieldValue, Profile, Profiles } from './profiles.ts';
+import { type RequestTimes, requestTimes } from './request_times.ts';
+
+/** Transactions by neighbours: a bit for each takes 32 MiB. With more, neighbours are left out. */
+const CARRIED_MAX = 2 ** 28;
+const NONE = -1;
+
+/** Requests of one service or command on one device of a node: what may be a neighbour. */
+interface Kind {
+  place: number;
+  name: number;
+  /** Number of the value: the same on all nodes. */
+  value: number;
+}
+
+export interface NeighbourFinder {
+  readonly values: readonly FieldValue[];
+  /** The number of the value of each kind of request. */
+  readonly valueOfKind: readonly number[];
+  /** Begins with a transaction, whose own events have names that are no neighbour's. */
+  begin(rows: EventRows): void;
+  /** Adds a moment at which the transaction began to wait for the device of a profile, in the times of its rows. */
+  addWait(profile: number, at: number): void;
+  /** Passes each kind that the transaction may have as a neighbour. `timeOf` counts a time of the rows from the base. */
+  pass(rows: EventRows, timeOf: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
+}
+
+export interface GatheredNeighbours {
+  /** Returns a function that adds the request of a row with a profile. */
+  open(scanned: ScannedBlock): (row: number, profile: number) => void;
+  /** Returns undefined if there are too many. Yields to let other work run. */
+  finish(transactionCount: number): Generator<void, NeighbourFinder | undefined>;
+}
+
+/** Times count from `baseNs`. */
+export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
+  const times = requestTimes(baseNs);
+  const { kinds, values, kindOf, nameOf } = requestKinds(profiles);
+
+  return {
+    open(scanned) {
+      const add = times.open(scanned);
+      return (row, profile) => {
+        const kind = kindOf(profile);
+        if (kind !== NONE) add(row, kind);
+      };
+    },
+    *finish(transactionCount) {
+      const isNamed = !profiles.leftOut.has('service') && !profiles.leftOut.has('comm');
+      if (!isNamed || kinds.length * transactionCount > CARRIED_MAX) return undefined;
+      yield* times.sort();
+      const requests = { kinds, kindOf, nameOf, countAt: times.countAt };
+      return { values, valueOfKind: kinds.map(({ value }) => value), ...findNeighbours(requests) };
+    },
+  };
+}
+
+interface Requests {
+  kinds: readonly Kind[];
+  kindOf: (profile: number) => number;
+  nameOf: (profile: number) => number;
+  countAt: RequestTimes['countAt'];
+}
+
+function findNeighbours({
+  kinds,
+  kindOf,
+  nameOf,
+  countAt,
+}: Requests): Pick<NeighbourFinder, 'begin' | 'addWait' | 'pass'> {
+  const kindsOf = [...Map.groupBy(kinds.keys(), (kind) => kinds[kind]!.place)].reduce<number[][]>(
+    (all, [place, some]) => Object.assign(all, { [place]: some }),
+    [],
+  );
+  /** The transaction in which each name last took part. */
+  const turns: number[] = [];
+  /** The first moment at which it waited, by place. */
+  const waits = new Map<number, number>();
+  /** Requests of each kind that carry data of the transaction, at the moment that counts. */
+  const carried = new Map<number, number>();
+  let turn = 0;
+
+  function countCarried({ length, own, profiles, starts, ends }: EventRows): void {
+    for (let row = 0; row < length; row++) {
+      const kind = own[row] === 1 ? NONE : kindOf(profiles[row]!);
+      const at = kind === NONE ? undefined : waits.get(kinds[kind]!.place);
+      if (at !== undefined && starts[row]! <= at && at < ends[row]!) carried.set(kind, (carried.get(kind) ?? 0) + 1);
+    }
+  }
+
+  return {
+    begin({ length, own, profiles }) {
+      turn++;
+      waits.clear();
+      carried.clear();
+      for (let row = 0; row < length; row++) if (own[row] === 1) turns[nameOf(profiles[row]!)] = turn;
+    },
+    addWait(profile, at) {
+      const kind = kindOf(profile);
+      if (kind === NONE) return;
+      const { place } = kinds[kind]!;
+      if (at < (waits.get(place) ?? Infinity)) waits.set(place, at);
+    },
+    pass(rows, timeOf, onKind) {
+      if (waits.size === 0) return;
+      countCarried(rows);
+      for (const [place, at] of waits) {
+        for (const kind of kindsOf[place]!) {
+          if (turns[kinds[kind]!.name] === turn) continue;
+          onKind(kind, countAt(kind, timeOf(at)) > (carried.get(kind) ?? 0));
+        }
+      }
+    },
+  };
+}
+
+/** Numbers the kinds of requests and the names of events, by their profiles. */
+function requestKinds({ profiles, values: fieldValues }: Profiles) {
+  const kinds: Kind[] = [];
+  const values: FieldValue[] = [];
+  const numbers = new Map<string, number>();
+  const [kindByProfile, nameByProfile]: [number[], number[]] = [[], []];
+  const counts = { name: 0, place: 0 };
+
+  function numberOf(texts: readonly string[], next: () => number): number {
+    const key = JSON.stringify(texts);
+    const number = numbers.get(key) ?? next();
+    numbers.set(key, number);
+    return number;
+  }
+
+  function textOf({ values: own }: Profile, field: FieldValue['field']): string {
+    const value = own.find((one) => fieldValues[one]!.field === field);
+    return value === undefined ? '' : fieldValues[value]!.value;
+  }
+
+  const nameIn = (profile: Profile) => textOf(profile, 'service') || textOf(profile, 'comm');
+  const numberOfName = (name: string) => numberOf(['name', name], () => counts.name++);
+
+  function newKind(profile: Profile, device: string): number {
+    const name = nameIn(profile);
+    const place = numberOf(['place', profile.node, device], () => counts.place++);
+    const value = numberOf(['value', name, device], () => values.push({ field: 'neighbour', value: name, device }) - 1);
+    return kinds.push({ place, name: numberOfName(name), value }) - 1;
+  }
+
+  function numberOfKind(profile: Profile): number {
+    if (profile.device === NONE) return NONE;
+    const device = fieldValues[profile.device]!.value;
+    return numberOf(['kind', profile.node, device, nameIn(profile)], () => newKind(profile, device));
+  }
+
+  return {
+    kinds,
+    values,
+    kindOf: (profile: number) => (kindByProfile[profile] ??= numberOfKind(profiles[profile]!)),
+    nameOf: (profile: number) => (nameByProfile[profile] ??= numberOfName(nameIn(profiles[profile]!))),
+  };
+}

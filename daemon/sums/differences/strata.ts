@@ -1,0 +1,84 @@
+/** The chance of as many selected carriers in several strata together, in each of which the selected are a random choice. */
+export interface Counted {
+  selected: number;
+  others: number;
+}
+
+export interface Stratum extends Counted {
+  sizes: Counted;
+}
+
+/** The logarithm of the probability that this many of the carriers are selected. */
+type LogProbability = (count: number, carriers: number, sizes: Counted) => number;
+
+/** Smaller probabilities count as none. */
+const PROBABILITY_MIN = 1e-30;
+/** From this variance on, the normal distribution is as good: adding up many wide strata exactly would take seconds. */
+const NORMAL_VARIANCE = 2500;
+
+interface Distribution {
+  /** The number that the first probability is for. */
+  from: number;
+  probabilities: readonly number[];
+}
+
+/** Twice the probability of as many, or of more; or of as few, or of fewer. Each stratum has both sides. */
+export function probabilityWithin(strata: readonly Stratum[], logProbability: LogProbability): number {
+  const selected = strata.reduce((sum, one) => sum + one.selected, 0);
+  const mean = strata.reduce((sum, one) => sum + meanOf(one), 0);
+  const variance = strata.reduce((sum, one) => sum + varianceOf(one), 0);
+  if (variance > NORMAL_VARIANCE) return normalTails((Math.abs(selected - mean) - 0.5) / Math.sqrt(variance));
+  const { from, probabilities } = strata.map((one) => distributionOf(one, logProbability)).reduce(added);
+  const place = selected - from;
+  const sumOf = (some: readonly number[]) => some.reduce((sum, p) => sum + p, 0);
+  const many = sumOf(probabilities.slice(Math.max(place, 0)));
+  const few = sumOf(probabilities.slice(0, Math.max(place + 1, 0)));
+  return Math.min(1, 2 * Math.min(many, few));
+}
+
+function meanOf({ selected, others, sizes }: Stratum): number {
+  return ((selected + others) * sizes.selected) / (sizes.selected + sizes.others);
+}
+
+function varianceOf({ selected, others, sizes }: Stratum): number {
+  const [carriers, rows] = [selected + others, sizes.selected + sizes.others];
+  const share = (sizes.selected / rows) * (sizes.others / rows);
+  return (carriers * share * (rows - carriers)) / (rows - 1);
+}
+
+function distributionOf(stratum: Stratum, logProbability: LogProbability): Distribution {
+  const { selected, others, sizes } = stratum;
+  const carriers = selected + others;
+  const [least, most] = [Math.max(0, carriers - sizes.others), Math.min(carriers, sizes.selected)];
+  const middle = Math.min(Math.max(Math.round(meanOf(stratum)), least), most);
+  const at = (count: number) => Math.exp(logProbability(count, carriers, sizes));
+  const [below, above]: [number[], number[]] = [[], []];
+  for (let count = middle - 1, p = 1; count >= least && p > PROBABILITY_MIN; count--) {
+    p = at(count);
+    below.push(p);
+  }
+  for (let count = middle + 1, p = 1; count <= most && p > PROBABILITY_MIN; count++) {
+    p = at(count);
+    above.push(p);
+  }
+  return { from: middle - below.length, probabilities: [...below.reverse(), at(middle), ...above] };
+}
+
+function added(a: Distribution, b: Distribution): Distribution {
+  const sums = new Array<number>(a.probabilities.length + b.probabilities.length - 1).fill(0);
+  for (const [i, p] of a.probabilities.entries()) for (const [j, q] of b.probabilities.entries()) sums[i + j]! += p * q;
+  const isSome = (p: number) => p > PROBABILITY_MIN;
+  const first = Math.max(sums.findIndex(isSome), 0);
+  return { from: a.from + b.from + first, probabilities: sums.slice(first, sums.findLastIndex(isSome) + 1) };
+}
+
+/** Both tails of the normal distribution from a number of standard deviations on, to seven digits (Numerical Recipes). */
+function normalTails(deviations: number): number {
+  const z = Math.max(deviations, 0) / Math.SQRT2;
+  const t = 1 / (1 + z / 2);
+  const terms = [
+    ...[-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806],
+    ...[0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277],
+  ];
+  return t * Math.exp(terms.reduceRight((sum, term) => sum * t + term, 0) - z * z);
+}
