@@ -46,6 +46,7 @@ const WALLS: Record<string, readonly string[]> = {
   'agent/attribution': ['agent/attribution', 'bpf/schema', 'node:'],
   'agent/mark': ['agent/mark', 'agent/attribution/marker.ts', 'node:'],
   'agent/recording': ['agent/recording', 'agent/process', 'bpf/schema', 'better-sqlite3', 'node:'],
+  'agent/clickhouse': ['agent/clickhouse', 'agent/process', 'bpf/schema', 'node:'],
   daemon: [
     ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output', 'agent/process'],
     ...['@prometheus-io/client', 'commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi'],

@@ -1,0 +1,114 @@
+/** Reads bytes that arrive in chunks of any size. Only what a value needs is kept. */
+import { NativeError } from './errors.ts';
+
+/** An error message of a server fits. */
+const TAIL_BYTES = 8192;
+/** So many bytes are read on behind malformed ones, in search of the server's message. */
+const READ_ON_BYTES_MAX = 1024 * 1024;
+
+/** What has arrived and was not read yet is `buffer` from `at` on: loops may read there and move `at`. */
+export class ByteReader {
+  buffer: Buffer = Buffer.alloc(0);
+  at = 0;
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  /** The chunks that contain the last TAIL_BYTES. */
+  readonly #last: Buffer[] = [];
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+  }
+
+  /** Returns undefined at the end. */
+  async #next(): Promise<Buffer | undefined> {
+    const { done, value } = await this.#chunks.next();
+    if (done) return undefined;
+    const chunk = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    this.#last.push(chunk);
+    while (this.#last.length > 1 && sum(this.#last) - this.#last[0]!.length >= TAIL_BYTES) this.#last.shift();
+    return chunk;
+  }
+
+  /** Waits until `count` bytes are at hand; returns false if the end comes first. */
+  async has(count: number): Promise<boolean> {
+    let available = this.buffer.length - this.at;
+    if (available >= count) return true;
+    const parts = available > 0 ? [this.buffer.subarray(this.at)] : [];
+    let isMore = true;
+    while (available < count && isMore) {
+      const chunk = await this.#next();
+      if (chunk) parts.push(chunk);
+      isMore = chunk !== undefined;
+      available += chunk?.length ?? 0;
+    }
+    this.buffer = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+    this.at = 0;
+    return available >= count;
+  }
+
+  async need(count: number): Promise<void> {
+    if (this.buffer.length - this.at < count && !(await this.has(count)))
+      throw new NativeError('it ends within a block');
+  }
+
+  async fill(target: Uint8Array): Promise<void> {
+    let done = 0;
+    while (done < target.length) {
+      await this.need(1);
+      const part = this.buffer.subarray(this.at, this.at + target.length - done);
+      target.set(part, done);
+      done += part.length;
+      this.at += part.length;
+    }
+  }
+
+  async u64(): Promise<bigint> {
+    await this.need(8);
+    this.at += 8;
+    return this.buffer.readBigUInt64LE(this.at - 8);
+  }
+
+  /** Reads a count; one above `max` makes `what` wrong. */
+  async count64(max: number, what: string): Promise<number> {
+    const value = await this.u64();
+    if (value > BigInt(max)) throw new NativeError(`${what} is ${value}, above ${max}`);
+    return Number(value);
+  }
+
+  async varint(max: number, what: string): Promise<number> {
+    let [value, scale] = [0, 1];
+    for (;;) {
+      await this.need(1);
+      const byte = this.buffer[this.at++]!;
+      value += (byte & 0x7f) * scale;
+      scale *= 0x80;
+      if (value > max || scale > Number.MAX_SAFE_INTEGER) throw new NativeError(`${what} is above ${max}`);
+      if (byte < 0x80) return value;
+    }
+  }
+
+  async text(bytesMax: number, what: string): Promise<string> {
+    const length = await this.varint(bytesMax, what);
+    await this.need(length);
+    this.at += length;
+    return this.buffer.toString('utf8', this.at - length, this.at);
+  }
+
+  /** Reads on behind malformed bytes, and returns the last ones. */
+  async tail(): Promise<Buffer> {
+    for (let bytes = 0; bytes < READ_ON_BYTES_MAX; ) {
+      const chunk = await this.#next();
+      if (!chunk) break;
+      bytes += chunk.length;
+    }
+    return Buffer.concat(this.#last).subarray(-TAIL_BYTES);
+  }
+
+  /** Ends the source of the chunks, if it has not ended. */
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+}
+
+function sum(buffers: readonly Buffer[]): number {
+  return buffers.reduce((total, { length }) => total + length, 0);
+}

@@ -1,0 +1,187 @@
+/** Decodes blocks of FORMAT Native as their bytes arrive. One block is in memory at a time, and its size has limits. */
+import { ByteReader } from './byte_reader.ts';
+import type { ColumnValues, SimpleValues } from './encode.ts';
+import { NativeError } from './errors.ts';
+import type { Ids, Texts } from './texts.ts';
+import {
+  DICTIONARY_VERSION,
+  HAS_GLOBAL_DICTIONARY,
+  HAS_OWN_KEYS,
+  INDEX_ARRAYS,
+  INTEGERS,
+  type IntegerName,
+  type NativeType,
+  typeOf,
+} from './types.ts';
+
+export interface DecodedColumn {
+  readonly type: NativeType;
+  readonly values: ColumnValues;
+}
+
+export interface DecodedBlock {
+  readonly rowCount: number;
+  readonly columns: ReadonlyMap<string, DecodedColumn>;
+}
+
+/** Limits for what a server may send; a server makes blocks of 65 536 rows unless it is set otherwise. */
+const COLUMNS_MAX = 1000;
+const ROWS_MAX = 2 ** 20;
+const NAME_BYTES_MAX = 4096;
+const ITEMS_MAX = 2 ** 22;
+const TEXT_BYTES_MAX = 16 * 1024 * 1024;
+const COLUMN_TEXT_BYTES_MAX = 512 * 1024 * 1024;
+
+/** Throws a NativeError for bytes that are no blocks. Ends the source when the caller takes no more blocks. */
+export async function* decodeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<DecodedBlock> {
+  const reader = new ByteReader(chunks);
+  try {
+    while (await reader.has(1)) yield await readBlock(reader);
+  } catch (error) {
+    if (error instanceof NativeError) error.tail = await reader.tail();
+    throw error;
+  } finally {
+    await reader.close();
+  }
+}
+
+async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
+  const columnCount = await reader.varint(COLUMNS_MAX, 'the number of its columns');
+  const rowCount = await reader.varint(ROWS_MAX, 'the number of its rows');
+  const columns = new Map<string, DecodedColumn>();
+  for (let i = 0; i < columnCount; i++) {
+    const name = await reader.text(NAME_BYTES_MAX, 'the length of a column name');
+    const type = typeOf(await reader.text(NAME_BYTES_MAX, 'the length of a type'));
+    if (columns.has(name)) throw new NativeError(`it has a column ${name.slice(0, 80)} twice`);
+    columns.set(name, { type, values: await readColumn(reader, type, rowCount) });
+  }
+  return { rowCount, columns };
+}
+
+async function readColumn(reader: ByteReader, type: NativeType, rowCount: number): Promise<ColumnValues> {
+  if (type.kind !== 'list') return readSimple(reader, type, rowCount);
+  // The upper halves of the ends are 0 unless there is something wrong.
+  const halves = new Uint32Array((await readBytes(reader, 8 * rowCount)).buffer);
+  const ends = new Uint32Array(rowCount);
+  let last = 0;
+  for (let row = 0; row < rowCount; row++) {
+    const end = halves[2 * row]!;
+    if (end < last || end > ITEMS_MAX || halves[2 * row + 1] !== 0) throw new NativeError('a list has a wrong end');
+    ends[row] = end;
+    last = end;
+  }
+  return { ends, items: await readSimple(reader, type.item, last) };
+}
+
+async function readSimple(
+  reader: ByteReader,
+  type: Exclude<NativeType, { kind: 'list' }>,
+  count: number,
+): Promise<SimpleValues> {
+  switch (type.kind) {
+    case 'integer':
+      return readIntegers(reader, type.integer, count);
+    case 'text':
+      return readTexts(reader, count);
+    case 'fixed_text':
+      return readBytes(reader, count * type.bytes);
+    case 'dictionary':
+      return count === 0 ? { table: NO_TEXTS } : readDictionary(reader, count);
+  }
+}
+
+const NO_TEXTS = { bytes: Buffer.alloc(0), starts: new Uint32Array(0), ends: new Uint32Array(0), length: 0 };
+
+async function readIntegers(reader: ByteReader, name: IntegerName, count: number): Promise<SimpleValues> {
+  const { buffer } = await readBytes(reader, count * INTEGERS[name].BYTES_PER_ELEMENT);
+  return new INTEGERS[name](buffer);
+}
+
+const FIRST_READ_BYTES = 8 * 1024 * 1024;
+
+/** Memory beyond some megabytes is only taken when the bytes before have arrived: a length may be a lie. */
+async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array<ArrayBuffer>> {
+  let bytes = new Uint8Array(Math.min(length, FIRST_READ_BYTES));
+  await reader.fill(bytes);
+  while (bytes.length < length) {
+    const larger = new Uint8Array(Math.min(length, 2 * bytes.length));
+    larger.set(bytes);
+    await reader.fill(larger.subarray(bytes.length));
+    bytes = larger;
+  }
+  return bytes;
+}
+
+/** Copies the bytes as they arrive, lengths included: a table's texts may lie apart. */
+async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
+  const [starts, ends] = [new Uint32Array(count), new Uint32Array(count)];
+  let bytes = Buffer.allocUnsafe(0);
+  let used = 0;
+  for (let row = 0; row < count; ) {
+    const { buffer, at: from } = reader;
+    let at = from;
+    let wanted = 1;
+    for (; row < count; row++) {
+      const start = startOfText(buffer, at);
+      wanted = start < 0 ? buffer.length - at + 1 : start + lengthAt(buffer, at) - at;
+      if (start < 0 || at + wanted > buffer.length) break;
+      starts[row] = used + start - from;
+      at += wanted;
+      ends[row] = used + at - from;
+    }
+    if (used + at - from > bytes.length) bytes = grown(bytes, used, used + at - from, row / count);
+    buffer.copy(bytes, used, from, at);
+    used += at - from;
+    reader.at = at;
+    if (row < count) await reader.need(wanted);
+  }
+  return { table: { bytes, starts, ends, length: count } };
+}
+
+/** Makes room for what is expected when `share` of all texts take `size` bytes. */
+function grown(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
+  if (size > COLUMN_TEXT_BYTES_MAX) throw new NativeError(`the texts of a column take more than ${size} bytes`);
+  const expected = share > 0 ? Math.ceil((size / share) * 1.1) : size;
+  const larger = Buffer.allocUnsafe(Math.max(size, Math.min(expected, 2 * size)));
+  bytes.copy(larger, 0, 0, used);
+  return larger;
+}
+
+/** Returns where the text begins whose length is at `at`, or -1 if the length is not all there. */
+function startOfText(buffer: Buffer, at: number): number {
+  for (let i = at; i < buffer.length; i++) {
+    if (buffer[i]! < 0x80) return i + 1;
+    if (i - at >= 4) throw new NativeError(`a text is longer than ${TEXT_BYTES_MAX} bytes`);
+  }
+  return -1;
+}
+
+function lengthAt(buffer: Buffer, at: number): number {
+  let [value, scale] = [0, 1];
+  for (let i = at; ; i++) {
+    const byte = buffer[i]!;
+    value += (byte & 0x7f) * scale;
+    scale *= 0x80;
+    if (byte < 0x80) break;
+  }
+  if (value > TEXT_BYTES_MAX) throw new NativeError(`a text is longer than ${TEXT_BYTES_MAX} bytes`);
+  return value;
+}
+
+async function readDictionary(reader: ByteReader, rowCount: number): Promise<Texts> {
+  const version = await reader.u64();
+  if (version !== BigInt(DICTIONARY_VERSION)) throw new NativeError(`a dictionary has version ${version}`);
+  const flags = await reader.count64(0xffff, 'what a dictionary consists of');
+  const indexes = INDEX_ARRAYS[flags & 0xff];
+  if ((flags & HAS_GLOBAL_DICTIONARY) !== 0 || (flags & HAS_OWN_KEYS) === 0 || !indexes)
+    throw new NativeError(`a dictionary is of a kind that is not expected, ${flags}`);
+  const size = await reader.count64(ITEMS_MAX, 'the size of a dictionary');
+  const { table } = await readTexts(reader, size);
+  const count = await reader.count64(ROWS_MAX, 'the number of indexes');
+  if (count !== rowCount) throw new NativeError(`it has ${count} indexes for ${rowCount} rows`);
+  const { buffer } = await readBytes(reader, count * indexes.BYTES_PER_ELEMENT);
+  const ids: Ids = new indexes(buffer);
+  for (let row = 0; row < count; row++)
+    if (ids[row]! >= size) throw new NativeError(`an index is ${ids[row]}, and the dictionary has ${size} texts`);
+  return { table, ids };
+}

@@ -1,0 +1,192 @@
+/** Encodes columns as a block of FORMAT Native. Nothing is allocated for a row. */
+import { ByteWriter } from './byte_writer.ts';
+import { EncodeError } from './errors.ts';
+import { doubled, type Ids, type Texts, type TextTable } from './texts.ts';
+import {
+  DICTIONARY_VERSION,
+  HAS_OWN_KEYS,
+  INDEX_ARRAYS,
+  INTEGERS,
+  type IntegerArray,
+  type IntegerName,
+  type NativeType,
+  nameOf,
+  UPDATES_DICTIONARY,
+} from './types.ts';
+
+/** Values of lists: row i has the items from `ends[i - 1]`, or 0, up to `ends[i]`. */
+export interface Lists {
+  readonly ends: Uint32Array;
+  readonly items: SimpleValues;
+}
+
+/** Arrays may be longer than the rows in use. A `Uint8Array` has the bytes of a FixedString column, one after another. */
+export type SimpleValues = IntegerArray | Texts;
+export type ColumnValues = SimpleValues | Lists;
+
+export interface Column {
+  readonly name: string;
+  readonly type: NativeType;
+  readonly values: ColumnValues;
+}
+
+export interface BlockEncoder {
+  /** Returns memory of its own. */
+  encode(columns: readonly Column[], rowCount: number): Buffer;
+}
+
+/** Keeps memory between blocks: one for each stream of blocks. */
+export function newBlockEncoder(): BlockEncoder {
+  const writer = new ByteWriter();
+  const dictionaries = newDictionaryWriter(writer);
+
+  function writeSimple(type: NativeType, values: SimpleValues, count: number): void {
+    if (type.kind === 'integer') writeIntegers(type.integer, values, count);
+    else if (type.kind === 'fixed_text') writeFixedTexts(writer, type.bytes, values, count);
+    else if (!('table' in values)) throw new EncodeError(`numbers cannot be a column of ${nameOf(type)}`);
+    else if (type.kind === 'text') writeTexts(writer, values, count);
+    else dictionaries.write(values, count);
+  }
+
+  function writeIntegers(name: IntegerName, values: SimpleValues, count: number): void {
+    if (!(values instanceof INTEGERS[name])) throw new EncodeError(`a column of ${name} needs an array of that type`);
+    if (values.length < count) throw new EncodeError(`${values.length} numbers are too few for ${count} rows`);
+    writer.bytes(new Uint8Array(values.buffer, values.byteOffset, count * values.BYTES_PER_ELEMENT));
+  }
+
+  function writeLists(type: NativeType & { kind: 'list' }, { ends, items }: Lists, rowCount: number): void {
+    if (ends.length < rowCount) throw new EncodeError(`${ends.length} lists are too few for ${rowCount} rows`);
+    const wide = new BigUint64Array(rowCount);
+    let last = 0;
+    for (let row = 0; row < rowCount; row++) {
+      const end = ends[row]!;
+      if (end < last) throw new EncodeError('a list ends before it begins');
+      wide[row] = BigInt(end);
+      last = end;
+    }
+    writer.bytes(new Uint8Array(wide.buffer));
+    writeSimple(type.item, items, last);
+  }
+
+  return {
+    encode(columns, rowCount) {
+      writer.clear();
+      writer.varint(columns.length);
+      writer.varint(rowCount);
+      for (const { name, type, values } of columns) {
+        writer.text(name);
+        writer.text(nameOf(type));
+        // The server reads no values, and no version of a dictionary, of a block without rows.
+        if (rowCount === 0) continue;
+        if (type.kind !== 'list') {
+          if ('items' in values) throw new EncodeError(`lists cannot be a column of ${nameOf(type)}`);
+          writeSimple(type, values, rowCount);
+        } else if ('items' in values) writeLists(type, values, rowCount);
+        else throw new EncodeError(`a column of ${nameOf(type)} needs lists`);
+      }
+      return writer.take();
+    },
+  };
+}
+
+function checkIds({ table, ids }: Texts, count: number): void {
+  const available = ids ? ids.length : table.length;
+  if (available < count) throw new EncodeError(`${available} texts are too few for ${count} rows`);
+}
+
+function unknownId(id: number): EncodeError {
+  return new EncodeError(`there is no text ${id} in the table`);
+}
+
+function writeTexts(writer: ByteWriter, texts: Texts, count: number): void {
+  checkIds(texts, count);
+  const { table, ids } = texts;
+  const { bytes, starts, ends, length } = table;
+  for (let row = 0; row < count; row++) {
+    const id = ids ? ids[row]! : row;
+    if (id >= length) throw unknownId(id);
+    writer.lengthAndBytes(bytes, starts[id]!, ends[id]!);
+  }
+}
+
+/** Shorter texts end with zeros, as FixedString has them. */
+function writeFixedTexts(writer: ByteWriter, size: number, values: SimpleValues, count: number): void {
+  if (values instanceof Uint8Array) {
+    if (values.length < count * size) throw new EncodeError(`the bytes are too few for ${count} rows of ${size}`);
+    writer.bytes(values.subarray(0, count * size));
+    return;
+  }
+  if (!('table' in values)) throw new EncodeError('a column of FixedString needs bytes or texts');
+  checkIds(values, count);
+  const { table, ids } = values;
+  const { bytes, starts, ends, length } = table;
+  for (let row = 0; row < count; row++) {
+    const id = ids ? ids[row]! : row;
+    if (id >= length) throw unknownId(id);
+    if (ends[id]! - starts[id]! > size) throw new EncodeError(`a text is longer than FixedString(${size})`);
+    writer.padded(bytes, starts[id]!, ends[id]!, size);
+  }
+}
+
+/**
+ * Writes LowCardinality columns: the distinct texts, the empty one first, then an index for each row. An index that is
+ * not in the dictionary ends the process of a server of 18.16, so each is made here and none is taken over.
+ */
+function newDictionaryWriter(writer: ByteWriter): { write(texts: Texts, count: number): void } {
+  // Place in this block's dictionary by id in the table; 0 = not there yet. All are 0 between blocks.
+  let placeOf = new Uint32Array(1024);
+  let used = new Uint32Array(256);
+  let indexes = new Uint32Array(4096);
+
+  function gather({ table, ids }: Texts, count: number): number {
+    const { starts, ends, length } = table;
+    if (placeOf.length < length) placeOf = new Uint32Array(2 * length);
+    if (indexes.length < count) indexes = new Uint32Array(2 * count);
+    let size = 1;
+    for (let row = 0; row < count; row++) {
+      const id = ids ? ids[row]! : row;
+      if (id >= length) {
+        forget(size);
+        throw unknownId(id);
+      }
+      let place = placeOf[id]!;
+      if (place === 0 && ends[id] !== starts[id]) {
+        if (size === used.length) used = doubled(used);
+        used[size] = id;
+        place = size++;
+        placeOf[id] = place;
+      }
+      indexes[row] = place;
+    }
+    return size;
+  }
+
+  function forget(size: number): void {
+    for (let place = 1; place < size; place++) placeOf[used[place]!] = 0;
+  }
+
+  function writeDictionary({ bytes, starts, ends }: TextTable, size: number): void {
+    writer.varint(0);
+    for (let place = 1; place < size; place++) {
+      const id = used[place]!;
+      writer.lengthAndBytes(bytes, starts[id]!, ends[id]!);
+    }
+  }
+
+  return {
+    write(texts, count) {
+      checkIds(texts, count);
+      const size = gather(texts, count);
+      const width = size <= 0x100 ? 0 : size <= 0x1_0000 ? 1 : 2;
+      writer.u64(DICTIONARY_VERSION);
+      writer.u64(HAS_OWN_KEYS | UPDATES_DICTIONARY | width);
+      writer.u64(size);
+      writeDictionary(texts.table, size);
+      forget(size);
+      writer.u64(count);
+      const narrow: Ids = new INDEX_ARRAYS[width]!(count);
+      for (let row = 0; row < count; row++) narrow[row] = indexes[row]!;
+      writer.bytes(new Uint8Array(narrow.buffer, narrow.byteOffset, narrow.byteLength));
+    },
+  };
+}

@@ -1,0 +1,13 @@
+/** What is wrong with bytes that should be blocks. */
+
+/** The message is a clause about the bytes: "it ends within a block". */
+export class NativeError extends Error {
+  override readonly name = 'NativeError';
+  /** The last bytes of the answer: a server that fails in the middle of an answer writes its error message behind it. */
+  tail: Buffer = Buffer.alloc(0);
+}
+
+/** The caller gave columns that do not fit each other; nothing was sent. */
+export class EncodeError extends Error {
+  override readonly name = 'EncodeError';
+}

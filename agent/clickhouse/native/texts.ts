@@ -1,0 +1,75 @@
+/** Texts of a column without an object for each: all bytes in one array, and where each text lies. */
+
+/** Text `id` is the bytes from `starts[id]` up to `ends[id]`; other bytes may lie between texts. */
+export interface TextTable {
+  readonly bytes: Buffer;
+  readonly starts: Uint32Array;
+  readonly ends: Uint32Array;
+  readonly length: number;
+}
+
+export type Ids = Uint8Array | Uint16Array | Uint32Array;
+
+/** A column of texts: row i has the text `ids[i]` of the table, or the text i if there are no ids. */
+export interface Texts {
+  readonly table: TextTable;
+  readonly ids?: Ids | undefined;
+}
+
+export function textAt({ table, ids }: Texts, row: number): string {
+  const id = ids ? ids[row]! : row;
+  return table.bytes.toString('utf8', table.starts[id]!, table.ends[id]!);
+}
+
+/** A table that grows. Its arrays are replaced as it grows, so it must be read through the object. */
+export interface GrowingTable extends TextTable {
+  /** Returns the id of the new text; the same text twice gets two ids. */
+  add(text: string | Uint8Array): number;
+  /** Forgets all texts and keeps the memory. */
+  clear(): void;
+}
+
+export function newTextTable(texts: Iterable<string | Uint8Array> = []): GrowingTable {
+  let [bytes, starts, ends] = [Buffer.allocUnsafe(1024), new Uint32Array(64), new Uint32Array(64)];
+  let [length, used] = [0, 0];
+  const table: GrowingTable = {
+    get bytes() {
+      return bytes;
+    },
+    get starts() {
+      return starts;
+    },
+    get ends() {
+      return ends;
+    },
+    get length() {
+      return length;
+    },
+    add(text) {
+      const size = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
+      if (used + size > bytes.length) {
+        const larger = Buffer.allocUnsafe(2 * (used + size));
+        bytes.copy(larger, 0, 0, used);
+        bytes = larger;
+      }
+      if (length === starts.length) [starts, ends] = [doubled(starts), doubled(ends)];
+      if (typeof text === 'string') bytes.write(text, used);
+      else bytes.set(text, used);
+      starts[length] = used;
+      used += size;
+      ends[length] = used;
+      return length++;
+    },
+    clear() {
+      [length, used] = [0, 0];
+    },
+  };
+  for (const text of texts) table.add(text);
+  return table;
+}
+
+export function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const larger = new Uint32Array(2 * array.length);
+  larger.set(array);
+  return larger;
+}

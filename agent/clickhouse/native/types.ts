@@ -1,0 +1,77 @@
+/** The column types of ClickHouse that kreplay uses, by their names in SQL and in FORMAT Native. */
+import { NativeError } from './errors.ts';
+
+/** Arrays of a column's values, which lie in memory as they go over the wire: least significant byte first. */
+export const INTEGERS = {
+  UInt8: Uint8Array,
+  UInt16: Uint16Array,
+  UInt32: Uint32Array,
+  UInt64: BigUint64Array,
+  Int8: Int8Array,
+  Int16: Int16Array,
+  Int32: Int32Array,
+  Int64: BigInt64Array,
+  // Seconds since the epoch.
+  DateTime: Uint32Array,
+} as const;
+
+export type IntegerName = keyof typeof INTEGERS;
+export type IntegerArray = InstanceType<(typeof INTEGERS)[IntegerName]>;
+
+type SimpleType =
+  | { readonly kind: 'integer'; readonly integer: IntegerName }
+  | { readonly kind: 'text' }
+  | { readonly kind: 'fixed_text'; readonly bytes: number };
+
+export type NativeType =
+  | SimpleType
+  | { readonly kind: 'dictionary' }
+  | { readonly kind: 'list'; readonly item: SimpleType };
+
+/** FixedString has no limit of its own; ours are ids. */
+const FIXED_BYTES_MAX = 4096;
+
+function isIntegerName(name: string): name is IntegerName {
+  return Object.hasOwn(INTEGERS, name);
+}
+
+/** Throws a NativeError for a type that is not one of ours. */
+export function typeOf(name: string): NativeType {
+  const list = /^Array\((.*)\)$/.exec(name);
+  const type = name === 'LowCardinality(String)' ? ({ kind: 'dictionary' } as const) : simpleTypeOf(list?.[1] ?? name);
+  if (type === undefined) throw new NativeError(`it has a column of type ${name.slice(0, 80)}, which is not expected`);
+  return list && type.kind !== 'dictionary' ? { kind: 'list', item: type } : type;
+}
+
+function simpleTypeOf(name: string): SimpleType | undefined {
+  // Newer servers may add their time zone to the type.
+  const plain = /^DateTime\('[\w/+-]+'\)$/.test(name) ? 'DateTime' : name;
+  if (isIntegerName(plain)) return { kind: 'integer', integer: plain };
+  if (plain === 'String') return { kind: 'text' };
+  const bytes = Number(/^FixedString\(([1-9]\d{0,3})\)$/.exec(plain)?.[1]);
+  return bytes <= FIXED_BYTES_MAX ? { kind: 'fixed_text', bytes } : undefined;
+}
+
+export function nameOf(type: NativeType): string {
+  switch (type.kind) {
+    case 'integer':
+      return type.integer;
+    case 'text':
+      return 'String';
+    case 'fixed_text':
+      return `FixedString(${type.bytes})`;
+    case 'dictionary':
+      return 'LowCardinality(String)';
+    case 'list':
+      return `Array(${nameOf(type.item)})`;
+  }
+}
+
+/** Flags of a LowCardinality column's block: its dictionary is in the block, not in one before. */
+export const DICTIONARY_VERSION = 1;
+export const HAS_GLOBAL_DICTIONARY = 1 << 8;
+export const HAS_OWN_KEYS = 1 << 9;
+export const UPDATES_DICTIONARY = 1 << 10;
+
+/** Arrays of a dictionary column's indexes, by the width that its flags name. */
+export const INDEX_ARRAYS = [Uint8Array, Uint16Array, Uint32Array] as const;
