@@ -1,6 +1,7 @@
 /** The address on which the daemon listens, and whether other machines can reach it. */
 import { isIP } from 'node:net';
 import { UserError } from '../../agent/process/errors.ts';
+import { isLoopback } from '../../agent/process/loopback.ts';
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
@@ -21,9 +22,7 @@ export function parseListen(text: string): ListenAddress | undefined {
 
 /** Whether only programs on this machine can reach the address. */
 export function isLocalAddress(address: ListenAddress): boolean {
-  if ('path' in address) return true;
-  if (isIP(address.host) === 4) return address.host.startsWith('127.');
-  return address.host === '::1' || address.host.toLowerCase() === 'localhost';
+  return 'path' in address || isLoopback(address.host);
 }
 
 /** Formats the address for `--url` of the client commands. */

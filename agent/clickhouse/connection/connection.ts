@@ -1,0 +1,176 @@
+/** Statements to a ClickHouse server over HTTP: its blocks as they arrive, and blocks into its tables. */
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { constants, createGzip, createZstdCompress } from 'node:zlib';
+import { type DecodedBlock, decodeBlocks } from '../native/decode.ts';
+import { NativeError } from '../native/errors.ts';
+import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
+import { type Answer, brokenAnswer, type Call, newExchange, startOf } from './exchange.ts';
+import { readPassword } from './password.ts';
+import { ServerError } from './server_error.ts';
+import type { ConnectionSettings } from './settings.ts';
+
+/** 18.16 knows gzip only. */
+export type Compression = 'none' | 'gzip' | 'zstd';
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** Longest silence of the server; default 60 s. */
+  timeoutMs?: number | undefined;
+  /** Settings of ClickHouse; an account that may only read must send none. */
+  settings?: Readonly<Record<string, string | number>> | undefined;
+}
+
+export interface InsertOptions extends CallOptions {
+  compression?: Compression | undefined;
+}
+
+export type Blocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+export interface Target {
+  table: string;
+  /** All columns of the blocks: a server of 18.16 drops a column that the table has not, unless it is named here. */
+  columns: readonly string[];
+}
+
+/** All methods throw a ServerError, except that an aborted signal is its reason. */
+export interface Connection {
+  readonly database: string;
+  /** Runs a statement that answers nothing. */
+  run(statement: Sql, options?: CallOptions): Promise<void>;
+  /**
+   * Runs a SELECT without FORMAT. `whole`: the server answers when it has everything, so that no error comes in the
+   * middle; it keeps the answer in memory until then.
+   */
+  select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
+  /**
+   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when another replica is tried, and must give the same.
+   * Returns when the server has stored all of them.
+   */
+  insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
+  close(): void;
+}
+
+const TIMEOUT_MS = 60_000;
+
+/** Reads password and certificates once; throws a UserError if they cannot be used. */
+export function connect(settings: ConnectionSettings): Connection {
+  const { database, user, passwordFile } = settings;
+  // Headers, because servers and proxies log query strings.
+  const account = {
+    ...(user !== undefined && { 'x-clickhouse-user': headerText(user) }),
+    ...(passwordFile !== undefined && { 'x-clickhouse-key': headerText(readPassword(passwordFile)) }),
+  };
+  const exchange = newExchange(settings);
+
+  function callOf(more: Record<string, string>, body: Call['body'], options: CallOptions, headers = {}): Call {
+    const given = Object.entries(options.settings ?? {}).map(([name, value]) => [name, String(value)] as const);
+    return {
+      query: new URLSearchParams({ database, ...more, ...Object.fromEntries(given) }).toString(),
+      headers: { ...account, ...headers },
+      body,
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+      signal: options.signal,
+    };
+  }
+
+  return {
+    database,
+    async run({ text }, options = {}) {
+      await readNothing(await exchange.call(callOf({ wait_end_of_query: '1' }, () => text, options)));
+    },
+    async *select({ text }, options = {}) {
+      const whole: Record<string, string> = options.whole ? { wait_end_of_query: '1' } : {};
+      const answer = await exchange.call(callOf(whole, () => `${text}\nFORMAT Native`, options));
+      yield* blocksOf(answer, options.signal);
+    },
+    async insert({ table, columns }, blocks, options = {}) {
+      const { compression = 'none' } = options;
+      let own: { error: unknown } | undefined;
+      const watched = () =>
+        readWith(blocks(), (error) => {
+          own = { error };
+        });
+      const encoding = compression === 'none' ? {} : { 'content-encoding': compression };
+      const { text } = sql`INSERT INTO ${identifier(table)} (${namesOf(columns)}) FORMAT Native`;
+      const query = { query: text, wait_end_of_query: '1' };
+      try {
+        await readNothing(await exchange.call(callOf(query, () => bodyOf(watched(), compression), options, encoding)));
+      } catch (error) {
+        // An error of the caller's own blocks is none of the connection.
+        throw own ? own.error : error;
+      }
+    },
+    close: () => exchange.close(),
+  };
+}
+
+/** Headers are bytes: a name or a password in another alphabet goes as its UTF-8. */
+function headerText(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
+const CHUNK_BYTES = 64 * 1024;
+
+function bodyOf(blocks: Blocks, compression: Compression): NodeJS.ReadableStream {
+  const plain = Readable.from(blocks, { objectMode: false, highWaterMark: CHUNK_BYTES });
+  if (compression === 'none') return plain;
+  const packed =
+    compression === 'gzip'
+      ? createGzip({ level: 1, chunkSize: CHUNK_BYTES })
+      : createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
+  plain.on('error', (error) => packed.destroy(error));
+  packed.on('close', () => plain.destroy());
+  return plain.pipe(packed);
+}
+
+/** Notes an error of the blocks, but none that the stream of the body throws into this generator when it is cut. */
+async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
+  const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
+  try {
+    for (;;) {
+      let next: IteratorResult<Uint8Array>;
+      try {
+        next = await source.next();
+      } catch (error) {
+        note(error);
+        throw error;
+      }
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    await source.return?.();
+  }
+}
+
+async function readNothing({ response, replica }: Answer): Promise<void> {
+  const start = await startOf(response);
+  if (!response.complete)
+    throw new ServerError('cut', 'repeat', `${replica.origin} closed the connection within its answer`);
+  // A server that has begun to answer can only write an error behind that.
+  if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
+}
+
+async function* blocksOf({ response, replica }: Answer, signal?: AbortSignal): AsyncGenerator<DecodedBlock> {
+  try {
+    yield* decodeBlocks(chunksOf(response));
+    if (!response.complete) throw new NativeError('it ends early');
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message);
+    if (error instanceof Error && 'code' in error)
+      throw new ServerError('cut', 'repeat', `${replica.origin} closed the connection within its answer`);
+    throw error;
+  }
+}
+
+/** Ends without an error where the connection was cut: what came last may say why. */
+async function* chunksOf(response: IncomingMessage): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
+  } catch (error) {
+    if (response.destroyed && !response.complete && (error as NodeJS.ErrnoException).code === 'ECONNRESET') return;
+    throw error;
+  }
+}

@@ -1,0 +1,196 @@
+/** One request over HTTP to the first replica that can be reached, and its answer. */
+import { once } from 'node:events';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream/promises';
+import { errorOf, messageIn, ServerError } from './server_error.ts';
+import { type ConnectionSettings, type Replica, readTlsFiles, replicaOf } from './settings.ts';
+
+export interface Call {
+  /** Query string without `?`. */
+  query: string;
+  headers: Readonly<Record<string, string>>;
+  /** The body from its beginning: it is asked again when another replica is tried. */
+  body: () => string | NodeJS.ReadableStream;
+  /** Longest silence of the server. */
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+}
+
+export interface Answer {
+  response: IncomingMessage;
+  replica: Replica;
+}
+
+export interface Exchange {
+  /** Returns an answer of status 200 whose body is still to be read. Throws ServerError, or what the signal says. */
+  call(call: Call): Promise<Answer>;
+  close(): void;
+}
+
+const CONNECT_MS_MAX = 5000;
+/** Connections that were kept may all have ended. */
+const TRIES_MAX = 4;
+const ERROR_BYTES_MAX = 64 * 1024;
+
+export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
+  const replicas = urls.map(replicaOf);
+  if (replicas.length === 0) throw new Error('there is no URL');
+  const files = readTlsFiles(tls);
+  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true, ...files }) };
+  // The last one that answered.
+  let preferred = 0;
+
+  function requestTo({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
+    const options = { host, port, path: `/?${query}`, method: 'POST', headers, ...(signal && { signal }) };
+    return isTls ? httpsRequest({ ...options, agent: agents.https }) : httpRequest({ ...options, agent: agents.http });
+  }
+
+  async function send(replica: Replica, call: Call): Promise<IncomingMessage> {
+    for (let tries = 1; ; tries++) {
+      const request = requestTo(replica, call);
+      const progress = { isConnected: false };
+      try {
+        return await answerTo(request, call, progress);
+      } catch (error) {
+        call.signal?.throwIfAborted();
+        // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
+        if (!request.reusedSocket || !isCut(error) || tries >= TRIES_MAX) throw failureOf(replica, progress, error);
+      }
+    }
+  }
+
+  return {
+    async call(call) {
+      let unreachable: unknown;
+      for (let i = 0; i < replicas.length; i++) {
+        const at = (preferred + i) % replicas.length;
+        const replica = replicas[at]!;
+        try {
+          const response = await send(replica, call);
+          preferred = at;
+          if (response.statusCode === 200) return { response, replica };
+          throw await refusalOf(replica, response);
+        } catch (error) {
+          if (!(error instanceof ServerError) || error.code !== 'unreachable') throw error;
+          unreachable ??= error;
+        }
+      }
+      throw unreachable;
+    },
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+interface Progress {
+  isConnected: boolean;
+}
+
+async function answerTo(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
+  const slow = setTimeout(() => request.destroy(timeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
+  request.setTimeout(call.timeoutMs, () => request.destroy(timeoutError('ESILENT')));
+  request.once('socket', (socket) => {
+    function ready(): void {
+      clearTimeout(slow);
+      progress.isConnected = true;
+    }
+    if (request.reusedSocket) ready();
+    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', ready);
+  });
+  // Later ones are reported by the reader of the answer.
+  request.on('error', () => {});
+  const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+  try {
+    // A server may answer before the end of the body, when it refuses it.
+    const [response] = await Promise.race([answered, sendBody(request, call.body()).then(() => answered)]);
+    return response;
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+async function sendBody(request: ClientRequest, body: string | NodeJS.ReadableStream): Promise<void> {
+  if (typeof body === 'string') request.end(body);
+  else await pipeline(body, request);
+}
+
+function timeoutError(code: string): Error {
+  return Object.assign(new Error('timeout'), { code });
+}
+
+function codeOf(error: unknown): string {
+  return String((error as NodeJS.ErrnoException).code ?? '');
+}
+
+function isCut(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(codeOf(error));
+}
+
+/** An error before the connection stands may be one of this replica only; after it, what was sent may have been done. */
+function failureOf({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
+  const code = codeOf(error);
+  const { reason, message } = error as Error & { reason?: string };
+  if (code === 'ESILENT')
+    return new ServerError(
+      'timeout',
+      'repeat',
+      `${origin} does not answer: it is overloaded, or something is in between`,
+    );
+  if (isConnected && (isCut(error) || /^E(?!RR_)[A-Z_]+$/.test(code)))
+    return new ServerError('cut', 'repeat', `${origin} closed the connection before it answered`);
+  if (/^ERR_(SSL|TLS)|CERT|SELF_SIGNED|UNABLE_TO/.test(code))
+    return new ServerError(
+      'unreachable',
+      'wait',
+      `${origin} cannot be trusted, or does not trust us: ${reason ?? message}`,
+    );
+  const why = code === 'ECONNECTTIMEOUT' ? 'no connection in 5 s' : code || message;
+  if (isCut(error) || /^E(?!RR_)[A-Z_]+$/.test(code))
+    return new ServerError('unreachable', 'wait', `${origin} cannot be reached: ${why}`);
+  return error as Error;
+}
+
+/** Reads the error message of an answer that is not 200. */
+async function refusalOf({ origin }: Replica, response: IncomingMessage): Promise<ServerError> {
+  const { statusCode = 0, headers } = response;
+  const text = (await startOf(response)).toString();
+  const code = Number(headers['x-clickhouse-exception-code'] ?? /^Code: (\d+)[.,]/.exec(text)?.[1] ?? Number.NaN);
+  if (Number.isInteger(code)) return errorOf(origin, code, text);
+  if (statusCode >= 500 || statusCode === 429)
+    return new ServerError(
+      'refused',
+      'wait',
+      `${origin} answers with status ${statusCode}: it, or a proxy, is not ready`,
+    );
+  return new ServerError(
+    'refused',
+    'blocked',
+    `${origin} answers with status ${statusCode}: it may be no ClickHouse server, or a proxy refuses the request`,
+  );
+}
+
+/** The beginning of an answer; the rest is not read. */
+export async function startOf(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= ERROR_BYTES_MAX) break;
+    }
+  } catch {
+    // What has arrived says more than that it was cut.
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The error that a server reports behind a beginning that looked well, or that there is none but the bytes are wrong. */
+export function brokenAnswer({ origin }: Replica, tail: Buffer, what: string): ServerError {
+  const found = messageIn(tail);
+  if (found) return errorOf(origin, found.code, found.text);
+  return new ServerError('malformed', 'repeat', `the answer of ${origin} is not what was asked for: ${what}`);
+}

@@ -1,0 +1,87 @@
+/** What went wrong between us and a server: its code, what a sender does then, and a sentence for an operator. */
+import { UserError } from '../../process/errors.ts';
+
+/**
+ * `wait`: the server cannot take it now, and the same may pass later. `blocked`: it passes only when an operator has
+ * changed something. `repeat`: whether it was done is not known, so the same is sent again.
+ */
+export type Meaning = 'wait' | 'blocked' | 'repeat';
+
+/** A number is a code of ClickHouse; the words are ours, for what is no answer of a server. */
+export type ErrorCode = number | 'unreachable' | 'cut' | 'timeout' | 'refused' | 'malformed';
+
+export class ServerError extends UserError {
+  override readonly name = 'ServerError';
+  readonly code: ErrorCode;
+  readonly meaning: Meaning;
+
+  constructor(code: ErrorCode, meaning: Meaning, message: string) {
+    super(message);
+    this.code = code;
+    this.meaning = meaning;
+  }
+}
+
+const SCHEMA =
+  'the tables do not fit this kreplay: run `kreplay fleet upgrade`, or `kreplay fleet init` if there are none';
+const ACCOUNT = 'the server refuses the account: check user, password and rights';
+
+/** Codes of src/Common/ErrorCodes.cpp, with what an operator does. Others wait, with the words of the server. */
+const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
+  [159, ['wait', 'the server took too long for it']],
+  [202, ['wait', 'the server runs too many queries at once']],
+  [203, ['wait', 'the server has no free connection to its shards']],
+  [209, ['wait', 'the server lost a connection to its shards by time']],
+  [210, ['wait', 'the server has an error on its network']],
+  [241, ['wait', 'the server has no memory for it: give its profile more max_memory_usage']],
+  [242, ['wait', 'the table is read-only: the server has no session with its keeper']],
+  [243, ['wait', 'the server has no space left on its disk: free some']],
+  [252, ['wait', 'the table has too many parts: merges do not keep up']],
+  [279, ['wait', 'no replica of a shard answers']],
+  [285, ['wait', 'too few replicas are there for the quorum']],
+  [319, ['repeat', 'the server does not know whether the quorum has it']],
+  [16, ['blocked', SCHEMA]],
+  [47, ['blocked', SCHEMA]],
+  [53, ['blocked', SCHEMA]],
+  [60, ['blocked', SCHEMA]],
+  [62, ['blocked', 'the server does not understand the statement: it is older than 18.16, or this is a bug']],
+  [81, ['blocked', 'there is no such database: run `kreplay fleet init`, or set another one']],
+  [117, ['blocked', SCHEMA]],
+  [368, ['blocked', SCHEMA]],
+  [164, ['blocked', 'the account may only read: use one that may write']],
+  [192, ['blocked', ACCOUNT]],
+  [193, ['blocked', ACCOUNT]],
+  [194, ['blocked', ACCOUNT]],
+  [195, ['blocked', 'the server does not let this host use the account: check the networks of the account']],
+  [497, ['blocked', 'the account lacks a right: `kreplay fleet init` grants what is needed']],
+  [516, ['blocked', ACCOUNT]],
+]);
+
+const WORDS_MAX = 300;
+
+/** Makes the error of a server's message: `Code: 60, e.displayText() = DB::Exception: ...`, or of a newer one. */
+export function errorOf(place: string, code: number, text: string): ServerError {
+  const words = wordsOf(text);
+  const [meaning, advice] = KNOWN.get(code) ?? (['wait', undefined] as const);
+  // An insert into too many partitions has the code of too many parts, but never passes by waiting.
+  const isNever = code === 252 && /partitions/i.test(words);
+  const sentence = isNever ? 'one insert has rows of too many hours' : advice;
+  return new ServerError(
+    code,
+    isNever ? 'blocked' : meaning,
+    `${place}: ${sentence === undefined ? words : `${sentence} (${words})`} [code ${code}]`,
+  );
+}
+
+function wordsOf(text: string): string {
+  const [, words = text] = /DB::Exception: (.*?)(?:, e\.what\(\)|\(version |$)/s.exec(text) ?? [];
+  return words.trim().slice(0, WORDS_MAX);
+}
+
+/** Finds a server's message at the end of an answer that began well. */
+export function messageIn(tail: Buffer): { code: number; text: string } | undefined {
+  const text = tail.toString('latin1');
+  const at = text.search(/Code: \d+[.,] (?:e\.displayText\(\) = )?DB::\w*Exception/);
+  if (at < 0) return undefined;
+  return { code: Number(/\d+/.exec(text.slice(at))![0]), text: tail.subarray(at).toString() };
+}

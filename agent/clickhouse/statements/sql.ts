@@ -1,0 +1,102 @@
+/**
+ * SQL as a tree: its text is written in the source code, and values come in only through functions that check them.
+ *
+ *   sql`SELECT ${columns(['number'])} FROM ${identifier('event')} WHERE service = ${text(name)}`
+ */
+import { INTEGERS, type IntegerName } from '../native/types.ts';
+
+const MADE_HERE = Symbol('sql');
+
+/** A statement or a part of one. The mark keeps other objects with a `text` out. */
+export interface Sql {
+  readonly text: string;
+  readonly [MADE_HERE]: true;
+}
+
+/** A value that would not be what it claims; this is a bug of the caller. */
+export class SqlError extends Error {
+  override readonly name = 'SqlError';
+}
+
+function made(text: string): Sql {
+  return { text, [MADE_HERE]: true };
+}
+
+/** A number in a hole is written as it is. */
+export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | number | bigint)[]): Sql {
+  // A function that gets a list of texts could be called with any; a template of the source code is frozen.
+  if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
+  let text = strings[0]!;
+  for (const [i, part] of parts.entries()) text += textOf(part) + strings[i + 1]!;
+  return made(text);
+}
+
+function textOf(part: Sql | number | bigint): string {
+  if (typeof part === 'number' || typeof part === 'bigint') return number(part).text;
+  if (part?.[MADE_HERE] !== true) throw new SqlError('a part of SQL must be made of SQL');
+  return part.text;
+}
+
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+
+export function isIdentifier(name: string): boolean {
+  return IDENTIFIER.test(name);
+}
+
+/** The name of a database, table or column. */
+export function identifier(name: string): Sql {
+  if (!isIdentifier(name)) throw new SqlError(`${JSON.stringify(name.slice(0, 140))} cannot be a name in SQL`);
+  return made(`\`${name}\``);
+}
+
+export function columns(names: readonly string[]): Sql {
+  return list(names.map(identifier));
+}
+
+/** Any text of any bytes. Hexadecimal digits need no escapes, which differ between versions of the server. */
+export function text(value: string | Uint8Array): Sql {
+  return made(`unhex('${Buffer.from(value as string).toString('hex')}')`);
+}
+
+/** A value of a FixedString column. */
+export function fixedText(bytes: Uint8Array): Sql {
+  return made(`toFixedString(${text(bytes).text}, ${bytes.length})`);
+}
+
+const [I64_MIN, U64_MAX] = [-(2n ** 63n), 2n ** 64n - 1n];
+
+export function number(value: number | bigint): Sql {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);
+  if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
+  // Debian's server reads the digits of the smallest number without their sign, and then as a float.
+  return made(BigInt(value) === I64_MIN ? `(-${-(I64_MIN + 1n)} - 1)` : String(value));
+}
+
+/** A number of this very type: servers of 18.16 compare no tuples of different types. */
+export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | bigint): Sql {
+  const bits = INTEGERS[type].BYTES_PER_ELEMENT * 8;
+  const digits = number(value).text;
+  const wide = BigInt(value);
+  const kept = type.startsWith('Int') ? BigInt.asIntN(bits, wide) : BigInt.asUintN(bits, wide);
+  if (kept !== wide) throw new SqlError(`${value} is no ${type}`);
+  return made(`to${type}(${digits})`);
+}
+
+/** Parts with commas in between. SQL has no empty lists. */
+export function list(parts: readonly Sql[]): Sql {
+  if (parts.length === 0) throw new SqlError('a list in SQL has at least one item');
+  return made(parts.map(textOf).join(', '));
+}
+
+export function and(conditions: readonly Sql[]): Sql {
+  return combined(conditions, ' AND ', '1');
+}
+
+export function or(conditions: readonly Sql[]): Sql {
+  return combined(conditions, ' OR ', '0');
+}
+
+/** `none` is what no conditions mean. */
+function combined(conditions: readonly Sql[], word: string, none: string): Sql {
+  return made(conditions.length === 0 ? none : `(${conditions.map(textOf).join(word)})`);
+}
