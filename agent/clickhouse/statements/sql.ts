@@ -3,7 +3,7 @@
  *
  *   sql`SELECT ${columns(['number'])} FROM ${identifier('event')} WHERE service = ${text(name)}`
  */
-import { INTEGERS, type IntegerName } from '../native/types.ts';
+import { INTEGERS, type IntegerName, type NativeType, nameOf } from '../native/types.ts';
 
 const MADE_HERE = Symbol('sql');
 
@@ -47,6 +47,19 @@ export function isIdentifier(name: string): boolean {
 export function identifier(name: string): Sql {
   if (!isIdentifier(name)) throw new SqlError(`${JSON.stringify(name.slice(0, 140))} cannot be a name in SQL`);
   return made(`\`${name}\``);
+}
+
+export function typeName(type: NativeType): Sql {
+  return made(nameOf(type));
+}
+
+const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
+
+/** A literal in quotes, for places where SQL takes no expression: paths, hashes, words of settings. */
+export function word(value: string): Sql {
+  if (!WORD.test(value))
+    throw new SqlError(`${JSON.stringify(value.slice(0, 500))} has characters that a word has not`);
+  return made(`'${value}'`);
 }
 
 export function columns(names: readonly string[]): Sql {

@@ -1,0 +1,83 @@
+/** Statements that make the tables, for a version of the server, alone or in a cluster. */
+import { identifier, list, columns as namesOf, type Sql, sql, typeName, word } from '../statements/sql.ts';
+import type { Table, TableColumn } from './schema.ts';
+import type { ServerVersion } from './server_version.ts';
+
+export interface Place {
+  database: string;
+  version: ServerVersion;
+  /** Name of the cluster in the server's configuration; its macros name shard and replica. */
+  cluster?: string | undefined;
+  /** Storage policy of the disks that events lie on; newer servers only. */
+  storagePolicy?: string | undefined;
+}
+
+export function createDatabase({ database }: Place): Sql {
+  return sql`CREATE DATABASE IF NOT EXISTS ${identifier(database)}`;
+}
+
+/** Each is run on every server: `ON CLUSTER` would wait for servers that are down. */
+export function createTable(place: Place, table: Table): Sql[] {
+  const { database, version, cluster } = place;
+  const name = qualified(database, table.name);
+  const parts = table.columns.map((column) => columnOf(version, column));
+  const indexes = version.isCurrent ? (table.indexes ?? []) : [];
+  const lines = list([
+    ...parts,
+    ...indexes.map(
+      ({ column, kind, granularity }) =>
+        sql`INDEX ${identifier(`by_${column}`)} ${identifier(column)} TYPE ${kind} GRANULARITY ${granularity}`,
+    ),
+  ]);
+  const partition = table.partition ? sql` PARTITION BY ${table.partition}` : sql``;
+  const inMemory = table.keyInMemory ? sql` PRIMARY KEY (${namesOf(table.keyInMemory)})` : sql``;
+  const order = sql` ORDER BY (${namesOf(table.key)})`;
+  const local = sql`CREATE TABLE IF NOT EXISTS ${name} (${lines}) ENGINE = ${engineOf(place, table)}${partition}${inMemory}${order} SETTINGS ${settingsOf(place, table)}`;
+  if (cluster === undefined) return [local];
+  const all = qualified(database, distributedName(table.name));
+  const whole = sql`Distributed(${identifier(cluster)}, ${identifier(database)}, ${identifier(table.name)})`;
+  return [local, sql`CREATE TABLE IF NOT EXISTS ${all} (${list(parts)}) ENGINE = ${whole}`];
+}
+
+export function addColumn({ database, version }: Place, tableName: string, column: TableColumn): Sql {
+  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${columnOf(version, column)}`;
+}
+
+/** The table of all shards, which is for reading only. */
+export function distributedName(name: string): string {
+  return `${name}_all`;
+}
+
+function qualified(database: string, name: string): Sql {
+  return sql`${identifier(database)}.${identifier(name)}`;
+}
+
+function columnOf(version: ServerVersion, { name, type, computed, isDelta }: TableColumn): Sql {
+  const value = computed
+    ? sql` ${computed.when === 'DEFAULT' ? sql`DEFAULT` : sql`MATERIALIZED`} ${computed.value}`
+    : sql``;
+  // Numbers that stay close shrink to a byte or two, others lose the bits that none of a block has.
+  const codec =
+    !version.isCurrent || type.kind !== 'integer'
+      ? sql``
+      : isDelta
+        ? sql` CODEC(Delta, ZSTD(1))`
+        : sql` CODEC(T64, ZSTD(1))`;
+  return sql`${identifier(name)} ${typeName(type)}${value}${codec}`;
+}
+
+function engineOf({ database, cluster }: Place, { name, versionColumn }: Table): Sql {
+  const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
+  if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
+  // A path without the database's own macro, which 18.16 has not.
+  const path = word(`/clickhouse/kreplay/{shard}/${database}/${name}`);
+  return sql`ReplicatedReplacingMergeTree(${list([path, word('{replica}'), ...version])})`;
+}
+
+/** A server does not wait for its disk unless told: these make it, where it can. */
+function settingsOf({ version, storagePolicy }: Place, { rowsPerMark = 8192 }: Table): Sql {
+  const settings = [sql`index_granularity = ${rowsPerMark}`];
+  if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);
+  if (version.isCurrent && storagePolicy !== undefined) settings.push(sql`storage_policy = ${word(storagePolicy)}`);
+  return list(settings);
+}

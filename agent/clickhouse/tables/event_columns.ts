@@ -1,0 +1,101 @@
+/**
+ * Columns of the table `event`, from the columns of a recording. A new event type or column appears here by itself: its
+ * numbers as they are, its references as what they refer to.
+ */
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import type { Fields } from '../../../bpf/schema/define.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import type { Storage } from '../../../bpf/schema/kinds.ts';
+import { type IntegerName, type NativeType, typeOf } from '../native/types.ts';
+
+/** Which part of what its source refers to a column holds. */
+export type Part =
+  | 'number'
+  | 'event_type'
+  | 'label'
+  | 'text'
+  | 'service'
+  | 'path'
+  | 'file_kind'
+  | 'transaction'
+  | 'trace'
+  | 'span'
+  | 'origin_services'
+  | 'origin_transactions'
+  | 'origin_traces'
+  | 'origin_bytes';
+
+export interface EventColumn {
+  readonly name: string;
+  readonly type: NativeType;
+  readonly part: Part;
+  /** For `origin_*`, the column of the first slot. Columns of an event type are 0 or '' for the others. */
+  readonly source: Column;
+}
+
+const INTEGER_OF: Record<Storage, IntegerName> = {
+  u8: 'UInt8',
+  u16: 'UInt16',
+  u32: 'UInt32',
+  i32: 'Int32',
+  u64: 'UInt64',
+  i64: 'Int64',
+};
+
+const WORD = typeOf('LowCardinality(String)');
+const TEXT = typeOf('String');
+
+/** Names of SQL have no dots. */
+export function sqlName(name: string): string {
+  return name.replaceAll('.', '_');
+}
+
+function isLabel({ eventType, field }: Column): boolean {
+  const event = EVENTS.find(({ id }) => id === eventType);
+  const fields: Fields = event?.fields ?? {};
+  return fields[field]?.kind.labels !== undefined;
+}
+
+function columnsFrom(source: Column): EventColumn[] {
+  const name = sqlName(source.name);
+  const column = (part: Part, type: NativeType, own = name): EventColumn => ({ name: own, type, part, source });
+  const number = column('number', { kind: 'integer', integer: INTEGER_OF[source.storage] });
+  switch (source.source) {
+    case 'value':
+      if (source.name === 'event_type') return [column('event_type', WORD)];
+      return [isLabel(source) ? column('label', WORD) : number];
+    case 'boot_time':
+      return [number];
+    case 'text':
+      return [column('text', WORD)];
+    case 'process':
+      return [column('service', WORD)];
+    case 'file':
+      return [column('path', TEXT), column('file_kind', WORD, `${name}_kind`)];
+    case 'context':
+      if (source.slot > 0) return [number];
+      return [
+        column('transaction', TEXT, 'transaction_id'),
+        column('trace', typeOf('FixedString(16)'), 'trace_id'),
+        column('span', typeOf('FixedString(8)'), 'span_id'),
+      ];
+    case 'origins':
+      // An event has one type, so all types with origins share the lists.
+      if (source.slot > 0) return [];
+      return [
+        column('origin_services', typeOf('Array(String)'), 'origin_services'),
+        column('origin_transactions', typeOf('Array(String)'), 'origin_transactions'),
+        column('origin_traces', typeOf('Array(FixedString(16))'), 'origin_traces'),
+        column('origin_bytes', typeOf('Array(UInt64)'), 'origin_bytes'),
+      ];
+  }
+}
+
+/** The first column of a name counts. */
+export function eventColumnsOf(columns: readonly Column[]): readonly EventColumn[] {
+  const byName = new Map<string, EventColumn>();
+  for (const column of columns.flatMap(columnsFrom)) if (!byName.has(column.name)) byName.set(column.name, column);
+  return [...byName.values()];
+}
+
+export const EVENT_COLUMNS = eventColumnsOf(COLUMNS);

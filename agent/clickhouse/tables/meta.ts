@@ -1,0 +1,65 @@
+/** The table `meta`: what is true of all tables, by key. */
+import type { Connection } from '../connection/connection.ts';
+import { rowsOf } from '../connection/rows.ts';
+import { ServerError } from '../connection/server_error.ts';
+import { newBlockEncoder } from '../native/encode.ts';
+import { newTextTable } from '../native/texts.ts';
+import { typeOf } from '../native/types.ts';
+import { identifier, sql, text } from '../statements/sql.ts';
+
+export interface Meta {
+  schemaVersion: number;
+  bucketNs: bigint;
+}
+
+const KEYS = { schemaVersion: 'schema_version', bucketNs: 'bucket_ns' } as const;
+
+/** Codes for a table, and for a database, that is not there. */
+const MISSING: readonly unknown[] = [60, 81];
+
+/** Undefined if there are no tables yet. Throws a ServerError, also if they say nothing of themselves. */
+export async function readMeta(connection: Connection): Promise<Meta | undefined> {
+  const values = new Map<string, string>();
+  try {
+    const latest = sql`SELECT key, argMax(value, at) AS value FROM ${identifier('meta')} GROUP BY key`;
+    for (const { key, value } of await rowsOf(connection, latest)) values.set(String(key), String(value));
+  } catch (error) {
+    if (error instanceof ServerError && MISSING.includes(error.code)) return undefined;
+    throw error;
+  }
+  if (values.size === 0) return undefined;
+  const [schema, bucket] = [values.get(KEYS.schemaVersion), values.get(KEYS.bucketNs)];
+  if (!/^[1-9]\d{0,8}$/.test(schema ?? '') || !/^[1-9]\d{0,18}$/.test(bucket ?? ''))
+    throw new ServerError('malformed', 'blocked', 'the table meta is not of kreplay: choose another database');
+  return { schemaVersion: Number(schema), bucketNs: BigInt(bucket!) };
+}
+
+/** Rows with equal values are written once: a repeated `fleet init` adds nothing. */
+export async function writeMeta(
+  connection: Connection,
+  { schemaVersion, bucketNs }: Meta,
+  atNs: bigint,
+): Promise<void> {
+  const rows = [
+    [KEYS.schemaVersion, String(schemaVersion)],
+    [KEYS.bucketNs, String(bucketNs)],
+  ] as const;
+  const columns = [
+    { name: 'key', type: typeOf('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
+    { name: 'at', type: typeOf('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },
+    { name: 'value', type: typeOf('String'), values: { table: newTextTable(rows.map(([, value]) => value)) } },
+  ];
+  const block = newBlockEncoder().encode(columns, rows.length);
+  await connection.insert({ table: 'meta', columns: columns.map(({ name }) => name) }, () => [block]);
+}
+
+/** Names and types of the columns that a table of the database has. */
+export async function columnsInServer(connection: Connection): Promise<Map<string, Map<string, string>>> {
+  const statement = sql`SELECT table, name, type FROM system.columns WHERE database = ${text(connection.database)}`;
+  const tables = new Map<string, Map<string, string>>();
+  for (const { table, name, type } of await rowsOf(connection, statement)) {
+    const columns = tables.get(String(table)) ?? new Map<string, string>();
+    tables.set(String(table), columns.set(String(name), String(type)));
+  }
+  return tables;
+}

@@ -1,0 +1,251 @@
+/** The tables of a fleet: columns, keys and partitions. The statements for a version of the server follow from them. */
+import { type NativeType, typeOf } from '../native/types.ts';
+import { identifier, type Sql, sql } from '../statements/sql.ts';
+import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
+
+/** Raised when tables change in another way than by new columns, which `fleet upgrade` adds. */
+export const SCHEMA_VERSION = 1;
+
+export interface TableColumn {
+  readonly name: string;
+  readonly type: NativeType;
+  /** The server computes it: always, or where an insert leaves it out. */
+  readonly computed?: { readonly when: 'MATERIALIZED' | 'DEFAULT'; readonly value: Sql } | undefined;
+  /** Neighbouring rows have close values. */
+  readonly isDelta?: boolean;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly TableColumn[];
+  /** Rows with equal values here are one row. */
+  readonly key: readonly string[];
+  /** Of such rows the one with the largest value counts, else the one that came last. */
+  readonly versionColumn?: string;
+  /** The part of the key that is in memory, if not all. */
+  readonly keyInMemory?: readonly string[];
+  readonly partition?: Sql;
+  readonly rowsPerMark?: number;
+  /** Indexes of newer servers. */
+  readonly indexes?: readonly { readonly column: string; readonly kind: Sql; readonly granularity: number }[];
+}
+
+export const BUCKET_NS_DEFAULT = 60_000_000_000n;
+const HOUR_NS = 3_600_000_000_000n;
+const DAY_NS = 24n * HOUR_NS;
+
+function column(name: string, type: string, more: Partial<TableColumn> = {}): TableColumn {
+  return { name, type: typeOf(type), ...more };
+}
+
+/** Several columns as `name type` in lines. */
+function columns(lines: string): TableColumn[] {
+  return lines.split('\n').flatMap((line) => {
+    const [name, type] = line.trim().split(' ');
+    return name && type ? [column(name, type)] : [];
+  });
+}
+
+const hourOf = (name: string): Sql => sql`intDiv(${identifier(name)}, ${HOUR_NS})`;
+const dayOf = (name: string): Sql => sql`intDiv(${identifier(name)}, ${DAY_NS})`;
+const delta = (own: TableColumn): TableColumn => ({ ...own, isDelta: true });
+
+function eventTable(bucketNs: bigint): Table {
+  const bucket = sql`toUInt32(intDiv(timestamp_ns, ${bucketNs}))`;
+  const fromRecording = EVENT_COLUMNS.map(({ name, type, source }: EventColumn) =>
+    source.encoding === 'delta' ? { name, type, isDelta: true } : { name, type },
+  );
+  return {
+    name: 'event',
+    columns: [
+      delta(column('bucket', 'UInt32', { computed: { when: 'MATERIALIZED', value: bucket } })),
+      column('recording', 'UInt64'),
+      delta(column('number', 'UInt64')),
+      // The one service that owns the event or a part of it; '' for none, '*' for several.
+      column('owner', 'LowCardinality(String)'),
+      column('node', 'LowCardinality(String)'),
+      ...fromRecording,
+    ],
+    key: ['bucket', 'owner', 'timestamp_ns', 'recording', 'number'],
+    keyInMemory: ['bucket', 'owner', 'timestamp_ns'],
+    partition: hourOf('timestamp_ns'),
+    rowsPerMark: 2048,
+    indexes: [{ column: 'duration_ns', kind: sql`minmax`, granularity: 1 }],
+  };
+}
+
+/** What a segment says of a transaction, or of a trace: the columns of the recording's own summary. */
+const SUMMARY = columns(`
+  node LowCardinality(String)
+  services Array(String)
+  t_min UInt64
+  t_max UInt64
+  end_max UInt64
+  n UInt64
+  errors UInt64
+  slowest_duration_ns UInt64
+  slowest_number UInt64
+  last_number UInt64
+  written_back_count UInt64
+  written_back_bytes UInt64
+  written_back_end_ns UInt64
+  trace_id FixedString(16)`);
+
+const BY_ID: Table = {
+  name: 'by_id',
+  columns: [
+    // 1: transaction, 2: trace, whose id is in hexadecimal digits.
+    ...columns(`kind UInt8
+      id String
+      day UInt32
+      recording UInt64
+      first_number UInt64
+      owners Array(String)`),
+    ...SUMMARY,
+  ],
+  key: ['kind', 'id', 'day', 'recording', 'first_number'],
+  // A look-up touches each partition, so there is one a day.
+  partition: sql`day`,
+  indexes: [{ column: 'id', kind: sql`bloom_filter`, granularity: 1 }],
+};
+
+const TRANSACTION: Table = {
+  name: 'transaction',
+  columns: [
+    ...columns(`service LowCardinality(String)
+      id String
+      text_hash UInt64
+      recording UInt64
+      first_number UInt64`),
+    ...SUMMARY,
+  ],
+  key: ['service', 't_min', 'id', 'recording', 'first_number'],
+  partition: hourOf('t_min'),
+};
+
+const STAT: Table = {
+  name: 'stat',
+  columns: columns(`minute UInt32
+    owner LowCardinality(String)
+    service LowCardinality(String)
+    node LowCardinality(String)
+    event_type LowCardinality(String)
+    recording UInt64
+    first_number UInt64
+    n UInt64
+    errors UInt64
+    bytes_low UInt64
+    bytes_high UInt64
+    duration_low UInt64
+    duration_high UInt64
+    duration_max UInt64
+    slots Array(UInt16)
+    counts Array(UInt32)`),
+  key: ['minute', 'owner', 'service', 'node', 'event_type', 'recording', 'first_number'],
+  partition: sql`intDiv(minute, 60)`,
+};
+
+/** The small tables that go with segments. */
+const BESIDE: readonly Table[] = [
+  {
+    name: 'name',
+    columns: columns(`hour UInt32
+      kind LowCardinality(String)
+      text String`),
+    key: ['hour', 'kind', 'text'],
+    partition: sql`hour`,
+  },
+  {
+    name: 'loss',
+    columns: columns(`recording UInt64
+      loss_id UInt64
+      node LowCardinality(String)
+      cause LowCardinality(String)
+      event_type LowCardinality(String)
+      count UInt64
+      from_ns UInt64
+      to_ns UInt64`),
+    key: ['recording', 'loss_id'],
+    // A loss grows at its end, and must meet its earlier row in one partition.
+    partition: dayOf('from_ns'),
+  },
+  {
+    name: 'clock',
+    columns: columns(`recording UInt64
+      clock_id UInt64
+      node LowCardinality(String)
+      boot_ns UInt64
+      offset_ns Int64
+      kind LowCardinality(String)
+      suspended_ns UInt64`),
+    key: ['recording', 'clock_id'],
+  },
+  {
+    name: 'node',
+    columns: columns(`recording UInt64
+      at UInt64
+      node LowCardinality(String)
+      machine String
+      claim String
+      created_ns UInt64
+      alive_ns UInt64
+      ended_ns UInt64
+      shipped_number UInt64
+      watermark_ns UInt64
+      backlog UInt64
+      clock_offset_ns Int64
+      clock_uncertainty_ns UInt64`),
+    key: ['recording'],
+    versionColumn: 'at',
+  },
+  {
+    name: 'segment',
+    columns: [
+      ...columns(`recording UInt64
+        first_number UInt64
+        end_number UInt64
+        node LowCardinality(String)
+        n UInt64
+        t_min UInt64
+        t_max UInt64
+        end_max UInt64`),
+      column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } }),
+    ],
+    key: ['recording', 'first_number'],
+    partition: hourOf('t_min'),
+  },
+];
+
+const META: Table = {
+  name: 'meta',
+  columns: columns(`key String
+    at UInt64
+    value String`),
+  key: ['key'],
+  versionColumn: 'at',
+};
+
+const PIN: Table = {
+  name: 'pin',
+  columns: columns(`pin UInt64
+    transaction_id String
+    from_ns UInt64
+    to_ns UInt64
+    pinned_ns UInt64`),
+  key: ['pin'],
+};
+
+/** What a pin keeps lies in a partition of its own, so that unpinning drops it. */
+function pinned(table: Table): Table {
+  return {
+    ...table,
+    name: `pinned_${table.name}`,
+    columns: [column('pin', 'UInt64'), ...table.columns],
+    partition: sql`pin`,
+  };
+}
+
+export function tablesOf(bucketNs: bigint): readonly Table[] {
+  const event = eventTable(bucketNs);
+  return [META, event, BY_ID, TRANSACTION, STAT, ...BESIDE, PIN, pinned(event), pinned(BY_ID), pinned(TRANSACTION)];
+}

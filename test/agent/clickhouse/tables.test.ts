@@ -1,0 +1,90 @@
+/** Tests the statements that make tables: a new column appears by itself, and each version gets what it knows. */
+
+import { nameOf } from '../../../agent/clickhouse/native/types.ts';
+import { createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
+import { EVENT_COLUMNS, eventColumnsOf, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { BUCKET_NS_DEFAULT, tablesOf } from '../../../agent/clickhouse/tables/schema.ts';
+import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+
+const TABLES = tablesOf(BUCKET_NS_DEFAULT);
+const DEBIAN = versionOf('18.16.1');
+const CURRENT = versionOf('24.8.4.13');
+
+function statements(place: Partial<Place>): string {
+  const whole = { database: 'kreplay', version: DEBIAN, ...place };
+  return TABLES.flatMap((table) => createTable(whole, table).map(({ text }) => text)).join(';\n');
+}
+
+describe('columns of events', () => {
+  test('hold each column of a recording, as what it refers to', () => {
+    const parts = new Map(EVENT_COLUMNS.map(({ name, type, part }) => [name, `${part} ${nameOf(type)}`]));
+    expect(Object.fromEntries(parts)).toMatchObject({
+      event_type: 'event_type LowCardinality(String)',
+      timestamp_ns: 'number UInt64',
+      result: 'number Int64',
+      service: 'service LowCardinality(String)',
+      transaction_id: 'transaction String',
+      trace_id: 'trace FixedString(16)',
+      context_quality: 'number UInt8',
+      sys_write_file: 'path String',
+      sys_write_file_kind: 'file_kind LowCardinality(String)',
+      sys_write_fd: 'number Int32',
+      sys_write_syscall: 'label LowCardinality(String)',
+      block_io_device: 'text LowCardinality(String)',
+      origin_bytes: 'origin_bytes Array(UInt64)',
+    });
+    for (const column of COLUMNS)
+      expect(EVENT_COLUMNS.some(({ source }) => source === column || source.field === column.field)).toBe(true);
+  });
+
+  test('have names that SQL takes, each once', () => {
+    const names = TABLES.find(({ name }) => name === 'event')!.columns.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => !/^[a-z_]+$/.test(name))).toEqual([]);
+  });
+
+  test('of a new event type follow from its entry', () => {
+    const base = { encoding: 'plain', eventType: 99, slot: 0 } as const;
+    const more: Column[] = [
+      { ...base, name: 'dns_query.server', storage: 'u32', source: 'value', field: 'server' },
+      { ...base, name: 'dns_query.host', storage: 'u32', source: 'text', field: 'host' },
+    ];
+    const added = eventColumnsOf([...COLUMNS, ...more]).slice(EVENT_COLUMNS.length);
+    expect(added.map(({ name, type }) => `${name} ${nameOf(type)}`)).toEqual([
+      'dns_query_server UInt32',
+      'dns_query_host LowCardinality(String)',
+    ]);
+    expect(sqlName(more[0]!.name)).toBe('dns_query_server');
+  });
+});
+
+describe('statements', () => {
+  test('for 18.16 have nothing that it does not know', () => {
+    expect(statements({ storagePolicy: 's3' })).not.toMatch(
+      /CODEC|INDEX |TTL|fsync|storage_policy|Replicated|Distributed/,
+    );
+  });
+
+  test('for newer servers have codecs, indexes, and wait for the disk', () => {
+    const text = statements({ version: CURRENT, storagePolicy: 's3' });
+    expect(text).toContain('`timestamp_ns` UInt64 CODEC(Delta, ZSTD(1))');
+    expect(text).toContain('`pid` UInt32 CODEC(T64, ZSTD(1))');
+    expect(text).toContain('INDEX `by_duration_ns` `duration_ns` TYPE minmax GRANULARITY 1');
+    expect(text).toContain("fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 's3'");
+  });
+
+  test('in a cluster make replicated tables, and one over all shards for each', () => {
+    const text = statements({ cluster: 'main', version: CURRENT });
+    expect(text).toContain(
+      "ReplicatedReplacingMergeTree('/clickhouse/kreplay/{shard}/kreplay/node', '{replica}', `at`)",
+    );
+    expect(text.match(/_all` .* ENGINE = Distributed\(`main`, `kreplay`, /g)).toHaveLength(TABLES.length);
+  });
+
+  test.each(['a b', "x'", 'x`', ''])('are not made with the name %j', (name) => {
+    expect(() => statements({ database: name })).toThrow(/cannot be a name/);
+    expect(() => statements({ cluster: name })).toThrow(/cannot be a name/);
+    expect(() => statements({ version: CURRENT, storagePolicy: name })).toThrow(/has characters that a word has not/);
+  });
+});
