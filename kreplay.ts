@@ -21,6 +21,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
     });
   },
   doctor: async () => (await import('./agent/doctor/command.ts')).doctorCommand(),
+  fleet: async () => (await import('./agent/fleet/command.ts')).fleetCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/cli/commands/events.ts')).eventsCommand(),
   tail: async () => (await import('./daemon/cli/commands/tail.ts')).tailCommand(),

@@ -8,7 +8,7 @@ import { createTables, upgradeTables } from '../../agent/clickhouse/tables/chang
 import type { Place } from '../../agent/clickhouse/tables/ddl.ts';
 import { columnsInServer, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
 import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
-import { serverVersion } from '../../agent/clickhouse/tables/server_version.ts';
+import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
 import { columnOf, type Value } from './columns.ts';
 import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
 
@@ -31,9 +31,7 @@ async function newPlace() {
   const settings = { urls: [server.url], database: `fleet_${++count}` };
   const connection = connect(settings);
   open.push(connection);
-  const outside = connect({ ...settings, database: 'default' });
-  open.push(outside);
-  const place: Place = { database: settings.database, version: await serverVersion(outside) };
+  const place: Place = { database: settings.database, version: await versionAt(settings) };
   const init = (bucketNs = BUCKET_NS_DEFAULT, nowNs = 1n) => createTables(settings, place, { bucketNs, nowNs });
   return { connection, place, init };
 }

@@ -4,10 +4,11 @@ import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { nameOf } from '../native/types.ts';
+import { sql } from '../statements/sql.ts';
 import { addColumn, createDatabase, createTable, distributedName, type Place } from './ddl.ts';
 import { columnsInServer, type Meta, readMeta, writeMeta } from './meta.ts';
-import { SCHEMA_VERSION, type Table, tablesOf } from './schema.ts';
-import { tableSettings } from './server_version.ts';
+import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, type Table, tablesOf } from './schema.ts';
+import { inDefault, tableSettings } from './server_version.ts';
 
 export interface Changes {
   /** Tables and `table.column`s that were added. */
@@ -22,26 +23,41 @@ const TIMEOUT_MS = 300_000;
 export async function createTables(
   settings: ConnectionSettings,
   place: Place,
-  { bucketNs, nowNs }: { bucketNs: bigint; nowNs: bigint },
+  { bucketNs, nowNs }: { bucketNs?: bigint | undefined; nowNs: bigint },
 ): Promise<Changes> {
-  // The database of a connection must exist.
-  const outside = connect({ ...settings, database: 'default' });
-  try {
-    await outside.run(createDatabase(place));
-  } finally {
-    outside.close();
-  }
+  await makeDatabase(settings, place);
   const connection = connect(settings);
   try {
     const before = await readMeta(connection);
-    if (before && before.bucketNs !== bucketNs)
+    if (before && bucketNs !== undefined && before.bucketNs !== bucketNs)
       throw new UserError(
         `the tables of ${place.database} have buckets of ${before.bucketNs} ns, which cannot change: leave out --bucket`,
       );
     refuseNewer(before, place);
-    return await complete(connection, place, before ?? { schemaVersion: SCHEMA_VERSION, bucketNs }, nowNs);
+    return await complete(
+      connection,
+      place,
+      before ?? { schemaVersion: SCHEMA_VERSION, bucketNs: bucketNs ?? BUCKET_NS_DEFAULT },
+      nowNs,
+    );
   } finally {
     connection.close();
+  }
+}
+
+/** The database of a connection must exist, so another one is used when it does not. */
+async function makeDatabase(settings: ConnectionSettings, place: Place): Promise<void> {
+  const inside = connect(settings);
+  const outside = connect(inDefault(settings));
+  try {
+    const isThere = await inside.run(sql`SELECT 1`).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) await outside.run(createDatabase(place));
+  } finally {
+    inside.close();
+    outside.close();
   }
 }
 

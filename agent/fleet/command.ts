@@ -1,0 +1,148 @@
+/** `kreplay fleet`: makes, completes and describes the tables that nodes ship to. */
+import { Command } from 'commander';
+import { connect } from '../clickhouse/connection/connection.ts';
+import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
+import { accountStatements, accountsFile } from '../clickhouse/tables/accounts.ts';
+import { type Changes, createTables, upgradeTables } from '../clickhouse/tables/changes.ts';
+import type { Place } from '../clickhouse/tables/ddl.ts';
+import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
+import { withHelpEnd } from '../config/help.ts';
+import { DURATION, parserOf, textAs } from '../config/values.ts';
+import { type ServerFlags, settingsOf, withClusterOption, withServerOptions } from './options.ts';
+import { passwordHashesIn } from './passwords.ts';
+import { asText, statusOf } from './status.ts';
+
+interface ChangeFlags extends ServerFlags {
+  cluster?: string;
+}
+
+interface InitFlags extends ChangeFlags {
+  bucket?: bigint;
+  storagePolicy?: string;
+  accounts?: string;
+}
+
+/** Bounds of a bucket: the design's own, and what a page may have to read. */
+const [BUCKET_NS_MIN, BUCKET_NS_MAX] = [1_000_000_000n, 3_600_000_000_000n];
+
+const BUCKET = DURATION.refine(
+  (ns) => ns >= BUCKET_NS_MIN && ns <= BUCKET_NS_MAX && BUCKET_NS_MAX % ns === 0n,
+  'must divide an hour, and be at least 1s',
+);
+
+const POLICY = textAs((text) => (/^\w{1,64}$/.test(text) ? text : undefined), 'must be letters, digits and "_"');
+
+const EXAMPLES = {
+  init: [
+    'kreplay fleet init --url http://127.0.0.1:8123 --accounts ./fleet-passwords',
+    'kreplay fleet init --url https://db1.example:8443 https://db2.example:8443 --cluster main',
+  ],
+  upgrade: ['kreplay fleet upgrade --url https://db1.example:8443 --user kr_admin --password-file ./kr_admin'],
+  status: ['kreplay fleet status --url http://127.0.0.1:8123 --output json'],
+} as const;
+
+export function fleetCommand(): Command {
+  const command = new Command('fleet')
+    .summary('make and check the ClickHouse tables of many nodes')
+    .description('make, upgrade and check the ClickHouse tables of many nodes');
+  const init = withClusterOption(withServerOptions(command.command('init')))
+    .description('make database, tables and accounts; a second time it adds what is missing')
+    .option(
+      '--bucket <duration>',
+      'rows of so much time lie together, for good: less for many events (default: 60s)',
+      parserOf(BUCKET),
+    )
+    .option('--storage-policy <name>', "disks for the tables, of the servers' configuration", parserOf(POLICY))
+    .option('--accounts <folder>', 'make the accounts; their passwords are in this folder, made if missing')
+    .action(runInit);
+  const upgrade = withClusterOption(withServerOptions(command.command('upgrade')))
+    .description('add the tables and columns that this kreplay has and the servers lack')
+    .action(runUpgrade);
+  const status = withServerOptions(command.command('status'))
+    .description('print version, schema, tables, free disk and nodes of each server')
+    .action(runStatus);
+  for (const [one, examples] of [
+    [init, EXAMPLES.init],
+    [upgrade, EXAMPLES.upgrade],
+    [status, EXAMPLES.status],
+  ] as const)
+    withHelpEnd(one, { examples });
+  return withHelpEnd(command, { examples: Object.values(EXAMPLES).flat() });
+}
+
+interface Changed {
+  url: string;
+  version: ServerVersion;
+  changes: Changes;
+}
+
+const nowNs = (): bigint => BigInt(Date.now()) * 1_000_000n;
+
+async function runInit(flags: InitFlags): Promise<void> {
+  const { database, cluster, storagePolicy, bucket, accounts } = flags;
+  const hashes = accounts === undefined ? undefined : passwordHashesIn(accounts);
+  for (const settings of settingsOf(flags)) {
+    const version = await versionAt(settings);
+    const place: Place = { database, version, cluster, storagePolicy };
+    const changes = await createTables(settings, place, { bucketNs: bucket, nowNs: nowNs() });
+    if (hashes && version.isCurrent) await makeAccounts(settings, hashes);
+    report(flags, { url: settings.urls[0]!, version, changes });
+    if (flags.output === 'json') continue;
+    if (!hashes) process.stdout.write('no accounts were made: --accounts FOLDER makes them\n');
+    else if (version.isCurrent) process.stdout.write(`accounts are ready; their passwords are in ${accounts}\n`);
+    else
+      process.stdout.write(
+        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so kr_ship can read events.\nPut this into users.d/kreplay.xml of the server:\n${accountsFile(database, hashes)}`,
+      );
+  }
+}
+
+async function makeAccounts(settings: ConnectionSettings, hashes: ReturnType<typeof passwordHashesIn>): Promise<void> {
+  const connection = connect(settings);
+  try {
+    for (const statement of accountStatements(settings.database, hashes)) await connection.run(statement);
+  } finally {
+    connection.close();
+  }
+}
+
+async function runUpgrade(flags: ChangeFlags): Promise<void> {
+  const { database, cluster } = flags;
+  for (const settings of settingsOf(flags)) {
+    const version = await versionAt(settings);
+    const connection = connect(settings);
+    try {
+      const changes = await upgradeTables(connection, { database, version, cluster }, nowNs());
+      report(flags, { url: settings.urls[0]!, version, changes });
+    } finally {
+      connection.close();
+    }
+  }
+}
+
+function report({ database, output }: ServerFlags, { url, version, changes: { added, meta } }: Changed): void {
+  if (output === 'json') {
+    const schema = { version: meta.schemaVersion, bucket_ns: meta.bucketNs };
+    printJson({ url, version: version.text, supported: version.isCurrent, database, schema, added });
+    return;
+  }
+  const trial = version.isCurrent ? '' : `ClickHouse ${version.text} is for trials: use 24.8 or later\n`;
+  const done = added.length > 0 ? `added ${added.join(', ')}` : 'nothing to add';
+  process.stdout.write(`${url}: ${database} has schema ${meta.schemaVersion}: ${done}\n${trial}`);
+}
+
+async function runStatus(flags: ServerFlags): Promise<void> {
+  for (const settings of settingsOf(flags)) {
+    const status = await statusOf(settings);
+    if (flags.output === 'json') printJson(status);
+    else process.stdout.write(asText(status));
+  }
+}
+
+/** One line a server, so that several are NDJSON; integers of 64 bits are written in full. */
+function printJson(value: unknown): void {
+  // Node has it; the library of TypeScript does not declare it yet.
+  const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+  const exact = (_key: string, one: unknown) => (typeof one === 'bigint' ? rawJSON(String(one)) : one);
+  process.stdout.write(`${JSON.stringify(value, exact)}\n`);
+}

@@ -1,0 +1,59 @@
+/** Options of `kreplay fleet`: which servers, and as whom. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
+import { isIdentifier } from '../clickhouse/statements/sql.ts';
+import { UserError } from '../process/errors.ts';
+
+export interface ServerFlags {
+  url: string[];
+  database: string;
+  user?: string;
+  passwordFile?: string;
+  tlsCa?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  output: 'text' | 'json';
+}
+
+export const DATABASE_DEFAULT = 'kreplay';
+
+export function withServerOptions(command: Command): Command {
+  return command
+    .requiredOption('--url <url...>', 'each server of the fleet, such as https://db1.example:8443', serverUrl)
+    .option('--database <name>', 'database of the fleet', nameOf, DATABASE_DEFAULT)
+    .option('--user <name>', 'account at the server (default: the one that it calls default)')
+    .option('--password-file <file>', 'file with the password alone, which only its owner may read')
+    .option('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)')
+    .option('--tls-cert <file>', 'certificate of this client (PEM)')
+    .option('--tls-key <file>', 'key of the certificate (PEM)')
+    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
+}
+
+export function withClusterOption(command: Command): Command {
+  return command.option(
+    '--cluster <name>',
+    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each',
+    nameOf,
+  );
+}
+
+function serverUrl(text: string, before: string[] = []): string[] {
+  try {
+    replicaOf(text);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    throw new InvalidArgumentError(error.message);
+  }
+  return [...before, text];
+}
+
+function nameOf(text: string): string {
+  if (isIdentifier(text)) return text;
+  throw new InvalidArgumentError('must be a name of letters, digits and "_"');
+}
+
+/** Settings for each server alone: tables are made on every one. */
+export function settingsOf(flags: ServerFlags): ConnectionSettings[] {
+  const { url, database, user, passwordFile, tlsCa: ca, tlsCert: cert, tlsKey: key } = flags;
+  return url.map((one) => ({ urls: [one], database, user, passwordFile, tls: { ca, cert, key } }));
+}

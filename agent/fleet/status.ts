@@ -1,0 +1,120 @@
+/** What a server of a fleet holds: version, schema, tables, free disk, nodes. */
+import { type Connection, connect } from '../clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
+import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
+import { sql, text } from '../clickhouse/statements/sql.ts';
+import { columnsInServer, readMeta } from '../clickhouse/tables/meta.ts';
+import { SCHEMA_VERSION, tablesOf } from '../clickhouse/tables/schema.ts';
+import { inDefault, versionAt } from '../clickhouse/tables/server_version.ts';
+import { formatBytes } from '../output/amounts.ts';
+import { printable } from '../output/printable.ts';
+
+export interface FleetStatus {
+  url: string;
+  version: string;
+  /** Whether the version is supported for use, not for trials only. */
+  supported: boolean;
+  /** Null if there are no tables. */
+  schema: { version: number; known_version: number; bucket_ns: bigint; missing: string[] } | null;
+  tables: { name: string; rows: bigint; bytes: bigint; parts: bigint }[];
+  /** Null if the version does not say. */
+  disks: { name: string; free_bytes: bigint; total_bytes: bigint }[] | null;
+  nodes: { node: string; recording: string; alive_ns: bigint; backlog: bigint }[];
+}
+
+const NODES_MAX = 10_000;
+const NODES_SHOWN = 20;
+
+/** Throws a UserError. */
+export async function statusOf(settings: ConnectionSettings): Promise<FleetStatus> {
+  const outside = connect(inDefault(settings));
+  const connection = connect(settings);
+  try {
+    const version = await versionAt(settings);
+    const meta = await readMeta(connection);
+    // An account may be shut out of other databases.
+    const asked = meta ? connection : outside;
+    const found = meta ? await columnsInServer(connection) : new Map();
+    const missing = tablesOf(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
+      const own = found.get(name);
+      return own ? columns.filter((one) => !own.has(one.name)).map((one) => `${name}.${one.name}`) : [name];
+    });
+    return {
+      url: settings.urls[0]!,
+      version: version.text,
+      supported: version.isCurrent,
+      schema: meta
+        ? { version: meta.schemaVersion, known_version: SCHEMA_VERSION, bucket_ns: meta.bucketNs, missing }
+        : null,
+      tables: meta ? await tablesIn(asked, settings.database) : [],
+      // 18.16 has no system.disks.
+      disks: version.isCurrent ? (await rowsOf(asked, DISKS)).map(diskOf) : null,
+      nodes: meta && found.has('node') ? (await rowsOf(connection, NODES)).map(nodeOf) : [],
+    };
+  } finally {
+    outside.close();
+    connection.close();
+  }
+}
+
+const DISKS = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks ORDER BY name`;
+
+function diskOf({ name, free, total }: Row): NonNullable<FleetStatus['disks']>[number] {
+  return { name: String(name), free_bytes: free as bigint, total_bytes: total as bigint };
+}
+
+const NODES = sql`SELECT recording, argMax(node, at) AS name, argMax(alive_ns, at) AS alive, argMax(backlog, at) AS waiting
+  FROM node GROUP BY recording ORDER BY name, recording LIMIT ${NODES_MAX}`;
+
+function nodeOf({ recording, name, alive, waiting }: Row): FleetStatus['nodes'][number] {
+  const hex = (recording as bigint).toString(16).padStart(16, '0');
+  return { node: String(name), recording: hex, alive_ns: alive as bigint, backlog: waiting as bigint };
+}
+
+async function tablesIn(connection: Connection, database: string): Promise<FleetStatus['tables']> {
+  const rows = await rowsOf(
+    connection,
+    sql`SELECT table, toUInt64(sum(rows)) AS row_count, toUInt64(sum(bytes_on_disk)) AS size, toUInt64(count()) AS part_count
+      FROM system.parts WHERE active AND database = ${text(database)} GROUP BY table`,
+  );
+  const byName = new Map(rows.map((row) => [String(row.table), row]));
+  return tablesOf(1n).map(({ name }) => {
+    const { row_count: count = 0n, size = 0n, part_count: parts = 0n } = byName.get(name) ?? {};
+    return { name, rows: count as bigint, bytes: size as bigint, parts: parts as bigint };
+  });
+}
+
+export function asText({ url, version, supported, schema, tables, disks, nodes }: FleetStatus): string {
+  const lines = [`${url}: ClickHouse ${version}${supported ? '' : ', for trials only: use 24.8 or later'}`];
+  if (!schema) return `${lines[0]}\nno tables: \`kreplay fleet init\` makes them\n`;
+  const lacks = schema.missing.length > 0 ? `; \`kreplay fleet upgrade\` adds ${schema.missing.join(', ')}` : '';
+  lines.push(`schema ${schema.version}, buckets of ${Number(schema.bucket_ns) / 1e9} s${lacks}`, '');
+  lines.push(...columned(['TABLE', 'ROWS', 'BYTES', 'PARTS'], tables.map(tableCells)), '');
+  for (const disk of disks ?? [])
+    lines.push(`disk ${disk.name}: ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`);
+  if (!disks) lines.push('free disk: this version does not say');
+  lines.push(`${nodes.length} node${nodes.length === 1 ? '' : 's'}`);
+  lines.push(
+    ...columned(['NODE', 'ALIVE', 'BACKLOG'], nodes.slice(0, NODES_SHOWN).map(nodeCells)).slice(nodes.length ? 0 : 1),
+  );
+  if (nodes.length > NODES_SHOWN) lines.push(`and ${nodes.length - NODES_SHOWN} more: --output json has all`);
+  return `${lines.join('\n')}\n`;
+}
+
+const bytes = (count: bigint): string => formatBytes(Number(count));
+
+function tableCells({ name, rows, bytes: size, parts }: FleetStatus['tables'][number]): string[] {
+  return [name, String(rows), bytes(size), String(parts)];
+}
+
+function nodeCells({ node, alive_ns, backlog }: FleetStatus['nodes'][number]): string[] {
+  return [printable(node), new Date(Number(alive_ns / 1_000_000n)).toISOString(), String(backlog)];
+}
+
+function columned(headings: string[], rows: readonly string[][]): string[] {
+  const all = [headings, ...rows];
+  const widths = headings.map((_, i) => Math.max(...all.map((row) => row[i]!.length)));
+  return all.map((row) =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
+  );
+}
