@@ -61,6 +61,16 @@ test.each(CLIENTS)('kreplay %s loads commander and zod, but no server and no dat
   expect(own.length).toBeLessThanOrEqual(OWN_MODULES_MAX);
 });
 
+test('kreplay fleet loads the client of ClickHouse, and no other command does', () => {
+  const clickhouse = (command: string) =>
+    loadedBy(command, '--help').own.filter((url) => url.startsWith(`file://${ROOT}/agent/clickhouse/`));
+  for (const command of ['agent', 'daemon', 'up', 'events'])
+    expect([command, clickhouse(command)]).toEqual([command, []]);
+  expect(clickhouse('fleet').length).toBeGreaterThan(0);
+  const { packages, addons } = loadedBy('fleet', '--help');
+  expect([packages, addons]).toEqual([['commander', 'zod'], []]);
+});
+
 test('kreplay exec loads only what it needs', () => {
   const { own, packages, addons } = loadedBy('exec', '--help');
   expect([packages, addons]).toEqual([['commander'], []]);
