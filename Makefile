@@ -41,7 +41,7 @@ TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox
 	python3-yaml:/usr/lib/python3/dist-packages/yaml \
 	redis-server:/usr/bin/redis-server ruby:/usr/bin/ruby \
 	rustc:/usr/bin/rustc sqlite3:/usr/bin/sqlite3 strace:/usr/bin/strace systemd:/usr/bin/systemd-analyze \
-	systemd-container:/usr/bin/systemd-nspawn tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs zsh:/usr/bin/zsh
+	systemd-container:/usr/bin/systemd-nspawn tmux:/usr/bin/tmux xfsprogs:/sbin/mkfs.xfs zookeeper:/usr/share/java/zookeeper.jar zsh:/usr/bin/zsh
 KERNEL_PACKAGES := busybox-static:/bin/busybox e2fsprogs:/sbin/mkfs.ext4 kmod:/sbin/depmod lz4:/usr/bin/lz4 \
 	qemu-system-x86:/usr/bin/qemu-system-x86_64 xz-utils:/usr/bin/xz zstd:/usr/bin/zstd
 # The packages' programs before others of the same name: a version manager's python3 takes half a second to start.

@@ -18,11 +18,13 @@ const READY_MS_MAX = 30_000;
 const STARTS_MAX = 5;
 
 /** Password of each account; `default` has none. */
-export const ACCOUNTS = { writer: "wri'ter \\ pass", reader: 'reader' } as const;
+export const ACCOUNTS = { writer: "wri'tér \\ pass", reader: 'reader' } as const;
 
 interface Options {
   /** Serves HTTPS with this certificate, and asks clients for one that the authority has signed. */
   tls?: { certificate: Certificate; authority: Certificate };
+  /** Its port for other servers; a free one by default. */
+  tcpPort?: number;
   /** Further XML of the configuration. */
   more?: string;
 }
@@ -41,9 +43,14 @@ export interface ClickHouseServer {
 
 const started: (() => Promise<void>)[] = [];
 
+/** Ends something of the tests' own with the servers, after those that were started later. */
+export function endWithServers(end: () => Promise<void>): void {
+  started.push(end);
+}
+
 /** Suites call it in afterAll(): a suite that fails half-way must leave nothing running. */
 export async function endServers(): Promise<void> {
-  for (const end of started.splice(0)) await end();
+  for (const end of started.splice(0).reverse()) await end();
 }
 
 export async function startServer(options: Options = {}): Promise<ClickHouseServer> {
@@ -61,7 +68,7 @@ export async function startServer(options: Options = {}): Promise<ClickHouseServ
   async function begin(): Promise<void> {
     // Another process may take a port between the look for a free one and the server's start.
     for (let tries = 1; ; tries++) {
-      if (port === 0 || tries > 1) [port, tcpPort] = [await freePort(), await freePort()];
+      if (port === 0 || tries > 1) [port, tcpPort] = [await freePort(), options.tcpPort ?? (await freePort())];
       writeConfiguration(folder, port, tcpPort, options);
       child = spawn(PROGRAM, [`--config-file=${folder}/config.xml`], { stdio: 'ignore', cwd: folder });
       if (await isReady(child, tcpPort, port)) return;
@@ -114,7 +121,7 @@ async function post(
   return { status: response.statusCode!, answer: Buffer.concat(await response.toArray()) };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address() as { port: number };

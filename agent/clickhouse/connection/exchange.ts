@@ -113,7 +113,8 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
 }
 
 async function sendBody(request: ClientRequest, body: string | NodeJS.ReadableStream): Promise<void> {
-  if (typeof body === 'string') request.end(body);
+  // Node sends headers in the encoding of a text that goes with them, and those that we make are bytes.
+  if (typeof body === 'string') request.end(Buffer.from(body));
   else await pipeline(body, request);
 }
 

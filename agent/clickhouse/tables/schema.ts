@@ -20,7 +20,7 @@ export interface Table {
   readonly columns: readonly TableColumn[];
   /** Rows with equal values here are one row. */
   readonly key: readonly string[];
-  /** Of such rows the one with the largest value counts, else the one that came last. */
+  /** The one with the largest value counts among such rows, else the one that came last. */
   readonly versionColumn?: string;
   /** The part of the key that is in memory, if not all. */
   readonly keyInMemory?: readonly string[];

@@ -1,5 +1,5 @@
 /** What a server of a version can do. 18.16 is Debian's; servers in between are not supported, and not refused. */
-import { connect } from '../connection/connection.ts';
+import { type Compression, connect } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
@@ -48,4 +48,24 @@ async function askedIn(settings: ConnectionSettings): Promise<ServerVersion> {
 /** Settings with which a server makes our tables. */
 export function tableSettings({ isCurrent }: ServerVersion): Record<string, number> {
   return isCurrent ? {} : { allow_experimental_low_cardinality_type: 1 };
+}
+
+/** Packing of what is sent: the cheapest that the server knows. */
+export function compressionOf({ isCurrent }: ServerVersion): Compression {
+  return isCurrent ? 'zstd' : 'gzip';
+}
+
+/**
+ * Settings of an insert that is repeated until it is acknowledged. `token` names the rows, so that a server drops them
+ * where it has them; `quorum` is the number of replicas that must have them.
+ */
+export function insertSettings(
+  { isCurrent }: ServerVersion,
+  { token, quorum }: { token: string; quorum?: number | undefined },
+): Record<string, string | number> {
+  return {
+    // Servers from 26.3 on acknowledge rows that are in memory only, unless told otherwise.
+    ...(isCurrent && { async_insert: 0, insert_deduplication_token: token }),
+    ...(quorum !== undefined && { insert_quorum: quorum }),
+  };
 }

@@ -5,7 +5,7 @@ import { ACCOUNTS, accountStatements, passwordHash } from '../../../agent/clickh
 import { createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
 import { EVENT_COLUMNS, eventColumnsOf, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { BUCKET_NS_DEFAULT, tablesOf } from '../../../agent/clickhouse/tables/schema.ts';
-import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
+import { compressionOf, insertSettings, versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 
 const TABLES = tablesOf(BUCKET_NS_DEFAULT);
@@ -87,6 +87,25 @@ describe('statements', () => {
     expect(() => statements({ database: name })).toThrow(/cannot be a name/);
     expect(() => statements({ cluster: name })).toThrow(/cannot be a name/);
     expect(() => statements({ version: CURRENT, storagePolicy: name })).toThrow(/has characters that a word has not/);
+  });
+});
+
+describe('a version of the server', () => {
+  test.each([
+    ['18.16.1', false],
+    ['23.8.1.2992', false],
+    ['24.8.4.13', true],
+    ['26.7.2.1', true],
+    ['', false],
+  ])('%j is supported for use: %s', (text, isCurrent) => {
+    expect(versionOf(text)).toEqual({ text, isCurrent });
+  });
+
+  test('gets only the settings and the packing that it knows', () => {
+    expect(insertSettings(DEBIAN, { token: 't' })).toEqual({});
+    expect(insertSettings(DEBIAN, { token: 't', quorum: 2 })).toEqual({ insert_quorum: 2 });
+    expect(insertSettings(CURRENT, { token: 't' })).toEqual({ async_insert: 0, insert_deduplication_token: 't' });
+    expect([DEBIAN, CURRENT].map(compressionOf)).toEqual(['gzip', 'zstd']);
   });
 });
 

@@ -1,0 +1,97 @@
+/** Tests a cluster of two shards with two replicas each: tables on all, rows once, a replica that was away. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
+import { type Sql, sql } from '../../agent/clickhouse/statements/sql.ts';
+import { start } from '../daemon/command_line.ts';
+import { hasCluster, startCluster } from './cluster.ts';
+import { columnOf } from './columns.ts';
+import { type ClickHouseServer, endServers } from './server.ts';
+
+const withCluster = hasCluster ? describe : describe.skip;
+const open: Connection[] = [];
+let servers: ClickHouseServer[][];
+
+beforeAll(async () => {
+  if (hasCluster) servers = await startCluster(2, 2);
+}, 120_000);
+afterAll(async () => {
+  for (const connection of open) connection.close();
+  await endServers();
+});
+
+const fleet = (command: string, ...more: string[]) =>
+  start('fleet', command, '--url', ...servers.flat().map(({ url }) => url), ...more).ended;
+
+function connected(...replicas: ClickHouseServer[]): Connection {
+  const connection = connect({ urls: replicas.map(({ url }) => url), database: 'kreplay' });
+  open.push(connection);
+  return connection;
+}
+
+async function until(connection: Connection, statement: Sql, wanted: Row): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const [row] = await rowsOf(connection, statement);
+    if (JSON.stringify(row, text) === JSON.stringify(wanted, text)) return;
+    if (tries === 800) expect(row).toEqual(wanted);
+    await sleep(50);
+  }
+}
+
+const text = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
+
+const COLUMNS = ['recording', 'first_number', 'end_number', 'n'];
+
+function segments(recording: bigint, numbers: readonly bigint[]): Buffer {
+  const columns = COLUMNS.map((name) =>
+    columnOf(
+      name,
+      'UInt64',
+      numbers.map((number) => ({ recording, first_number: number, end_number: number + 1n, n: 1n })[name]!),
+    ),
+  );
+  return newBlockEncoder().encode(columns, numbers.length);
+}
+
+const SUM = sql`SELECT toUInt64(count()) AS rows, sum(first_number) AS numbers FROM segment`;
+const SUM_OF_ALL = sql`SELECT toUInt64(count()) AS rows, sum(first_number) AS numbers FROM segment_all`;
+
+withCluster('a cluster', () => {
+  test('gets tables on each server, and columns on each when a newer kreplay comes', async () => {
+    const { code, stdout, stderr } = await fleet('init', '--cluster', 'main');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.match(/added meta, event/g)).toHaveLength(4);
+    const again = await fleet('init', '--cluster', 'main');
+    expect(again.stdout.match(/nothing to add/g)).toHaveLength(4);
+    const [first] = servers[0]!;
+    await connected(first!).run(sql`ALTER TABLE segment DROP COLUMN end_max`);
+    await connected(first!).run(sql`ALTER TABLE segment_all DROP COLUMN end_max`);
+    const upgraded = await fleet('upgrade', '--cluster', 'main');
+    expect({ code: upgraded.code, stderr: upgraded.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(upgraded.stdout).toContain('added segment.end_max, segment_all.end_max');
+  });
+
+  test('has each row once, whichever replicas it was sent to, and gives all shards’ rows', async () => {
+    const [[a, b], [c]] = servers as [[ClickHouseServer, ClickHouseServer], [ClickHouseServer]];
+    const into = { table: 'segment', columns: COLUMNS };
+    const numbers = Array.from({ length: 100 }, (_, i) => BigInt(i));
+    await connected(a).insert(into, () => [segments(1n, numbers)]);
+    // The same block goes to the other replica as after a lost answer.
+    await connected(b).insert(into, () => [segments(1n, numbers)]);
+    await connected(c).insert(into, () => [segments(2n, numbers)]);
+    await until(connected(b), SUM, { rows: 100n, numbers: 4950n });
+    await until(connected(a), SUM, { rows: 100n, numbers: 4950n });
+    await until(connected(b), SUM_OF_ALL, { rows: 200n, numbers: 9900n });
+  });
+
+  test('takes rows while a replica is away, which gets them when it is back', async () => {
+    const [[a, b]] = servers as [[ClickHouseServer, ClickHouseServer]];
+    const shard = connected(a, b);
+    await rowsOf(shard, SUM);
+    await a.kill();
+    await shard.insert({ table: 'segment', columns: COLUMNS }, () => [segments(3n, [1000n])]);
+    await a.restart();
+    await until(connected(a), SUM, { rows: 101n, numbers: 5950n });
+  });
+});
