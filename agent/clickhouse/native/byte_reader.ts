@@ -11,6 +11,7 @@ export class ByteReader {
   buffer: Buffer = Buffer.alloc(0);
   at = 0;
   readonly #chunks: AsyncIterator<Uint8Array>;
+  #allowed = Number.POSITIVE_INFINITY;
   /** The chunks that contain the last TAIL_BYTES. */
   readonly #last: Buffer[] = [];
 
@@ -18,8 +19,20 @@ export class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** Returns undefined at the end. */
+  /** Lets so many bytes arrive from now on, and some of the last chunk; more are an error. */
+  allow(bytes: number): void {
+    this.#allowed = bytes;
+  }
+
   async #next(): Promise<Buffer | undefined> {
+    if (this.#allowed <= 0) throw new NativeError('a block is too large');
+    const chunk = await this.#arrived();
+    this.#allowed -= chunk?.length ?? 0;
+    return chunk;
+  }
+
+  /** Returns undefined at the end. */
+  async #arrived(): Promise<Buffer | undefined> {
     const { done, value } = await this.#chunks.next();
     if (done) return undefined;
     const chunk = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -96,7 +109,7 @@ export class ByteReader {
   /** Reads on behind malformed bytes, and returns the last ones. */
   async tail(): Promise<Buffer> {
     for (let bytes = 0; bytes < READ_ON_BYTES_MAX; ) {
-      const chunk = await this.#next();
+      const chunk = await this.#arrived();
       if (!chunk) break;
       bytes += chunk.length;
     }

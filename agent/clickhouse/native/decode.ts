@@ -30,13 +30,20 @@ const ROWS_MAX = 2 ** 20;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
 const TEXT_BYTES_MAX = 16 * 1024 * 1024;
-const COLUMN_TEXT_BYTES_MAX = 512 * 1024 * 1024;
+const BLOCK_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Throws a NativeError for bytes that are no blocks. Ends the source when the caller takes no more blocks. */
-export async function* decodeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<DecodedBlock> {
+export async function* decodeBlocks(
+  chunks: AsyncIterable<Uint8Array>,
+  { blockBytesMax = BLOCK_BYTES_MAX } = {},
+): AsyncGenerator<DecodedBlock> {
   const reader = new ByteReader(chunks);
   try {
-    while (await reader.has(1)) yield await readBlock(reader);
+    for (;;) {
+      reader.allow(blockBytesMax);
+      if (!(await reader.has(1))) return;
+      yield await readBlock(reader);
+    }
   } catch (error) {
     if (error instanceof NativeError) error.tail = await reader.tail();
     throw error;
@@ -140,7 +147,6 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
 
 /** Makes room for what is expected when `share` of all texts take `size` bytes. */
 function grown(bytes: Buffer, used: number, size: number, share: number): Buffer<ArrayBuffer> {
-  if (size > COLUMN_TEXT_BYTES_MAX) throw new NativeError(`the texts of a column take more than ${size} bytes`);
   const expected = share > 0 ? Math.ceil((size / share) * 1.1) : size;
   const larger = Buffer.allocUnsafe(Math.max(size, Math.min(expected, 2 * size)));
   bytes.copy(larger, 0, 0, used);

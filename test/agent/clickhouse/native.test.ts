@@ -209,6 +209,28 @@ describe('malformed bytes', () => {
     await expect(decoded(Buffer.from(hex, 'hex'))).rejects.toThrow(message);
   });
 
+  test.each(['FixedString(4096)', 'UInt64', 'String', 'LowCardinality(String)', 'Array(UInt64)'])(
+    'of a block of %s that never ends are an error, not memory without end',
+    async (typeName) => {
+      const head = newBlockEncoder().encode([columnOf('a', typeName, [])], 0);
+      // The same columns with a million rows.
+      const start = Buffer.concat([Buffer.of(1, 0x80, 0x80, 0x40), head.subarray(2)]);
+      const dictionary = Buffer.from('01000000000000000006000000000000ffff3f0000000000'.padEnd(48, '0'), 'hex');
+      let bytes = 0;
+      async function* endless() {
+        yield start;
+        if (typeName === 'LowCardinality(String)') yield dictionary;
+        for (;;) {
+          bytes += 65_536;
+          yield Buffer.alloc(65_536, typeName === 'FixedString(4096)' ? 1 : 0);
+        }
+      }
+      const blocks = decodeBlocks(endless(), { blockBytesMax: 500_000 });
+      await expect(blocks.next()).rejects.toThrow(/a block is too large|a list has a wrong end/);
+      expect(bytes).toBeLessThan(4_000_000);
+    },
+  );
+
   test('show the end of what arrived, where a server says what went wrong', async () => {
     const message = "Code: 395, e.displayText() = DB::Exception: Value passed to 'throwIf' function is non zero";
     const answer = Buffer.concat([bytes, bytes.subarray(0, 99), Buffer.from(message)]);
