@@ -147,6 +147,16 @@ test-kernels: build ## boot other kernels in QEMU and record in each (as root); 
 	-@$(MAKE) --no-print-directory kernel-packages
 	$(Q)node --disable-warning=ExperimentalWarning test/qemu/run.ts $(KERNELS)
 
+# Outside of node_modules, whose lock file it does not belong to.
+CHDB := chdb@3.4.0
+test-fleet-new: build ## run statements and blocks for ClickHouse on the newest version that can be embedded (540 MB from npm)
+	@mkdir -p build/chdb && echo '{"private":true}' > build/chdb/package.json
+	$(Q)if npm install --prefix build/chdb --no-save --no-audit --no-fund --loglevel=error $(CHDB); then \
+		node test/clickhouse/newest.ts build/chdb; \
+	else \
+		echo "skipped: $(CHDB) cannot be installed here, so nothing ran on a newer ClickHouse"; \
+	fi
+
 kernel-packages:
 	$(call need,$(KERNEL_PACKAGES))
 
@@ -180,7 +190,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test sanitized test-kernels kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test sanitized test-kernels test-fleet-new kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need
