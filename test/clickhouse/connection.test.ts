@@ -179,6 +179,36 @@ withServer('statements', () => {
   });
 });
 
+withServer('a limit of the server', () => {
+  test('of memory and of time means to wait', async () => {
+    const sorted = sql`SELECT number FROM (SELECT number FROM numbers(10000000) ORDER BY sipHash64(number)) LIMIT 1`;
+    const short = { settings: { max_memory_usage: 10_000_000 } };
+    expect(await errorOf(rowsOf(connected(), sorted, short))).toMatchObject({ code: 241, meaning: 'wait' });
+    const endless = sql`SELECT sum(number) AS n FROM system.numbers`;
+    const brief = { settings: { max_execution_time: 1 } };
+    expect(await errorOf(rowsOf(connected(), endless, brief))).toMatchObject({ code: 159, meaning: 'wait' });
+  });
+
+  test('of parts means to wait until they are merged', async () => {
+    const connection = connected();
+    await connection.run(
+      sql`CREATE TABLE parts (a UInt64) ENGINE = MergeTree ORDER BY a SETTINGS parts_to_delay_insert = 1, parts_to_throw_insert = 1, max_bytes_to_merge_at_max_space_in_pool = 1`,
+    );
+    const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+    const send = () => connection.insert({ table: 'parts', columns: ['a'] }, () => [block]);
+    const error = await errorOf(
+      (async () => {
+        for (let i = 0; i < 10; i++) await send();
+      })(),
+    );
+    expect(error).toMatchObject({
+      code: 252,
+      meaning: 'wait',
+      message: expect.stringMatching(/merges do not keep up/),
+    });
+  });
+});
+
 withServer('a server that is not there', () => {
   test('is passed over for the next replica, whose place is kept', async () => {
     const accepted: number[] = [];
