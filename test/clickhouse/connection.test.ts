@@ -170,6 +170,18 @@ withServer('statements', () => {
     await server.restart();
   });
 
+  test('a refused insert says why, though the server reads all of its blocks first', async () => {
+    const connection = connected();
+    const block = newBlockEncoder().encode([columnOf('a', 'UInt64', Array<bigint>(100_000).fill(1n))], 100_000);
+    let sent = 0;
+    function* blocks() {
+      for (sent = 0; sent < 100; sent++) yield block;
+    }
+    const error = await errorOf(connection.insert({ table: 'never_made', columns: ['a'] }, blocks));
+    expect(error).toMatchObject({ code: 60, meaning: 'blocked' });
+    expect(await rowsOf(connection, one)).toEqual([{ one: 1n }]);
+  });
+
   test('a kept connection that the server has closed is opened again', async () => {
     const connection = connected();
     expect(await rowsOf(connection, one)).toEqual([{ one: 1n }]);
@@ -271,10 +283,68 @@ withServer('a server that is not there', () => {
       'malformed',
       'repeat',
     ],
+    [
+      'answers with blocks, and ends early between them',
+      (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n\x00\x00'),
+      'cut',
+      'repeat',
+    ],
   ] as const)('or %s, has its own error', async (_, answer, code, meaning) => {
     const url = await listener(answer);
     const error = await errorOf(rowsOf(connected({ urls: [url] }), one, { timeoutMs: 300 }));
     expect(error).toMatchObject({ code, meaning });
+  });
+});
+
+test('an insert that is refused before its end reads no more of its blocks', async () => {
+  const url = await listener((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      socket.pause();
+      socket.write('HTTP/1.1 503 Full\r\nContent-Length: 4\r\n\r\nFull');
+    });
+  });
+  let isOver = false;
+  async function* endless() {
+    try {
+      for (;;) yield Buffer.alloc(65_536);
+    } finally {
+      isOver = true;
+    }
+  }
+  const connection = connect({ urls: [url], database: 'default' });
+  open.push(() => connection.close());
+  const error = await errorOf(connection.insert({ table: 'a', columns: ['a'] }, endless));
+  expect(error).toMatchObject({ code: 'refused', meaning: 'wait' });
+  for (let tries = 0; !isOver && tries < 100; tries++) await sleep(20);
+  expect(isOver).toBe(true);
+});
+
+describe('silence', () => {
+  test('of the server in the midst of an answer is an error, and a slow reader is none', async () => {
+    const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+    const length = 3 * block.length;
+    let isSilent = true;
+    const url = await listener((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`);
+        socket.write(isSilent ? block : Buffer.concat([block, block, block]));
+      });
+    });
+    const read = async (pauseMs: number) => {
+      let rows = 0;
+      const connection = connect({ urls: [url], database: 'default' });
+      open.push(() => connection.close());
+      for await (const { rowCount } of connection.select(one, { timeoutMs: 200 })) {
+        rows += rowCount;
+        await sleep(pauseMs);
+      }
+      return rows;
+    };
+    expect(await errorOf(read(0))).toMatchObject({ code: 'timeout', meaning: 'repeat' });
+    isSilent = false;
+    expect(await read(300)).toBe(3);
   });
 });
 

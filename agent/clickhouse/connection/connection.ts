@@ -1,11 +1,10 @@
 /** Statements to a ClickHouse server over HTTP: its blocks as they arrive, and blocks into its tables. */
-import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type DecodedBlock, decodeBlocks } from '../native/decode.ts';
 import { NativeError } from '../native/errors.ts';
 import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
-import { type Answer, brokenAnswer, type Call, newExchange, startOf } from './exchange.ts';
+import { type Answer, brokenAnswer, type Call, chunksOf, newExchange, startOf } from './exchange.ts';
 import { readPassword } from './password.ts';
 import { ServerError } from './server_error.ts';
 import type { ConnectionSettings } from './settings.ts';
@@ -44,8 +43,9 @@ export interface Connection {
    */
   select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when another replica is tried, and must give the same.
-   * Returns when the server has stored all of them.
+   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when another replica is tried, and must
+   * give the same; they must end, as a server reads all of them before it says what is wrong. Returns when it has stored
+   * all of them.
    */
   insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
   close(): void;
@@ -144,33 +144,26 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
   }
 }
 
-async function readNothing({ response, replica }: Answer): Promise<void> {
-  const start = await startOf(response);
-  if (!response.complete)
-    throw new ServerError('cut', 'repeat', `${replica.origin} closed the connection within its answer`);
+async function readNothing(answer: Answer): Promise<void> {
+  const { response, replica } = answer;
+  const start = await startOf(answer);
+  if (!response.complete) throw cut(replica);
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
 }
 
-async function* blocksOf({ response, replica }: Answer, signal?: AbortSignal): AsyncGenerator<DecodedBlock> {
+async function* blocksOf(answer: Answer, signal?: AbortSignal): AsyncGenerator<DecodedBlock> {
+  const { response, replica } = answer;
   try {
-    yield* decodeBlocks(chunksOf(response));
-    if (!response.complete) throw new NativeError('it ends early');
+    yield* decodeBlocks(chunksOf(answer));
+    if (!response.complete) throw cut(replica);
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message);
-    if (error instanceof Error && 'code' in error)
-      throw new ServerError('cut', 'repeat', `${replica.origin} closed the connection within its answer`);
     throw error;
   }
 }
 
-/** Ends without an error where the connection was cut: what came last may say why. */
-async function* chunksOf(response: IncomingMessage): AsyncGenerator<Uint8Array> {
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
-  } catch (error) {
-    if (response.destroyed && !response.complete && (error as NodeJS.ErrnoException).code === 'ECONNRESET') return;
-    throw error;
-  }
+function cut({ origin }: Answer['replica']): ServerError {
+  return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
 }

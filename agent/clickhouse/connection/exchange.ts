@@ -20,6 +20,7 @@ export interface Call {
 export interface Answer {
   response: IncomingMessage;
   replica: Replica;
+  timeoutMs: number;
 }
 
 export interface Exchange {
@@ -46,14 +47,21 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
     return isTls ? httpsRequest({ ...options, agent: agents.https }) : httpRequest({ ...options, agent: agents.http });
   }
 
-  async function send(replica: Replica, call: Call): Promise<IncomingMessage> {
+  async function send(replica: Replica, call: Call): Promise<Answer> {
     for (let tries = 1; ; tries++) {
       const request = requestTo(replica, call);
       const progress = { isConnected: false };
       try {
-        return await answerTo(request, call, progress);
+        const response = await answerTo(request, call, progress);
+        const answer = { response, replica, timeoutMs: call.timeoutMs };
+        if (response.statusCode === 200) return answer;
+        const refusal = await refusalOf(answer);
+        // What is left of the body is of no use.
+        if (!request.writableFinished) request.destroy();
+        throw refusal;
       } catch (error) {
         call.signal?.throwIfAborted();
+        if (error instanceof ServerError) throw error;
         // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
         if (!request.reusedSocket || !isCut(error) || tries >= TRIES_MAX) throw failureOf(replica, progress, error);
       }
@@ -67,10 +75,9 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
         const at = (preferred + i) % replicas.length;
         const replica = replicas[at]!;
         try {
-          const response = await send(replica, call);
+          const answer = await send(replica, call);
           preferred = at;
-          if (response.statusCode === 200) return { response, replica };
-          throw await refusalOf(replica, response);
+          return answer;
         } catch (error) {
           if (!(error instanceof ServerError) || error.code !== 'unreachable') throw error;
           unreachable ??= error;
@@ -106,6 +113,8 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
   try {
     // A server may answer before the end of the body, when it refuses it.
     const [response] = await Promise.race([answered, sendBody(request, call.body()).then(() => answered)]);
+    // From now on a caller that reads slowly is no silence of the server.
+    request.setTimeout(0);
     return response;
   } finally {
     clearTimeout(slow);
@@ -134,12 +143,7 @@ function isCut(error: unknown): boolean {
 function failureOf({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
   const code = codeOf(error);
   const { reason, message } = error as Error & { reason?: string };
-  if (code === 'ESILENT')
-    return new ServerError(
-      'timeout',
-      'repeat',
-      `${origin} does not answer: it is overloaded, or something is in between`,
-    );
+  if (code === 'ESILENT') return silent(origin);
   if (isConnected && (isCut(error) || /^E(?!RR_)[A-Z_]+$/.test(code)))
     return new ServerError('cut', 'repeat', `${origin} closed the connection before it answered`);
   if (/^ERR_(SSL|TLS)|CERT|SELF_SIGNED|UNABLE_TO/.test(code))
@@ -154,10 +158,43 @@ function failureOf({ origin }: Replica, { isConnected }: Progress, error: unknow
   return error as Error;
 }
 
+function silent(origin: string): ServerError {
+  return new ServerError(
+    'timeout',
+    'repeat',
+    `${origin} does not answer: it is overloaded, or something is in between`,
+  );
+}
+
+/**
+ * The body as it arrives. It ends without an error where the connection was cut: what came last may say why. Throws a
+ * ServerError when the server is silent.
+ */
+export async function* chunksOf({ response, replica, timeoutMs }: Answer): AsyncGenerator<Buffer> {
+  const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    for (;;) {
+      timer = setTimeout(() => response.destroy(timeoutError('ESILENT')), timeoutMs);
+      const { done, value } = await chunks.next();
+      clearTimeout(timer);
+      if (done) return;
+      yield value;
+    }
+  } catch (error) {
+    if (codeOf(error) === 'ESILENT') throw silent(replica.origin);
+    if (!isCut(error)) throw error;
+  } finally {
+    clearTimeout(timer);
+    await chunks.return?.();
+  }
+}
+
 /** Reads the error message of an answer that is not 200. */
-async function refusalOf({ origin }: Replica, response: IncomingMessage): Promise<ServerError> {
-  const { statusCode = 0, headers } = response;
-  const text = (await startOf(response)).toString();
+async function refusalOf(answer: Answer): Promise<ServerError> {
+  const { statusCode = 0, headers } = answer.response;
+  const { origin } = answer.replica;
+  const text = (await startOf(answer)).toString();
   const code = Number(headers['x-clickhouse-exception-code'] ?? /^Code: (\d+)[.,]/.exec(text)?.[1] ?? Number.NaN);
   if (Number.isInteger(code)) return errorOf(origin, code, text);
   if (statusCode >= 500 || statusCode === 429)
@@ -174,17 +211,13 @@ async function refusalOf({ origin }: Replica, response: IncomingMessage): Promis
 }
 
 /** The beginning of an answer; the rest is not read. */
-export async function startOf(response: IncomingMessage): Promise<Buffer> {
+export async function startOf(answer: Answer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length >= ERROR_BYTES_MAX) break;
-    }
-  } catch {
-    // What has arrived says more than that it was cut.
+  for await (const chunk of chunksOf(answer)) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= ERROR_BYTES_MAX) break;
   }
   return Buffer.concat(chunks);
 }
