@@ -43,7 +43,7 @@ const EXAMPLES = {
 
 export function fleetCommand(): Command {
   const command = new Command('fleet')
-    .summary('make and check the ClickHouse tables of many nodes')
+    .summary('make and check ClickHouse tables for a fleet')
     .description('make, upgrade and check the ClickHouse tables of many nodes');
   const init = withClusterOption(withServerOptions(command.command('init')))
     .description('make database, tables and accounts; a second time it adds what is missing')

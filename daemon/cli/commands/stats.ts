@@ -43,7 +43,7 @@ const NONE = '-';
 const BARS = '▁▂▃▄▅▆▇█';
 
 export function statsCommand(): Command {
-  const command = new Command('stats').description('count events, their bytes, errors and durations');
+  const command = new Command('stats').description('count events, bytes, errors and durations');
   withPlace(withEventFilters(command))
     .option('--bucket <duration>', 'length of a time bucket, which has rows of its own, such as 10s or 1m')
     .option('--group-by <names>', `dimensions to group rows by; a list of ${DIMENSION_NAMES.join(', ')}`, lists)

@@ -6,7 +6,7 @@ const VALUES = {
   operation: 'these block operations',
   syscall: 'these system calls',
   device: 'these disks',
-  file: 'these files: path, path* or folder/',
+  file: 'these files: path, path*, folder/',
   error: 'these errors, as ENOSPC',
 } as const;
 
