@@ -12,6 +12,7 @@ const NEXT = `SELECT file_id, path FROM file WHERE file_id > ? ORDER BY file_id 
 const LISTS_MAX = 512;
 /** Ids that are kept, of all lists together: 32 MiB. The list that was used last stays in any case. */
 const IDS_MAX = 8_388_608;
+const ID_BYTES = 4;
 
 export interface FileFinder {
   /** Returns the ids of all files that match one of the patterns, in ascending order; callers do not change them. */
@@ -28,10 +29,16 @@ export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {
 
   function foundBy(patterns: readonly string[]): FoundFiles {
     const key = JSON.stringify([...new Set(patterns)].sort());
-    const found = known.get(key) ?? foundFiles(patterns, () => oldest.get()!);
-    known.delete(key);
-    known.set(key, found);
+    const found = known.get(key) ?? foundFiles(key, patterns, () => oldest.get()!);
+    keep(found);
     return found;
+  }
+
+  /** Also where the steps of others have taken its place meanwhile. */
+  function keep(found: FoundFiles): void {
+    known.delete(found.key);
+    known.set(found.key, found);
+    forget();
   }
 
   /** Returns whether there may be more files. */
@@ -39,7 +46,7 @@ export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {
     const files = next.all(found.last);
     if (files.length === 0) return false;
     found.add(files);
-    forget();
+    keep(found);
     return files.length === FILES_A_STEP;
   }
 
@@ -67,16 +74,17 @@ export function fileFinder(database: Database.Database, { idsMax = IDS_MAX } = {
 }
 
 interface FoundFiles {
+  readonly key: string;
   /** The last file that was looked at. */
   readonly last: number;
-  /** The room that its ids take. */
+  /** The room that its ids and patterns take, in ids. */
   readonly size: number;
   add(files: readonly (readonly [id: number, path: string])[]): void;
   ids(): Uint32Array;
 }
 
 /** `oldest` returns the id of the oldest file that is left: ids before it are dropped when room is needed. */
-function foundFiles(patterns: readonly string[], oldest: () => number): FoundFiles {
+function foundFiles(key: string, patterns: readonly string[], oldest: () => number): FoundFiles {
   const isWanted = pathTest(patterns);
   let ids = new Uint32Array(16);
   let count = 0;
@@ -92,11 +100,12 @@ function foundFiles(patterns: readonly string[], oldest: () => number): FoundFil
   }
 
   return {
+    key,
     get last() {
       return last;
     },
     get size() {
-      return ids.length;
+      return ids.length + Math.ceil(key.length / ID_BYTES);
     },
     add(files) {
       for (const [id, path] of files) {

@@ -134,3 +134,17 @@ describe('found files', () => {
     expect(finder.find(['/*']).buffer).toBe(ids.buffer);
   });
 });
+
+test('lists of patterns are forgotten where there are very many, also while no file is recorded', () => {
+  const database = new Database(':memory:');
+  database.exec('CREATE TABLE file (file_id INTEGER PRIMARY KEY, path TEXT NOT NULL)');
+  const finder = fileFinder(database);
+  const first = finder.find(['/first']).buffer;
+  expect(finder.find(['/first']).buffer).toBe(first);
+  for (let i = 0; i < 600; i++) finder.find([`/other/${i}`]);
+  expect(finder.find(['/first']).buffer).not.toBe(first);
+  const second = finder.find(['/second']).buffer;
+  const long = 'x'.repeat(2 ** 20);
+  for (let i = 0; i < 40; i++) finder.find([long + i]);
+  expect(finder.find(['/second']).buffer).not.toBe(second);
+});
