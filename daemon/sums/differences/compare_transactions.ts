@@ -119,8 +119,8 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
         values.seeOwn(rows, onValue);
         near?.begin(rows);
         const exact = parts.add(rows, transaction, side, onWaited);
-        near?.count(rows, transaction, exact);
-        done += rows.length + 1;
+        const looked = near?.count(rows, transaction, exact) ?? 0;
+        done += rows.length + looked + 1;
         if (done < A_STEP) continue;
         done = 0;
         yield;

@@ -71,7 +71,7 @@ export function* comparisonOf(
     const counts = { selected: own, others: other, strata: tallied.strataOf?.(number) };
     return own + other > 0 && isComplete(value) ? [{ ...value, ...counts, number }] : [];
   });
-  const { found, tried } = differing(counted, sizes);
+  const { found, tried } = yield* differing(counted, sizes);
   const strongest = found.map((i) => counted[i]!).sort((a, b) => strengthOf(b) - strengthOf(a) || compare(a, b));
   function strengthOf(value: CountedValue): number {
     const difference = shareDifference(value, sizes);

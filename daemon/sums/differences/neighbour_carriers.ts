@@ -13,19 +13,28 @@ import type { FieldValue } from './profiles.ts';
 import type { Stratum } from './strata.ts';
 import { KINDS } from './time_parts.ts';
 
+/** Strata of all values together. */
+const STRATA_MAX = 2 ** 17;
+
 export interface NeighbourCarriers {
   readonly values: readonly FieldValue[];
   /** For each value, how many of the selected and of the others have it, alternating. */
   readonly counts: Float64Array;
-  /** Counts the transactions that may have it and began in the time of the box, by node. */
+  /**
+   * Counts the transactions that may have it and began in the time of the box, by the nodes on which they may. One that
+   * may have it on several is one of a stratum only: what runs on all nodes at once is met there together.
+   */
   strataOf(value: number): readonly Stratum[];
   /** The transactions that have a value, as bits. */
   bitsOf(value: number): Uint32Array;
   begin(rows: EventRows): void;
   /** Adds a request of others for which the transaction began to wait. */
   addWait(profile: number, from: number): void;
-  /** Adds the waits for own requests, and counts the neighbours. `exact` has the times that those of the rows stand for. */
-  count(rows: EventRows, transaction: number, exact: readonly bigint[] | undefined): void;
+  /**
+   * Adds the waits for own requests, and counts the neighbours. `exact` has the times that those of the rows stand for.
+   * Returns the number of kinds that it looked at.
+   */
+  count(rows: EventRows, transaction: number, exact: readonly bigint[] | undefined): number;
 }
 
 interface Compared {
@@ -42,18 +51,31 @@ export function neighbourCarriers(
 ): NeighbourCarriers {
   const { startsNs, selected } = population;
   const counts = new Float64Array(values.length * 2);
-  /** The last transaction that has the value, so that it counts once. */
-  const lastWith = new Int32Array(values.length).fill(-1);
-  const strata = valueOfKind.map((): Stratum => ({ selected: 0, others: 0, sizes: { selected: 0, others: 0 } }));
-  const byValue = Map.groupBy(strata.keys(), (kind) => valueOfKind[kind]!);
+  const strata = values.map(() => new Map<string, Stratum>());
+  let strataCount = 0;
+  /** What the transaction may have: for each value its kinds, one of each node. */
+  const kindsOf = new Map<number, number[]>();
+  const isWith = new Uint8Array(values.length);
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
   const isInTime = (startNs: bigint) => startNs >= fromNs && startNs < toNs;
   const bits: Uint32Array[] = [];
   const bitsOf = (value: number) => (bits[value] ??= newBits(population.count));
+
+  /** Undefined for another set of nodes where there are very many already: such transactions are not tested. */
+  function stratumOf(value: number, kinds: number[]): Stratum | undefined {
+    const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();
+    const known = strata[value]!.get(key);
+    if (known || strataCount === STRATA_MAX) return known;
+    const stratum: Stratum = { selected: 0, others: 0, sizes: { selected: 0, others: 0 } };
+    strata[value]!.set(key, stratum);
+    strataCount++;
+    return stratum;
+  }
+
   return {
     values,
     counts,
-    strataOf: (value) => byValue.get(value)!.map((kind) => strata[kind]!),
+    strataOf: (value) => [...strata[value]!.values()],
     bitsOf,
     begin,
     addWait,
@@ -66,17 +88,26 @@ export function neighbourCarriers(
       const timeOf = (at: number) => start + (exact ? Number(exact[at]!) : at);
       const side = selected[transaction] === 1 ? 'selected' : 'others';
       const isTested = isInTime(startsNs[transaction]!);
+      let looked = 0;
+      kindsOf.clear();
       pass(rows, timeOf, (kind, isNeighbour) => {
-        const stratum = strata[kind]!;
-        if (isTested) stratum.sizes[side]++;
-        if (!isNeighbour) return;
-        if (isTested) stratum[side]++;
         const value = valueOfKind[kind]!;
-        if (lastWith[value] === transaction) return;
-        lastWith[value] = transaction;
+        const kinds = kindsOf.get(value);
+        if (kinds) kinds.push(kind);
+        else kindsOf.set(value, [kind]);
+        if (!kinds) isWith[value] = 0;
+        if (isNeighbour) isWith[value] = 1;
+        looked++;
+      });
+      for (const [value, kinds] of kindsOf) {
+        const stratum = isTested ? stratumOf(value, kinds) : undefined;
+        if (stratum) stratum.sizes[side]++;
+        if (isWith[value] === 0) continue;
+        if (stratum) stratum[side]++;
         counts[value * 2 + (side === 'selected' ? 0 : 1)]!++;
         setBit(bitsOf(value), transaction);
-      });
+      }
+      return looked;
     },
   };
 }

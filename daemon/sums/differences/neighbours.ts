@@ -19,8 +19,10 @@ import type { EventRows } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
 import { type RequestTimes, requestTimes } from './request_times.ts';
 
-/** Transactions by neighbours: a bit for each takes 32 MiB. With more, neighbours are left out. */
-const CARRIED_MAX = 2 ** 28;
+/** Transactions by neighbours, each of which may take a look: some seconds. With more, neighbours are left out. */
+const CARRIED_MAX = 2 ** 26;
+/** Requests whose times are kept, 16 bytes each. With more, neighbours are left out. */
+const REQUESTS_MAX = 2_000_000;
 const NONE = -1;
 
 /** Requests of one service or command on one device of a node: what may be a neighbour. */
@@ -54,18 +56,19 @@ export interface GatheredNeighbours {
 export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
   const times = requestTimes(baseNs);
   const { kinds, values, kindOf, nameOf } = requestKinds(profiles);
+  let count = 0;
 
   return {
     open(scanned) {
       const add = times.open(scanned);
       return (row, profile) => {
         const kind = kindOf(profile);
-        if (kind !== NONE) add(row, kind);
+        if (kind !== NONE && ++count <= REQUESTS_MAX) add(row, kind);
       };
     },
     *finish(transactionCount) {
       const isNamed = !profiles.leftOut.has('service') && !profiles.leftOut.has('comm');
-      if (!isNamed || kinds.length * transactionCount > CARRIED_MAX) return undefined;
+      if (!isNamed || count > REQUESTS_MAX || kinds.length * transactionCount > CARRIED_MAX) return undefined;
       yield* times.sort();
       const requests = { kinds, kindOf, nameOf, countAt: times.countAt };
       return { values, valueOfKind: kinds.map(({ value }) => value), ...findNeighbours(requests) };

@@ -26,16 +26,21 @@ export interface Tested {
   tried: number;
 }
 
-/** `sizes` are those of the two groups. */
-export function differing(values: readonly TestedValue[], sizes: Counted): Tested {
+/** Tests in strata of a step: each may take 10 ms. */
+const STRATA_TESTS_A_STEP = 4;
+
+/** `sizes` are those of the two groups. Yields to let other work run. */
+export function* differing(values: readonly TestedValue[], sizes: Counted): Generator<void, Tested> {
   const least = leastProbabilities(values, sizes);
   const tried = testable(least.toSorted((a, b) => a - b));
-  const tested = values
-    .map((value, i) => ({
-      i,
-      p: least[i]! <= ALPHA / tried && isApart(value, sizes) ? probabilityOf(value, sizes) : 1,
-    }))
-    .sort((a, b) => a.p - b.p);
+  const tested: { i: number; p: number }[] = [];
+  let inStrata = 0;
+  for (const [i, value] of values.entries()) {
+    const isTested = least[i]! <= ALPHA / tried && isApart(value, sizes);
+    tested.push({ i, p: isTested ? probabilityOf(value, sizes) : 1 });
+    if (isTested && value.strata && ++inStrata % STRATA_TESTS_A_STEP === 0) yield;
+  }
+  tested.sort((a, b) => a.p - b.p);
   // Values that are not apart count as tried and not found, which makes the others no easier to find.
   const end = tested.findIndex(({ p }, rank) => p > ALPHA / Math.max(1, tried - rank));
   return { found: tested.slice(0, end < 0 ? tested.length : end).map(({ i }) => i), tried };

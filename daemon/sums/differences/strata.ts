@@ -66,7 +66,8 @@ function distributionOf(stratum: Stratum, logProbability: LogProbability): Distr
 
 function added(a: Distribution, b: Distribution): Distribution {
   const sums = new Array<number>(a.probabilities.length + b.probabilities.length - 1).fill(0);
-  for (const [i, p] of a.probabilities.entries()) for (const [j, q] of b.probabilities.entries()) sums[i + j]! += p * q;
+  for (let i = 0; i < a.probabilities.length; i++)
+    for (let j = 0; j < b.probabilities.length; j++) sums[i + j]! += a.probabilities[i]! * b.probabilities[j]!;
   const isSome = (p: number) => p > PROBABILITY_MIN;
   const first = Math.max(sums.findIndex(isSome), 0);
   return { from: a.from + b.from + first, probabilities: sums.slice(first, sums.findLastIndex(isSome) + 1) };

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { probability } from '../../../daemon/sums/differences/noise.ts';
+import { differing, probability } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
 import { type Counted, probabilityWithin } from '../../../daemon/sums/differences/strata.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
@@ -224,6 +224,20 @@ test('probabilities in strata are those of all ways to choose, and near them whe
     throw new Error('not needed');
   };
   expect(probabilityWithin(halves, never) / probability(wide, wide.sizes)).toBeCloseTo(1, 1);
+});
+
+test('tests in many strata let other work run', () => {
+  const strata = Array.from({ length: 50 }, () => ({
+    selected: 60,
+    others: 40,
+    sizes: { selected: 100, others: 100 },
+  }));
+  const steps = differing(Array(20).fill({ selected: 60, others: 40, strata }), { selected: 100, others: 100 });
+  let yields = 0;
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) yields++;
+  expect(yields).toBeGreaterThanOrEqual(5);
+  expect(step.value.found).toHaveLength(20);
 });
 
 describe('bad input', () => {
