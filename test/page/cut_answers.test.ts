@@ -77,6 +77,18 @@ browserTest('an answer that was cut is asked again by itself', async () => {
   await page.waitForSelector('.failure', { state: 'detached' });
 });
 
+browserTest('an answer that is cut each time is asked for less and less often', async () => {
+  const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
+  cut();
+  const { page, requested } = await newPage();
+  await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('.failure:has-text("the page asks again by itself")');
+  await page.waitForTimeout(8000);
+  const asked = requested.filter((address) => address.includes('/api/events?transaction_id=order-1'));
+  // At once and after a second; a daemon that does not answer would be asked four times.
+  expect(asked).toHaveLength(2);
+});
+
 browserTest('a whole answer without its last line, as from a proxy, was cut too', async () => {
   const { url, get } = await served(recorded(OF_ONE));
   const { text } = await get('/api/events?transaction_id=order-1', COLUMNS);

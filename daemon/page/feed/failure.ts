@@ -1,7 +1,7 @@
 /** Why the daemon did not answer as asked, in words for a person. */
 
 export interface Failure {
-  /** The code of a problem of the API; `unreachable` if there was no answer, `malformed` if it cannot be read. */
+  /** The code of a problem of the API; `unreachable` if there was no answer, `cut` or `malformed` if it cannot be read. */
   code: string;
   /** The status of the answer; 0 without one. */
   status: number;
@@ -20,6 +20,9 @@ export class FailedRequest extends Error {
   }
 }
 
+/** The code of an answer that ended early. */
+export const CUT = 'cut';
+
 /** What to do next, by the code of a problem. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['unauthorized', 'enter a token'],
@@ -36,10 +39,11 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['event_not_found', 'it has been overwritten since'],
   ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
   ['unreachable', 'see whether kreplay daemon is running'],
+  [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
 
 /** Failures that pass without a change of the question. */
-const PASSING = ['tail_limit', 'unreachable'];
+const PASSING = ['tail_limit', 'unreachable', CUT];
 
 export function isPassing({ code }: Failure): boolean {
   return PASSING.includes(code);
@@ -73,16 +77,18 @@ export async function failureOf(response: Response): Promise<Failure> {
 }
 
 export function unreachable(cause: unknown): Failure {
-  return without(`the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`);
+  return without(
+    'unreachable',
+    `the daemon does not answer (${cause instanceof Error ? cause.message : String(cause)})`,
+  );
 }
 
-/** An answer that ended early is as none, for which the page asks again. */
 export function cutAnswer(): Failure {
-  return without('the answer was cut: events are missing at its end');
+  return without(CUT, 'the answer was cut: events are missing at its end');
 }
 
-function without(detail: string): Failure {
-  return { code: 'unreachable', status: 0, detail, requestId: null, retryAfter_s: 1 };
+function without(code: string, detail: string): Failure {
+  return { code, status: 0, detail, requestId: null, retryAfter_s: 1 };
 }
 
 export function asFailure(error: unknown): Failure {

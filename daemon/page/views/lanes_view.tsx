@@ -36,6 +36,9 @@ export function LanesView({ transactionId }: { transactionId: string }) {
   );
 }
 
+/** What a latency adds is drawn for no more events: it would take longer than a frame. */
+const PROJECTED_MAX = 100_000;
+
 interface LanesProps {
   transactionId: string;
   lanes: ReadLanes;
@@ -51,7 +54,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { replay, failure, playheadNs, playedRow } = played;
   const [latencyNs, only] = [Number(link.latency ?? 0n), onlyIn(link)];
   const times = useMemo(
-    () => (latencyNs > 0 ? projected(model, { latencyNs, only }) : null),
+    () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projected(model, { latencyNs, only }) : null),
     [model, latencyNs, JSON.stringify(only)],
   );
 

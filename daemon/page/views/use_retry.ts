@@ -1,8 +1,10 @@
 /** Asks again where the daemon did not answer, as during its restart. */
 import { useEffect, useRef } from 'preact/hooks';
-import { type Failure, isPassing } from '../feed/failure.ts';
+import { CUT, type Failure, isPassing } from '../feed/failure.ts';
 
-const RETRY_MS = [1000, 2000, 5000, 10_000] as const;
+const RETRY_MS = [1000, 2000, 5000, 10_000];
+/** A cut answer may have cost the daemon much, and be cut again for the same reason, such as its time limit. */
+const CUT_RETRY_MS = [1000, 10_000, 60_000, 300_000];
 
 interface Asked {
   failure: Failure | null;
@@ -18,7 +20,8 @@ export function useRetry({ failure, isLoading }: Asked, askAgain: () => void): v
       attempts.current = 0;
       return undefined;
     }
-    const waitMs = RETRY_MS[Math.min(attempts.current++, RETRY_MS.length - 1)];
+    const waits = failure.code === CUT ? CUT_RETRY_MS : RETRY_MS;
+    const waitMs = waits[Math.min(attempts.current++, waits.length - 1)];
     const timer = window.setTimeout(askAgain, waitMs);
     return () => window.clearTimeout(timer);
   }, [failure, isLoading]);
