@@ -15,7 +15,7 @@ export const HEAVY = [
   'test/daemon/.*_(command|process)\\.',
   'test/daemon/http/(heavy_clients|streams|unread_answers)\\.',
   'test/daemon/http/access/(silent_viewers|tls|unsent)\\.',
-  'test/daemon/(replay/|store/(merged_|transactions)|tail/.*_)',
+  'test/daemon/(replay/|store/(fleet/|merged_|transactions)|tail/.*_)',
   'test/daemon/export/(hostile_bundles|import)',
   'test/page/(accessibility|compare|hostile_input|lanes_view|live|overview|print|replay|shell)\\.',
 ];

@@ -52,6 +52,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...['@prometheus-io/client', 'commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi'],
     'node:',
   ],
+  'daemon/store/fleet': ['daemon', 'bpf/schema', 'agent/recording', 'agent/clickhouse', 'node:'],
   'daemon/cli/player': [
     ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output'],
     ...['commander', 'eventsource-parser', 'string-width', 'zod', 'node:'],
@@ -169,7 +170,9 @@ describe('walls', () => {
     const both = SCRIPTS.filter((file) => {
       const imported = importsOf(file);
       const isOpen = (other: string) =>
-        ['agent/config', 'agent/recording', 'agent/output', 'agent/process'].some((room) => isIn(other, room));
+        ['agent/config', 'agent/recording', 'agent/output', 'agent/process', 'agent/clickhouse'].some((room) =>
+          isIn(other, room),
+        );
       const fromAgent = imported.some((other) => isIn(other, 'agent') && !isOpen(other));
       return !isIn(file, 'test') && fromAgent && imported.some((other) => isIn(other, 'daemon'));
     });

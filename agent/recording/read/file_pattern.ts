@@ -9,14 +9,14 @@
  * character a part of a path.
  */
 
-interface Pattern {
+export interface Pattern {
   kind: 'path' | 'beginning' | 'folder';
   text: string;
 }
 
 /** Returns a function that says whether a path matches one of the patterns; it is as fast for many as for few. */
 export function pathTest(patterns: readonly string[]): (path: string) => boolean {
-  const parsed = patterns.map(parse);
+  const parsed = patterns.map(parsePattern);
   const textsOf = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
   const [paths, folders] = [new Set(textsOf('path')), new Set(textsOf('folder'))];
   const beginnings = shortest(textsOf('beginning'));
@@ -40,10 +40,10 @@ export function patternOfFolder(path: string): string | undefined {
 }
 
 export function isPatternOfFolder(pattern: string): boolean {
-  return parse(pattern).kind === 'folder';
+  return parsePattern(pattern).kind === 'folder';
 }
 
-function parse(pattern: string): Pattern {
+export function parsePattern(pattern: string): Pattern {
   const end = pattern.at(-1);
   if (end !== '*' && end !== '/') return { kind: 'path', text: pattern };
   const count = backslashesAtEnd(pattern.slice(0, -1));

@@ -13,7 +13,8 @@ export interface OwnTexts {
   files?: readonly string[];
 }
 
-const FIELDS = { operations: 'operation', syscalls: 'syscall', devices: 'device', files: 'file' } as const;
+/** The field that each list is about. */
+export const OWN_FIELDS = { operations: 'operation', syscalls: 'syscall', devices: 'device', files: 'file' } as const;
 
 interface OwnColumn {
   column: Column;
@@ -27,7 +28,7 @@ const columnsOf = (field: string): OwnColumn[] =>
       .map(([, { kind }]) => ({ kind, column: COLUMNS.find(({ name }) => name === `${event.name}.${field}`)! })),
   );
 
-const OWNERS = Object.entries(FIELDS).map(([texts, field]) => ({
+const OWNERS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
   texts: texts as keyof OwnTexts,
   columns: columnsOf(field),
 }));

@@ -1,0 +1,161 @@
+/**
+ * A filter of events as a condition on the table `event`. It selects the rows whose events the filter selects in a
+ * recording; times are left to the caller, who reads the table in steps of time.
+ */
+
+import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+import type { EventFilter, EventValues } from '../../../agent/recording/read/event_filter.ts';
+import { OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { labelsOf } from './answer_columns.ts';
+import { pathCondition } from './path_condition.ts';
+
+/** What `owner` has where an event has several. */
+const SEVERAL_OWNERS = '*';
+const TRACE_ID = /^[0-9a-f]{32}$/;
+const NO_TRACE = '0'.repeat(32);
+
+export interface TimeRange {
+  /** Inclusive bounds of the start. */
+  firstNs: bigint;
+  lastNs: bigint;
+}
+
+/** The starts that a filter allows; undefined if there are none. */
+export function timesOf({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
+  const firstNs = fromNs < 0n ? 0n : fromNs;
+  const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
+  return firstNs > lastNs ? undefined : { firstNs, lastNs };
+}
+
+/** Returns undefined when no event can match. */
+export function eventCondition(filter: EventFilter): Sql | undefined {
+  const { transactionId, traceId, services, nodes, eventTypes, comms, results, pid, excluded = {} } = filter;
+  const failed = filter.failed ?? (results && true);
+  const conditions: (Sql | undefined)[] = [
+    ...durations(filter),
+    ...(eventTypes ? [oneOf('event_type', eventTypes)] : []),
+    ...(nodes ? [oneOf('node', nodes)] : []),
+    ...(transactionId !== undefined ? [ofTransaction(transactionId)] : []),
+    ...(traceId !== undefined ? [ofTrace(traceId)] : []),
+    ...(services ? [ofServices(services)] : []),
+    ...(pid !== undefined ? [sql`pid = ${pid}`] : []),
+    ...(comms ? [oneOf('comm', named(comms))] : []),
+    ...(failed !== undefined ? [failed ? sql`result < 0` : sql`result >= 0`] : []),
+    ...(results ? [oneResult(results)] : []),
+    ...ownConditions(filter),
+    ...exclusions(excluded),
+  ];
+  const needed = conditions.filter((condition) => condition !== undefined);
+  return needed.length < conditions.length ? undefined : and(needed);
+}
+
+/** A condition that no event can meet is undefined. */
+type Condition = Sql | undefined;
+
+function durations({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter): Condition[] {
+  if (minDurationNs > U64_MAX || maxDurationNs < 0n || minDurationNs > maxDurationNs) return [undefined];
+  return [
+    ...(minDurationNs > 0n ? [sql`duration_ns >= ${minDurationNs}`] : []),
+    ...(maxDurationNs < U64_MAX ? [sql`duration_ns <= ${maxDurationNs}`] : []),
+  ];
+}
+
+function oneOf(column: string, texts: readonly string[]): Condition {
+  const distinct = [...new Set(texts)];
+  return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
+}
+
+/** No event has the empty name: it stands for none. */
+function named(texts: readonly string[]): string[] {
+  return texts.filter((one) => one !== '');
+}
+
+function oneResult(results: readonly bigint[]): Condition {
+  const errors = [...new Set(results)].filter((result) => result < 0n);
+  return errors.length === 0 ? undefined : sql`result IN (${list(errors.map((result) => sql`${result}`))})`;
+}
+
+function ofTransaction(id: string): Condition {
+  if (id === '') return undefined;
+  return sql`(transaction_id = ${text(id)} OR has(origin_transactions, ${text(id)}))`;
+}
+
+/** The bytes of a trace's id; undefined for what is none. */
+export function traceBytes(id: string): Buffer | undefined {
+  return TRACE_ID.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
+}
+
+function ofTrace(id: string): Condition {
+  const bytes = traceBytes(id);
+  return bytes && sql`(trace_id = ${fixedText(bytes)} OR has(origin_traces, ${fixedText(bytes)}))`;
+}
+
+/** The owner is in the key, and decides all but the events that several services own. */
+function ofServices(services: readonly string[]): Condition {
+  const names = named(services);
+  if (names.length === 0) return undefined;
+  const owners = oneOf('owner', [...names, SEVERAL_OWNERS])!;
+  return sql`(${owners} AND (owner != ${text(SEVERAL_OWNERS)} OR ${isOwnedBy(names)}))`;
+}
+
+function isOwnedBy(names: readonly string[]): Sql {
+  return sql`(${oneOf('service', names)!} OR hasAny(origin_services, [${list([...new Set(names)].map(text))}]))`;
+}
+
+interface OwnColumn {
+  texts: keyof OwnTexts;
+  column: Sql;
+  /** Words that the column can have; undefined if any. */
+  words: ReadonlySet<string> | undefined;
+  /** For files, the column that is empty where there is none. */
+  kind: Sql | undefined;
+}
+
+/** Only some types of event have these fields; the columns are empty for the others. */
+const OWN_COLUMNS: readonly OwnColumn[] = Object.entries(OWN_FIELDS).flatMap(([texts, field]) =>
+  EVENTS.flatMap((event) => {
+    const partsOf = (wanted: readonly Part[]) =>
+      EVENT_COLUMNS.filter(({ part, source }) => source.name === `${event.name}.${field}` && wanted.includes(part));
+    const [kind] = partsOf(['file_kind']);
+    return partsOf(['label', 'text', 'path']).map(({ name, source }) => ({
+      texts: texts as keyof OwnTexts,
+      column: identifier(name),
+      words: labelsOf(source) && new Set(labelsOf(source)!.values()),
+      kind: kind && identifier(kind.name),
+    }));
+  }),
+);
+
+/** Returns a condition for each field that is given. */
+function ownConditions(given: OwnTexts): Condition[] {
+  return Object.keys(OWN_FIELDS).flatMap((texts) => {
+    const wanted = given[texts as keyof OwnTexts];
+    if (!wanted) return [];
+    const found = OWN_COLUMNS.filter((own) => own.texts === texts).flatMap((own) => hasOneOf(own, wanted) ?? []);
+    return [found.length === 0 ? undefined : or(found)];
+  });
+}
+
+function hasOneOf({ column, words, kind }: OwnColumn, wanted: readonly string[]): Condition {
+  if (kind) return wanted.length === 0 ? undefined : sql`(${kind} != '' AND ${pathCondition(column, wanted)})`;
+  const texts = [...new Set(named(wanted))].filter((one) => !words || words.has(one));
+  return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
+}
+
+/** What no event can have excludes nothing. */
+function exclusions(excluded: EventValues): Sql[] {
+  const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
+  const names = named(services);
+  const unwanted = [
+    oneOf('event_type', eventTypes),
+    oneOf('node', nodes),
+    names.length > 0 ? isOwnedBy(names) : undefined,
+    oneOf('comm', named(comms)),
+    oneResult(results),
+    ...ownConditions(excluded),
+  ];
+  return unwanted.flatMap((condition) => (condition ? [sql`NOT (${condition})`] : []));
+}

@@ -1,0 +1,48 @@
+/** The tables of a fleet as its readers see them: a connection, and what is true of all tables. */
+import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
+import { Problem } from '../../problem.ts';
+
+export interface Fleet {
+  readonly connection: Connection;
+  /** Length of the buckets by which events are sorted. */
+  readonly bucketNs: bigint;
+  /** Whether each shard has a part of the rows. */
+  readonly isCluster: boolean;
+}
+
+/** The table to read from: that of all shards, where there are several. */
+export function tableOf({ isCluster }: Fleet, name: string): Sql {
+  return identifier(isCluster ? distributedName(name) : name);
+}
+
+export function readRows({ connection }: Fleet, statement: Sql): Promise<Row[]> {
+  return rowsOf(connection, statement);
+}
+
+/** What a client is told when the tables cannot be read. */
+function fleetError(error: unknown): unknown {
+  return error instanceof ServerError ? new Problem('recording_unavailable', error.message) : error;
+}
+
+export async function withFleetErrors<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fleetError(error);
+  }
+}
+
+/** The same for work in steps. */
+export async function* withFleetErrorsIn<Value, Result>(
+  work: AsyncGenerator<Value, Result>,
+): AsyncGenerator<Value, Result> {
+  try {
+    return yield* work;
+  } catch (error) {
+    throw fleetError(error);
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Scans the table `event` in the total order, in steps of time: a page mostly needs the first bucket alone, and sorting
+ * more would take the server time and memory. Steps grow while they find little:
+ *
+ *   buckets   | 1 | 2     | 4             | 8 ...
+ */
+import { and, columns, integer, type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
+import type { ScanRequest } from '../store.ts';
+import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';
+import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
+import { type Fleet, tableOf } from './fleet.ts';
+import { scanRanges } from './scan_ranges.ts';
+
+/** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
+const STATEMENT_ROWS_MAX = 65_536;
+const STEP_NS_MAX = 2n ** 64n;
+const STEP_NS_MIN = 1_000_000n;
+const BUCKET_MAX = 2n ** 32n - 1n;
+
+type Order = ScanRequest['order'];
+
+export async function* scanFleet(
+  fleet: Fleet,
+  { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
+): AsyncGenerator<ScannedBlock, void> {
+  const condition = eventCondition(filter);
+  const times = timesOf(filter);
+  if (!condition || !times || limit <= 0) return;
+  const { ranges, more, areShort } = await scanRanges(fleet, filter, times);
+  const blocks = answerBlocks(wanted);
+  const steps = stepsOf(ranges, { order, fleet, areShort });
+  let key = after && rowKeyOf(after);
+  let left = limit;
+  if (key) steps.skipTo(key.timestampNs);
+  for (let step = steps.next(); step; step = steps.next()) {
+    const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
+    const conditions = [timeCondition(fleet, step), ...(key ? [following(key, order)] : []), ...more, condition];
+    const statement = sql`SELECT ${columns(blocks.selected)} FROM ${tableOf(fleet, 'event')}
+WHERE ${and(conditions)} ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
+    const rows = { found: 0, returned: 0 };
+    for await (const scanned of readBlocks(fleet, statement, blocks, left, rows)) yield scanned;
+    left -= rows.returned;
+    if (left <= 0) return;
+    if (rows.found >= rowsMax) {
+      key = blocks.last!;
+      steps.stopAt(key.timestampNs);
+    } else {
+      steps.pass(rows.found < STATEMENT_ROWS_MAX / 2);
+      if (rows.returned === 0) yield blocks.empty();
+    }
+  }
+}
+
+async function* readBlocks(
+  { connection }: Fleet,
+  statement: Sql,
+  blocks: AnswerBlocks,
+  rowsMax: number,
+  rows: { found: number; returned: number },
+): AsyncGenerator<ScannedBlock, void> {
+  for await (const decoded of connection.select(statement)) {
+    rows.found += decoded.rowCount;
+    for (const scanned of blocks.read(decoded, rowsMax - rows.returned)) {
+      rows.returned += scanned.block.rowCount;
+      yield scanned;
+    }
+  }
+}
+
+interface Steps {
+  /** The step to read now; undefined behind the last one. */
+  next(): TimeRange | undefined;
+  /** Leaves out what is before this time in the order. */
+  skipTo(timeNs: bigint): void;
+  /** The step was read up to this time: the next one begins there, and is shorter. */
+  stopAt(timeNs: bigint): void;
+  /** The step was read to its end. */
+  pass(foundLittle: boolean): void;
+}
+
+function stepsOf(
+  ascending: readonly TimeRange[],
+  { order, fleet: { bucketNs }, areShort }: { order: Order; fleet: Fleet; areShort: boolean },
+): Steps {
+  const isAscending = order === 'asc';
+  const ranges = isAscending ? [...ascending] : ascending.toReversed();
+  let lengthNs = areShort ? STEP_NS_MAX : bucketNs;
+  let current: TimeRange | undefined;
+
+  /** The first step of a range; it ends with a bucket. */
+  function stepIn({ firstNs, lastNs }: TimeRange): TimeRange {
+    const buckets = lengthNs / bucketNs;
+    if (isAscending) {
+      const endNs = buckets === 0n ? firstNs + lengthNs : (firstNs / bucketNs + buckets) * bucketNs;
+      return { firstNs, lastNs: endNs - 1n < lastNs ? endNs - 1n : lastNs };
+    }
+    const startNs = buckets === 0n ? lastNs - lengthNs + 1n : (lastNs / bucketNs - buckets + 1n) * bucketNs;
+    return { firstNs: startNs > firstNs ? startNs : firstNs, lastNs };
+  }
+
+  function skipTo(timeNs: bigint): void {
+    while (ranges[0] && (isAscending ? ranges[0].lastNs < timeNs : ranges[0].firstNs > timeNs)) ranges.shift();
+    const [range] = ranges;
+    if (!range) return;
+    if (isAscending && range.firstNs < timeNs) ranges[0] = { ...range, firstNs: timeNs };
+    if (!isAscending && range.lastNs > timeNs) ranges[0] = { ...range, lastNs: timeNs };
+  }
+
+  return {
+    next() {
+      current = ranges[0] && stepIn(ranges[0]);
+      return current;
+    },
+    skipTo,
+    stopAt(timeNs) {
+      skipTo(timeNs);
+      if (lengthNs > STEP_NS_MIN && !areShort) lengthNs /= 2n;
+    },
+    pass(foundLittle) {
+      skipTo(isAscending ? current!.lastNs + 1n : current!.firstNs - 1n);
+      if (foundLittle && lengthNs < STEP_NS_MAX) lengthNs *= 2n;
+    },
+  };
+}
+
+/** Buckets are the first part of the key, and times decide about partitions. */
+function timeCondition({ bucketNs }: Fleet, { firstNs, lastNs }: TimeRange): Sql {
+  const [first, last] = [firstNs / bucketNs, lastNs / bucketNs];
+  const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;
+  if (last > BUCKET_MAX) return times;
+  return sql`bucket >= ${integer('UInt32', first)} AND bucket <= ${integer('UInt32', last)} AND ${times}`;
+}
+
+/** The rows that come after one in the order. */
+function following({ timestampNs, recording, number }: RowKey, order: Order): Sql {
+  const beyond = order === 'asc' ? sql`>` : sql`<`;
+  return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
+}
+
+export function totalOrder(order: Order): Sql {
+  return order === 'asc' ? sql`timestamp_ns, recording, number` : sql`timestamp_ns DESC, recording DESC, number DESC`;
+}
+
+/** An id that is none of an event is before all ids. */
+function rowKeyOf({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
+  const id = parseEventId(event_id);
+  return { timestampNs, recording: id ? BigInt(`0x${id.recordingId}`) : 0n, number: id?.number ?? 0n };
+}

@@ -1,0 +1,75 @@
+/** Where in the table `event` a filter's rows can be: ranges of time, and what is known of the rows there. */
+import type { Cell } from '../../../agent/clickhouse/connection/rows.ts';
+import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
+import { type TimeRange, traceBytes } from './event_condition.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+
+export interface ScanRanges {
+  /** Ascending, without any two that touch. */
+  ranges: TimeRange[];
+  /** Conditions beside those of the filter, which let the server find the rows by its key. */
+  more: Sql[];
+  /** Whether the ranges are short, so that there is no need for steps. */
+  areShort: boolean;
+}
+
+/** Kinds of ids in `by_id`. */
+const [TRANSACTION, TRACE] = [1, 2];
+/** Ranges that are closer than this many buckets are read as one. */
+const GAP_BUCKETS = 2n;
+
+export async function scanRanges(fleet: Fleet, filter: EventFilter, times: TimeRange): Promise<ScanRanges> {
+  const { transactionId, traceId } = filter;
+  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION, transactionId, times);
+  const trace = traceId === undefined ? undefined : traceBytes(traceId);
+  if (trace) return rangesOfId(fleet, TRACE, traceId!, times);
+  const nodes = filter.nodes?.length ? [sql`node IN (${list(filter.nodes.map(text))})`] : [];
+  return rangeOfSegments(fleet, nodes, times);
+}
+
+async function rangesOfId(fleet: Fleet, kind: number, id: string, times: TimeRange): Promise<ScanRanges> {
+  const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, 'by_id')}
+WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)} ORDER BY t_min`;
+  const rows = await readRows(fleet, statement);
+  const owners = new Set(rows.flatMap((row) => row.owners as readonly Cell[] as readonly string[]));
+  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min as bigint, lastNs: t_max as bigint }));
+  return {
+    ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
+    more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
+    areShort: true,
+  };
+}
+
+/** What is committed: rows of a segment that is not are no part of an answer yet. */
+async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
+  const statement = sql`SELECT toUInt64(count()) AS segments, min(t_min) AS first, max(t_max) AS last
+FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
+  const [row] = await readRows(fleet, statement);
+  if (!row || row.segments === 0n) return { ranges: [], more: [], areShort: false };
+  const range = within({ firstNs: row.first as bigint, lastNs: row.last as bigint }, times);
+  return { ranges: [range], more: [], areShort: false };
+}
+
+function touches({ firstNs, lastNs }: TimeRange): Sql {
+  return sql`t_max >= ${firstNs} AND t_min <= ${lastNs}`;
+}
+
+/** Both bounds are inclusive, and the two overlap. */
+function within(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
+  return {
+    firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
+    lastNs: range.lastNs < lastNs ? range.lastNs : lastNs,
+  };
+}
+
+/** Joins ranges, which are in order of their starts, where the gap is short. */
+function joined(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
+  const found: TimeRange[] = [];
+  for (const range of ranges) {
+    const last = found.at(-1);
+    if (!last || range.firstNs > last.lastNs + gapNs) found.push({ ...range });
+    else if (range.lastNs > last.lastNs) last.lastNs = range.lastNs;
+  }
+  return found;
+}

@@ -1,0 +1,123 @@
+/** Recordings whose events have what is hard to keep: equal times, extremes, nulls, hostile names, many owners. */
+import { openReader } from '../../../../agent/recording/read/reader.ts';
+import { appendRows, newFolder, newWriter, type Row, recordingPath, START } from '../../recorded.ts';
+
+export const HOSTILE = [
+  "') OR 1=1 --",
+  "'; DROP TABLE event; --",
+  "\\'",
+  '*',
+  '__proto__',
+  '\n\t\0x',
+  'ü€𝄞',
+  'a,b',
+  '%',
+];
+export const SERVICES = ['shop', 'db', ...HOSTILE];
+export const NODES = ['node-a', 'node-b', "node-'c"];
+export const FILES = [
+  '/srv/db/1',
+  '/srv/db/wal/1',
+  '/srv/db',
+  '/srv/dbx/1',
+  '/x,y',
+  '/a*',
+  '*',
+  '%',
+  'socket:[1]',
+  '/ü/\\',
+];
+export const TRANSACTIONS = ['order-1', 'order-2', "order-') OR 1=1 --", 'order-\\', 'x'.repeat(1024), 'order-6'];
+export const TRACES = TRANSACTIONS.map((_, i) => `${i + 1}`.padStart(32, '0a'));
+export const RESULTS = [
+  64n,
+  0n,
+  -5n,
+  -28n,
+  -4n,
+  -4000n,
+  -(2n ** 32n) - 5n,
+  2n ** 53n + 1n,
+  2n ** 63n - 1n,
+  -(2n ** 63n),
+];
+export const DURATIONS = [0n, 1n, 1000n, 2n ** 32n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+const SIZES = [0n, 4096n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 64n - 2n];
+
+export const SECOND = 1_000_000_000n;
+const pick = <T>(values: readonly T[], i: number): T => values[Math.floor(i) % values.length]!;
+
+/** Groups of events at the same time, some minutes apart, and one of them hours before. */
+function timeOf(i: number): bigint {
+  const minute = BigInt(Math.floor(i / 97));
+  return START - (i % 389 === 0 ? 20_000n * SECOND : 0n) + minute * 40n * SECOND + BigInt(i % 11);
+}
+
+function ownerOf(i: number) {
+  const has = i % 5 < 3;
+  const which = Math.floor(i / 7);
+  const span = i % 2 === 0 ? { span: `${which % 9}`.padStart(16, '1') } : {};
+  return {
+    ...(has && { transaction: pick(TRANSACTIONS, which) }),
+    ...((has ? i % 3 > 0 : i % 5 === 3) && { trace: pick(TRACES, which), ...span }),
+  };
+}
+
+/** Each field goes through its values at a pace of its own, so that combinations differ. */
+function row(i: number): Row {
+  const common = {
+    ...{ at: timeOf(i), duration: pick(DURATIONS, i / 3), service: i % 13 === 0 ? '' : pick(SERVICES, i / 2) },
+    ...{ comm: pick(HOSTILE, i / 4), pid: 100 + (i % 4), tid: i % 17, cpu: i % 3, result: pick(RESULTS, i / 7) },
+    ...ownerOf(i),
+  };
+  const file = pick([...FILES, undefined], i / 2);
+  const named = { ...common, ...(file !== undefined && { file }), ...(i % 9 === 0 && { fileKind: 'socket' as const }) };
+  if (i % 3 === 0) {
+    const requested = i % 2 === 0 ? { requested: pick(SIZES, i / 5) } : {};
+    return { ...named, ...requested, syscall: i % 2 === 0 ? 'write' : 'pwrite64', fd: (i % 7) - 3 };
+  }
+  if (i % 3 === 1) return { ...named, type: 'sys_sync', syscall: i % 2 === 0 ? 'fsync' : 'sync', fd: -1 };
+  const origins = Array.from({ length: i % 5 }, (_, slot) => ({
+    ...{ service: slot === 2 ? '' : pick(SERVICES, i / 3 + slot), bytes: pick(SIZES, i + slot) },
+    ...ownerOf(i * 3 + slot * 7),
+  }));
+  const operation = pick(['read', 'write', 'flush', 'discard', 'other'] as const, i / 3);
+  const sizes = {
+    sector: pick(SIZES, i / 2),
+    bytes: pick(SIZES, i / 6),
+    ...(i % 4 > 0 && { queue: pick(DURATIONS, i) }),
+  };
+  const source = i % 7 === 0 && 'transaction' in common ? { source: 'origin' as const } : {};
+  return {
+    ...common,
+    ...sizes,
+    ...source,
+    type: 'block_io',
+    device: pick(['', ...HOSTILE], i / 6),
+    operation,
+    origins,
+  };
+}
+
+/** Returns the paths of several recordings of some nodes, in the order of their ids. */
+export function recordedCorpus(count = 2400): string[] {
+  const rows = Array.from({ length: count }, (_, i) => row(i));
+  const writers = NODES.map((node, i) => {
+    const folder = newFolder();
+    const writer = newWriter(folder, node, START - 30_000n * SECOND);
+    appendRows(
+      writer,
+      rows.filter((_, at) => (at % 7) % NODES.length === i),
+      50,
+    );
+    writer.close();
+    return recordingPath(folder);
+  });
+  return writers.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+}
+
+function idOf(path: string): string {
+  const reader = openReader(path);
+  reader.close();
+  return reader.recordingId;
+}

@@ -1,0 +1,79 @@
+/** Requests of events, drawn at random from values that the corpus has, and from some that it has not. */
+import fc from 'fast-check';
+import type { EventFilter, EventValues } from '../../../../agent/recording/read/event_filter.ts';
+import type { ScanRequest } from '../../../../daemon/store/store.ts';
+import { START } from '../../recorded.ts';
+import { DURATIONS, FILES, HOSTILE, NODES, RESULTS, SECOND, SERVICES, TRACES, TRANSACTIONS } from './corpus.ts';
+
+const some = <T>(values: readonly T[], maxLength = 3) =>
+  fc.uniqueArray(fc.constantFrom(...values), { minLength: 0, maxLength });
+
+const PATTERNS = [
+  ...FILES,
+  ...[
+    '/srv/db*',
+    '/srv/*',
+    '/srv/db/',
+    '/srv/',
+    '/',
+    '*',
+    '/a\\*',
+    'not there',
+    'not there*',
+    '/ü/\\\\',
+    '/srv/db\\/',
+    '/x*',
+  ],
+];
+
+const values: fc.Arbitrary<EventValues> = fc
+  .record(
+    {
+      services: some([...SERVICES, '', 'not there']),
+      nodes: some([...NODES, '', 'not there']),
+      eventTypes: some(['sys_write', 'sys_sync', 'block_io'] as const),
+      comms: some([...HOSTILE, '', 'not there']),
+      results: some(RESULTS),
+      operations: some(['read', 'write', 'flush', 'not there', '']),
+      syscalls: some(['write', 'pwrite64', 'fsync', 'sync', '']),
+      devices: some([...HOSTILE, '', 'not there']),
+      files: some(PATTERNS, 4),
+    },
+    { requiredKeys: [] },
+  )
+  .chain((all) => fc.subarray(Object.keys(all), { maxLength: 2 }).map((names) => only(all, names)));
+
+function only<T extends object>(all: T, names: readonly string[]): T {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name))) as T;
+}
+
+const time = fc.oneof(
+  fc.bigInt({ min: START - 60n * SECOND, max: START + 1200n * SECOND }),
+  fc.constantFrom(0n, -5n, START, START + 40n * SECOND, START - 20_000n * SECOND + 3n, 2n ** 64n, 2n ** 64n - 1n),
+);
+const duration = fc.constantFrom(...DURATIONS, 2n, 2n ** 53n, 2n ** 64n - 1n, 2n ** 64n);
+
+export const drawnFilter: fc.Arbitrary<EventFilter> = fc
+  .record(
+    {
+      transactionId: fc.constantFrom(...TRANSACTIONS, '', 'not there'),
+      traceId: fc.constantFrom(...TRACES, '', 'not hex', '0'.repeat(32)),
+      fromNs: time,
+      toNs: time,
+      minDurationNs: duration,
+      maxDurationNs: duration,
+      pid: fc.constantFrom(100, 101, 103, 7),
+      failed: fc.boolean(),
+    },
+    { requiredKeys: [] },
+  )
+  .chain((all) => fc.subarray(Object.keys(all), { maxLength: 3 }).map((names) => only(all, names)))
+  .chain((filter) =>
+    fc.record({ included: values, excluded: fc.option(values, { nil: undefined }) }).map(({ included, excluded }) => ({
+      ...filter,
+      ...included,
+      ...(excluded && { excluded }),
+    })),
+  );
+
+export const drawnOrder: fc.Arbitrary<ScanRequest['order']> = fc.constantFrom('asc', 'desc');
