@@ -12,12 +12,21 @@ FROM loss
 WHERE from_ns < :toNs AND to_ns >= :fromNs
 ORDER BY loss_id`;
 
-const CLOCK_STEPS = 'SELECT boot_ns, offset_ns, kind, suspended_ns FROM clock ORDER BY clock_id';
+const CLOCK_STEPS = `
+SELECT boot_ns, offset_ns, kind, suspended_ns, clock_id
+FROM clock
+WHERE clock_id > ?
+ORDER BY clock_id`;
 
 export interface LossReader {
   /** Losses that overlap [fromNs, toNs). */
   losses(fromNs?: bigint, toNs?: bigint): Loss[];
   clockSteps(): ClockStep[];
+  clockStepsAfter(clockId: number): NotedClockStep[];
+}
+
+export interface NotedClockStep extends ClockStep {
+  clockId: number;
 }
 
 function areCounts(values: readonly unknown[]): boolean {
@@ -32,7 +41,18 @@ type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
 
 export function openLossReader(database: Database.Database): LossReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
-  const steps = database.prepare<[], [bigint, bigint, ClockStep['kind'], bigint]>(CLOCK_STEPS).raw().safeIntegers();
+  const steps = database
+    .prepare<[number], [bigint, bigint, ClockStep['kind'], bigint, bigint]>(CLOCK_STEPS)
+    .raw()
+    .safeIntegers();
+
+  const clockStepsAfter = (after: number): NotedClockStep[] =>
+    steps.all(after).map(([bootNs, offsetNs, kind, suspendedNs, clockId]) => {
+      if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
+        throw corrupt('its list of clock steps is malformed');
+      return { bootNs, offsetNs, kind, suspendedNs, clockId: Number(clockId) };
+    });
+
   return {
     losses: (fromNs = 0n, toNs = U64_MAX) =>
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
@@ -41,11 +61,7 @@ export function openLossReader(database: Database.Database): LossReader {
           throw corrupt('its list of losses is malformed');
         return { fromNs: from, toNs: to, cause: knownCause(cause), eventType, count: Number(count) };
       }),
-    clockSteps: () =>
-      steps.all().map(([bootNs, offsetNs, kind, suspendedNs]) => {
-        if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
-          throw corrupt('its list of clock steps is malformed');
-        return { bootNs, offsetNs, kind, suspendedNs };
-      }),
+    clockSteps: () => clockStepsAfter(0).map(({ clockId: _, ...step }) => step),
+    clockStepsAfter,
   };
 }

@@ -22,6 +22,7 @@ import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
 import { isDamage } from './salvage.ts';
 import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
+import { openSealedSegments, type SealedReader } from './sealed_segments.ts';
 import { openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
 import { checkSizes, TEXT_MAX } from './sizes.ts';
@@ -92,6 +93,7 @@ export interface RecordingReader
     PinReader,
     RecordedSpanReader,
     LossReader,
+    SealedReader,
     StateReader,
     Transactions {
   readonly recordingId: string;
@@ -221,6 +223,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     recordedSpan,
     ...openArrivals(database, source, lookup, node),
     ...openEntryCheck(source, () => resolveFilter({}, lookup, node)),
+    ...openSealedSegments(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,
     formatVersion: writer.formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),

@@ -1,16 +1,12 @@
-/**
- * Updates each transaction's row with the events of a flush. An event counts for every transaction that owns a part of
- * it; if it only writes back a transaction's data, it adds nothing to the transaction's time.
- */
+/** Updates each transaction's row with the events of a flush. */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
-import type { Column } from '../../../bpf/schema/columns.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
-import { isWrittenBack, ORIGINS, OWN } from '../format/owner_columns.ts';
 import { packIds, toStored, unpackIds } from '../format/schema.ts';
 import { RecentMap } from '../recent_map.ts';
-import { wordsOf, wordsToBigint } from '../words64.ts';
-import type { ContextTransaction, StoredDictionaries } from './stored_dictionaries.ts';
+import { wordsToBigint } from '../words64.ts';
+import type { StoredDictionaries } from './stored_dictionaries.ts';
+import { summarize } from './transaction_sums.ts';
 
 /** An own event ranks above all write-back. */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
@@ -49,30 +45,6 @@ const NO_SERVICES = Buffer.alloc(0);
 const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key = ?';
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
-
-/** The latest end of some events: 64 bits in two words. */
-interface End {
-  low: number;
-  high: number;
-}
-
-interface Summary {
-  transaction: ContextTransaction;
-  eventCount: number;
-  errorCount: number;
-  /** Rows of the earliest and of the slowest event. */
-  firstRow: number;
-  slowestRow: number;
-  ownEnd: End;
-  writtenBackCount: number;
-  writtenBackBytes: number;
-  writtenBackEnd: End;
-  lastRow: number;
-  /** Whether `lastRow` is write-back; then its bytes are added up. */
-  isLastWrittenBack: boolean;
-  lastService: number;
-  services: number[];
-}
 
 type TransactionOf = StoredDictionaries['transactionOf'];
 
@@ -140,132 +112,4 @@ export function summaryWriter(
       );
     }
   };
-}
-
-/** The columns that a pass over the rows reads, and its results so far. */
-interface Pass {
-  timestamp: Uint32Array;
-  duration: Uint32Array;
-  result: Uint32Array;
-  summaries: Map<number, Summary>;
-  transactionOf: TransactionOf;
-  /** This is far smaller than the map that `transactionOf` searches; null means no transaction. */
-  byContext: Map<number, Summary | null>;
-  /** Neighbouring rows mostly have the same owner, which is therefore cached. */
-  lastContext: number;
-  lastSummary: Summary | null;
-}
-
-function summarize(block: Block, range: BlockRange, transactionOf: TransactionOf): Map<number, Summary> {
-  const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
-  const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
-  const pass: Pass = {
-    timestamp: words('timestamp_ns'),
-    duration: words('duration_ns'),
-    result: words('result'),
-    summaries: new Map(),
-    transactionOf,
-    byContext: new Map(),
-    lastContext: 0,
-    lastSummary: null,
-  };
-  const eventType = block.columns.get('event_type')! as Uint8Array;
-  const sources = block.columns.get('context_source')! as Uint8Array;
-  const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
-  const originsByType = Array.from(block.typeCounts, (_, type) =>
-    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
-      contexts: ids(context),
-      services: ids(service),
-      bytes: words(bytes.name),
-    })),
-  );
-  const place = range.typeFrom.slice();
-  for (let row = range.from; row < range.to; row++) {
-    const type = eventType[row]!;
-    const at = place[type]!++;
-    addOwner(pass, row, ownContext[row]!, ownService[row]!, isWrittenBack(sources[row]!));
-    const origins = originsByType[type]!;
-    for (let slot = 0; slot < origins.length; slot++) {
-      const { contexts, services, bytes } = origins[slot]!;
-      if (contexts[at] !== 0) addOwner(pass, row, contexts[at]!, services[at]!, true, bytes[2 * at]!);
-    }
-  }
-  return pass.summaries;
-}
-
-/** `bytes`: amount of the owner's data that a request carries. */
-function addOwner(pass: Pass, row: number, context: number, service: number, isBack: boolean, bytes = 0): void {
-  if (context === 0) return;
-  if (context !== pass.lastContext) {
-    const known = pass.byContext.get(context);
-    pass.lastSummary = known === undefined ? addContext(pass, row, context) : known;
-    pass.lastContext = context;
-  }
-  const summary = pass.lastSummary;
-  if (summary === null) return;
-  if (service !== 0 && service !== summary.lastService) {
-    if (!summary.services.includes(service)) summary.services.push(service);
-    summary.lastService = service;
-  }
-  // An owner of several parts of a request owns one event.
-  if (summary.lastRow !== row) addRow(pass, summary, row, isBack);
-  if (summary.isLastWrittenBack) summary.writtenBackBytes += bytes;
-}
-
-function addContext(pass: Pass, row: number, context: number): Summary | null {
-  const transaction = pass.transactionOf(context);
-  const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
-  const summary = known === undefined ? newSummary(row, transaction!) : known;
-  if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);
-  pass.byContext.set(context, summary);
-  return summary;
-}
-
-function newSummary(row: number, transaction: ContextTransaction): Summary {
-  return {
-    transaction,
-    eventCount: 0,
-    errorCount: 0,
-    firstRow: row,
-    slowestRow: row,
-    ownEnd: { low: 0, high: 0 },
-    writtenBackCount: 0,
-    writtenBackBytes: 0,
-    writtenBackEnd: { low: 0, high: 0 },
-    lastRow: -1,
-    isLastWrittenBack: false,
-    lastService: 0,
-    services: [],
-  };
-}
-
-function addRow(pass: Pass, summary: Summary, row: number, isBack: boolean): void {
-  const { timestamp, duration, result } = pass;
-  const hasOwn = summary.eventCount > summary.writtenBackCount;
-  summary.lastRow = row;
-  summary.isLastWrittenBack = isBack;
-  summary.eventCount++;
-  if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
-  if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
-  // An own event counts as slower than any write-back.
-  const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
-  if (isSlower) summary.slowestRow = row;
-  if (isBack) summary.writtenBackCount++;
-  extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
-}
-
-/** Extends `end` to the end of the row's event, if that is later. */
-function extend(end: End, { timestamp, duration }: Pass, row: number): void {
-  const sum = timestamp[row * 2]! + duration[row * 2]!;
-  const low = sum >>> 0;
-  const high = timestamp[row * 2 + 1]! + duration[row * 2 + 1]! + (sum > 0xffffffff ? 1 : 0);
-  if (high < end.high || (high === end.high && low <= end.low)) return;
-  end.low = low;
-  end.high = high;
-}
-
-function isLess(words: Uint32Array, a: number, b: number): boolean {
-  const highA = words[a * 2 + 1]!;
-  const highB = words[b * 2 + 1]!;
-  return highA < highB || (highA === highB && words[a * 2]! < words[b * 2]!);
 }

@@ -1,0 +1,68 @@
+/**
+ * Reads sealed segments by the numbers of their events, for a reader that takes each of them once: they never change,
+ * and retention removes them in nearly this order.
+ */
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { gather, wholeBlock } from './assemble_block.ts';
+import type { ResolvedFilter } from './event_filter.ts';
+import { matchingRows } from './match.ts';
+import type { ScanSource } from './scan.ts';
+import { UnreadableSegment, withUnreadable } from './segment.ts';
+import type { SegmentMeta } from './segment_index.ts';
+
+export type SealedSegment = Pick<
+  SegmentMeta,
+  'firstNumber' | 'endNumber' | 'eventCount' | 'typeMask' | 'minNs' | 'maxNs' | 'maxDurationNs'
+>;
+
+/** `block` lacks events of types that this kreplay does not know. */
+export type SealedEvents = { kind: 'events'; block: NumberedBlock } | { kind: 'damaged' } | { kind: 'removed' };
+
+export interface SealedReader {
+  /** Segments with events whose number is at least `from`, in the order of numbers, `limit` at most. */
+  sealedSegments(from: number, limit: number): SealedSegment[];
+  /** All events of a segment in the order in which they were recorded, with what they refer to at hand. */
+  sealedEvents(segment: SealedSegment): SealedEvents;
+  /** The number after the last event, and the number up to which segments are sealed. */
+  ends(): { end: number; sealedEnd: number };
+}
+
+/** Bounds that each segment reaches into. */
+const EVERYWHERE = { firstNs: 0n, lastNs: 2n ** 63n - 1n, typeMask: -1n, minDurationNs: 0n };
+
+/** `everything` is a filter that all events of known types match. */
+export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {
+  function blockOf(firstNumber: number): NumberedBlock | undefined {
+    const [meta] = source.index.around(firstNumber).filter((found) => found.firstNumber === firstNumber);
+    const segment = meta && source.open(meta);
+    if (!segment) return undefined;
+    return withUnreadable(meta, () => {
+      const rows = matchingRows(segment, everything(), meta.endNumber);
+      const block =
+        rows.length === segment.rowCount
+          ? wholeBlock(segment, COLUMNS)
+          : gather([{ segment, rows }], COLUMNS, () => {});
+      source.onBlock(block);
+      return block;
+    });
+  }
+
+  return {
+    ends: () => source.index.ends(),
+    sealedSegments: (from, limit) =>
+      source.inTransaction(() => source.index.arrived(from, source.index.ends().sealedEnd, EVERYWHERE, limit)),
+    sealedEvents: ({ firstNumber }) =>
+      source.inTransaction(() => {
+        try {
+          const block = blockOf(firstNumber);
+          if (block) return { kind: 'events', block };
+          return { kind: source.index.exists(firstNumber) ? 'damaged' : 'removed' };
+        } catch (error) {
+          if (!(error instanceof UnreadableSegment)) throw error;
+          if (error.damage) source.onDamaged(error.meta);
+          return { kind: error.damage ? 'damaged' : 'removed' };
+        }
+      }),
+  };
+}

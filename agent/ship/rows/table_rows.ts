@@ -1,0 +1,117 @@
+/** Rows of a table whose rows are few, collected one by one into columns. */
+import type { Column as SentColumn, SimpleValues } from '../../clickhouse/native/encode.ts';
+import { doubled, type GrowingTable, newTextTable } from '../../clickhouse/native/texts.ts';
+import { INTEGERS, type IntegerArray, type NativeType } from '../../clickhouse/native/types.ts';
+import type { TableColumn } from '../../clickhouse/tables/schema.ts';
+
+type Item = bigint | number | string | Uint8Array;
+export type Cell = Item | readonly Item[];
+
+export interface TableRows {
+  readonly length: number;
+  /** Adds a row, its values in the order of the columns. */
+  add(cells: readonly Cell[]): void;
+  /** Returns the columns, which are valid until the next row is added, and begins again without rows. */
+  take(): SentColumn[];
+}
+
+interface Values<Value> {
+  add(value: Value): void;
+  clear(): void;
+  values(): SentColumn['values'];
+}
+
+/** Columns that the server computes are left out. */
+export function sentColumns(columns: readonly TableColumn[]): readonly TableColumn[] {
+  return columns.filter(({ computed }) => computed === undefined);
+}
+
+export function tableRows(columns: readonly TableColumn[]): TableRows {
+  const sent = sentColumns(columns).map(({ name, type }) => ({ name, type, collected: valuesOf(type) }));
+  let length = 0;
+  return {
+    get length() {
+      return length;
+    },
+    add(cells) {
+      if (length === 0) for (const { collected } of sent) collected.clear();
+      for (let i = 0; i < sent.length; i++) sent[i]!.collected.add(cells[i]!);
+      length++;
+    },
+    take() {
+      length = 0;
+      return sent.map(({ name, type, collected }) => ({ name, type, values: collected.values() }));
+    },
+  };
+}
+
+function valuesOf(type: NativeType): Values<Cell> {
+  return (type.kind === 'list' ? lists(itemsOf(type.item)) : itemsOf(type)) as Values<Cell>;
+}
+
+function itemsOf(type: Exclude<NativeType, { kind: 'list' }>): Values<Item> {
+  if (type.kind !== 'integer') return texts(type.kind === 'dictionary') as Values<Item>;
+  return numbers(INTEGERS[type.integer]);
+}
+
+function numbers(arrayOf: (typeof INTEGERS)[keyof typeof INTEGERS]): Values<Item> {
+  let [values, length] = [new arrayOf(64) as IntegerArray, 0];
+  return {
+    add(value) {
+      if (length === values.length) {
+        const larger = new arrayOf(2 * length) as IntegerArray;
+        larger.set(values as never);
+        values = larger;
+      }
+      values[length++] = value as never;
+    },
+    clear() {
+      length = 0;
+    },
+    values: () => values,
+  };
+}
+
+/** `isDictionary`: equal texts share an entry, as a dictionary has each once. */
+function texts(isDictionary: boolean): Values<string | Uint8Array> {
+  const table: GrowingTable = newTextTable();
+  const known = new Map<string | Uint8Array, number>();
+  let [ids, length] = [new Uint32Array(64), 0];
+
+  function idOf(text: string | Uint8Array): number {
+    if (!isDictionary) return table.add(text);
+    const id = known.get(text) ?? table.add(text);
+    known.set(text, id);
+    return id;
+  }
+
+  return {
+    add(text) {
+      if (length === ids.length) ids = doubled(ids);
+      ids[length++] = idOf(text);
+    },
+    clear() {
+      table.clear();
+      known.clear();
+      length = 0;
+    },
+    values: () => ({ table, ids }),
+  };
+}
+
+function lists(items: Values<Item>): Values<readonly Item[]> {
+  let [ends, length, end] = [new Uint32Array(64), 0, 0];
+  return {
+    add(list) {
+      for (const item of list) items.add(item);
+      if (length === ends.length) ends = doubled(ends);
+      end += list.length;
+      ends[length++] = end;
+    },
+    clear() {
+      items.clear();
+      [length, end] = [0, 0];
+    },
+    values: () => ({ ends, items: items.values() as SimpleValues }),
+  };
+}
