@@ -45,6 +45,8 @@ export const DURATIONS = [0n, 1n, 1000n, 2n ** 32n, 2n ** 53n + 1n, 2n ** 63n - 
 const SIZES = [0n, 4096n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 64n - 2n];
 
 export const SECOND = 1_000_000_000n;
+/** Events in a segment. */
+const SEGMENT_ROWS = 180;
 const pick = <T>(values: readonly T[], i: number): T => values[Math.floor(i) % values.length]!;
 
 /** Groups of events at the same time, some minutes apart, and one of them hours before. */
@@ -99,21 +101,21 @@ function row(i: number): Row {
   };
 }
 
-/** Returns the paths of several recordings of some nodes, in the order of their ids. */
+/** Returns the paths of several recordings of some nodes, in the order of their ids. Each has several segments. */
 export function recordedCorpus(count = 2400): string[] {
   const rows = Array.from({ length: count }, (_, i) => row(i));
-  const writers = NODES.map((node, i) => {
+  const paths = NODES.map((node, i) => {
     const folder = newFolder();
-    const writer = newWriter(folder, node, START - 30_000n * SECOND);
-    appendRows(
-      writer,
-      rows.filter((_, at) => (at % 7) % NODES.length === i),
-      50,
-    );
-    writer.close();
+    const own = rows.filter((_, at) => (at % 7) % NODES.length === i);
+    for (let from = 0; from < own.length; from += SEGMENT_ROWS) {
+      // A writer seals what it has when it closes.
+      const writer = newWriter(folder, node, START - 30_000n * SECOND);
+      appendRows(writer, own.slice(from, from + SEGMENT_ROWS), 50);
+      writer.close();
+    }
     return recordingPath(folder);
   });
-  return writers.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+  return paths.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
 }
 
 function idOf(path: string): string {

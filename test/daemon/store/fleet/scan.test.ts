@@ -1,9 +1,5 @@
 /** Tests that a scan of a fleet's tables has the events of the recordings that were sent, byte for byte. */
 import fc from 'fast-check';
-import { type Connection, connect } from '../../../../agent/clickhouse/connection/connection.ts';
-import { createTables } from '../../../../agent/clickhouse/tables/changes.ts';
-import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts';
-import { versionAt } from '../../../../agent/clickhouse/tables/server_version.ts';
 import { keyOf } from '../../../../daemon/store/blocks/event.ts';
 import { jsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
 import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';
@@ -16,27 +12,23 @@ import { endServers, isInstalled, startServer } from '../../../clickhouse/server
 import { later } from '../../later.ts';
 import { recordedCorpus } from './corpus.ts';
 import { drawnFilter, drawnOrder } from './drawn_requests.ts';
-import { sendEvents } from './sent_events.ts';
+import { newFleet, ship } from './shipped.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
 let recordings: Recordings;
-let connection: Connection;
 let fleet: Fleet;
 
 beforeAll(async () => {
   if (!isInstalled) return;
   const server = await startServer();
-  const settings = { urls: [server.url], database: 'fleet' };
-  await createTables(settings, { database: 'fleet', version: await versionAt(settings) }, { nowNs: 1n });
-  connection = connect(settings);
-  fleet = { connection, bucketNs: BUCKET_NS_DEFAULT, isCluster: false };
-  recordings = openRecordingStore(undefined, recordedCorpus());
-  await sendEvents(connection, recordings);
-  // What was sent again is returned once.
-  await sendEvents(connection, recordings);
+  fleet = await newFleet(server, 'fleet');
+  const paths = recordedCorpus();
+  recordings = openRecordingStore(undefined, paths);
+  // What is sent again is returned once.
+  for (const path of [...paths, ...paths.slice(1)]) await ship(fleet, path);
 }, 60_000);
 afterAll(async () => {
-  connection?.close();
+  fleet?.connection.close();
   recordings?.close();
   await endServers();
 });
@@ -72,7 +64,7 @@ withServer('a scan', () => {
         expect(await sent({ filter, order, limit, after })).toEqual(all.slice(limit, 2 * limit));
         expect(await recorded({ filter, order, limit, after })).toEqual(all.slice(limit, 2 * limit));
       }),
-      { numRuns: 500 },
+      { numRuns: Number(process.env.RUNS ?? 500) },
     );
     expect(most).toBeGreaterThan(1000);
   }, 300_000);
