@@ -82,7 +82,7 @@ export function eventRows(recording: ShippedRecording): EventRows {
     const rows = rowsOf[eventType]!;
     if (rows.length === rowCount) return values;
     const all = memory.of(name, storage, rowCount);
-    all.fill(0 as never, 0, rowCount);
+    new Uint8Array(all.buffer, all.byteOffset, rowCount * all.BYTES_PER_ELEMENT).fill(0);
     scatter(values, all, rows);
     return all;
   }
