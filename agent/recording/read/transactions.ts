@@ -121,7 +121,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   function transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined {
     const rows = keys.map((key) => summary.get(key));
     const known = rows.filter((row) => row !== undefined).map(summaryOf);
-    return known.length === 0 ? undefined : known.reduce(joined);
+    return known.length === 0 ? undefined : known.reduce(joinSummaries);
   }
 
   return {
@@ -140,7 +140,8 @@ export function openPinReader(database: Database.Database): PinReader {
   };
 }
 
-function joined(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
+/** Joins what a recording has of a transaction; `a` is what it had first. */
+export function joinSummaries(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
   const slower = slowerOf(a, b);
   const firstTimestampNs = a.firstTimestampNs < b.firstTimestampNs ? a.firstTimestampNs : b.firstTimestampNs;
   return {

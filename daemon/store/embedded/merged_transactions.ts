@@ -1,8 +1,8 @@
 /** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
 
+import { joinParts, type Part } from '../joined_transaction.ts';
 import type { TransactionPage, TransactionReach, TransactionRows, TransactionSummary } from '../store.ts';
 import { withFailuresOf } from './failures.ts';
-import { joinParts, type Part } from './merged_transaction.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ChosenFilter, ChosenRequest } from './recordings.ts';
 import { selectedTransactions } from './selected_transactions.ts';

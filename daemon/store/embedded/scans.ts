@@ -4,7 +4,7 @@ import { choiceColumns, transactionChooser } from '../../sums/differences/chosen
 import { COMPARED_COLUMNS, compareEvents } from '../../sums/differences/compare_events.ts';
 import { compareTransactions, TRANSACTION_COLUMNS } from '../../sums/differences/compare_transactions.ts';
 import type { Comparison } from '../../sums/differences/comparison.ts';
-import type { PopulationRows } from '../../sums/differences/population.ts';
+import { type PopulationRows, waitedRange } from '../../sums/differences/population.ts';
 import { PROFILE_COLUMNS } from '../../sums/differences/profiles.ts';
 import { HEATMAP_COLUMNS, type Heatmap, heatmapCounter, timedRows } from '../../sums/heatmap.ts';
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
@@ -137,7 +137,7 @@ export async function* compareIn(
 ): AsyncGenerator<void, Comparison | undefined> {
   const isOfEvents = 'filter' in request;
   const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population, request.box);
-  const filter = isOfEvents ? request.filter : rangeOf(request.population);
+  const filter = isOfEvents ? request.filter : waitedRange(request.population);
   const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
   const blocks = recordings.scanUnordered({ filter, columns, reusesMemory: true });
   if (!(yield* fewScannedInto(comparer, blocks, request.eventsMax))) return undefined;
@@ -150,7 +150,7 @@ export async function* chooseIn(
 ): AsyncGenerator<void, Uint8Array | undefined> {
   if (population.count === 0) return new Uint8Array(0);
   const chooser = transactionChooser(population, filter);
-  const request = { filter: rangeOf(population), columns: choiceColumns(filter), reusesMemory: true };
+  const request = { filter: waitedRange(population), columns: choiceColumns(filter), reusesMemory: true };
   const isWhole = yield* fewScannedInto(chooser, recordings.scanUnordered(request), eventsMax);
   return isWhole ? yield* chooser.finish() : undefined;
 }
@@ -171,18 +171,6 @@ async function* fewScannedInto(
     if (!scanned.nextAtHand) yield;
   }
   return true;
-}
-
-/** The time in which transactions have events that their callers waited for. */
-function rangeOf({ count, startsNs, durationsNs }: PopulationRows): EventFilter {
-  let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
-  for (let row = 0; row < count; row++) {
-    const start = startsNs[row]!;
-    const end = start + durationsNs[row]! + 1n;
-    if (start < fromNs) fromNs = start;
-    if (end > toNs) toNs = end;
-  }
-  return { fromNs, toNs };
 }
 
 async function* scannedInto(

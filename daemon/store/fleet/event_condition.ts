@@ -69,7 +69,7 @@ function oneOf(column: string, texts: readonly string[]): Condition {
 }
 
 /** No event has the empty name: it stands for none. */
-function named(texts: readonly string[]): string[] {
+export function named(texts: readonly string[]): string[] {
   return texts.filter((one) => one !== '');
 }
 

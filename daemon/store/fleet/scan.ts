@@ -126,7 +126,7 @@ function stepsOf(
 }
 
 /** Buckets are the first part of the key, and times decide about partitions. */
-function timeCondition({ bucketNs }: Fleet, { firstNs, lastNs }: TimeRange): Sql {
+export function timeCondition({ bucketNs }: Fleet, { firstNs, lastNs }: TimeRange): Sql {
   const [first, last] = [firstNs / bucketNs, lastNs / bucketNs];
   const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;
   if (last > BUCKET_MAX) return times;

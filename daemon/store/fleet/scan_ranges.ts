@@ -4,6 +4,7 @@ import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statem
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { type TimeRange, traceBytes } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { TRACE, TRANSACTION } from './transactions_by_id.ts';
 
 export interface ScanRanges {
   /** Ascending, without any two that touch. */
@@ -14,8 +15,6 @@ export interface ScanRanges {
   areShort: boolean;
 }
 
-/** Kinds of ids in `by_id`. */
-const [TRANSACTION, TRACE] = [1, 2];
 /** Ranges that are closer than this many buckets are read as one. */
 const GAP_BUCKETS = 2n;
 

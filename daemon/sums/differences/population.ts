@@ -56,6 +56,18 @@ function newRows(length: number): PopulationRows {
   };
 }
 
+/** The time in which transactions have events that their callers waited for. */
+export function waitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
+  let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
+  for (let row = 0; row < count; row++) {
+    const start = startsNs[row]!;
+    const end = start + durationsNs[row]! + 1n;
+    if (start < fromNs) fromNs = start;
+    if (end > toNs) toNs = end;
+  }
+  return { fromNs, toNs };
+}
+
 export const NOT_COMPARED = -1;
 const UNKNOWN = -2;
 const PAGE_BITS = 12;

@@ -27,7 +27,10 @@ export const FILES = [
   'socket:[1]',
   '/ü/\\',
 ];
-export const TRANSACTIONS = ['order-1', 'order-2', "order-') OR 1=1 --", 'order-\\', 'x'.repeat(1024), 'order-6'];
+export const TRANSACTIONS = [
+  ...["order-') OR 1=1 --", 'order-\\', 'x'.repeat(1024), '*', '\0', 'ü'],
+  ...Array.from({ length: 40 }, (_, i) => `order-${i}`),
+];
 export const TRACES = TRANSACTIONS.map((_, i) => `${i + 1}`.padStart(32, '0a'));
 export const RESULTS = [
   64n,
@@ -49,13 +52,17 @@ export const SECOND = 1_000_000_000n;
 const SEGMENT_ROWS = 180;
 const pick = <T>(values: readonly T[], i: number): T => values[Math.floor(i) % values.length]!;
 
+const isEarly = (i: number) => i % 389 === 0;
+
 /** Groups of events at the same time, some minutes apart, and one of them hours before. */
 function timeOf(i: number): bigint {
   const minute = BigInt(Math.floor(i / 97));
-  return START - (i % 389 === 0 ? 20_000n * SECOND : 0n) + minute * 40n * SECOND + BigInt(i % 11);
+  return START - (isEarly(i) ? 20_000n * SECOND : 0n) + minute * 40n * SECOND + BigInt(i % 11);
 }
 
 function ownerOf(i: number) {
+  // Those of hours before are of no transaction: none is that long.
+  if (isEarly(i)) return {};
   const has = i % 5 < 3;
   const which = Math.floor(i / 7);
   const span = i % 2 === 0 ? { span: `${which % 9}`.padStart(16, '1') } : {};
@@ -81,7 +88,7 @@ function row(i: number): Row {
   if (i % 3 === 1) return { ...named, type: 'sys_sync', syscall: i % 2 === 0 ? 'fsync' : 'sync', fd: -1 };
   const origins = Array.from({ length: i % 5 }, (_, slot) => ({
     ...{ service: slot === 2 ? '' : pick(SERVICES, i / 3 + slot), bytes: pick(SIZES, i + slot) },
-    ...ownerOf(i * 3 + slot * 7),
+    ...(!isEarly(i) && ownerOf(i * 3 + slot * 7)),
   }));
   const operation = pick(['read', 'write', 'flush', 'discard', 'other'] as const, i / 3);
   const sizes = {
@@ -101,6 +108,11 @@ function row(i: number): Row {
   };
 }
 
+const LOSSES = [
+  { cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: START, toNs: START + 9n },
+  { cause: 'damaged', eventType: null, count: 0, fromNs: START - 5n * SECOND, toNs: START + 60n * SECOND },
+] as const;
+
 /** Returns the paths of several recordings of some nodes, in the order of their ids. Each has several segments. */
 export function recordedCorpus(count = 2400): string[] {
   const rows = Array.from({ length: count }, (_, i) => row(i));
@@ -111,6 +123,7 @@ export function recordedCorpus(count = 2400): string[] {
       // A writer seals what it has when it closes.
       const writer = newWriter(folder, node, START - 30_000n * SECOND);
       appendRows(writer, own.slice(from, from + SEGMENT_ROWS), 50);
+      if (from === 0) for (const loss of LOSSES) writer.recordLoss({ ...loss, count: loss.count + i });
       writer.close();
     }
     return recordingPath(folder);

@@ -1,7 +1,8 @@
 /** Requests of events, drawn at random from values that the corpus has, and from some that it has not. */
 import fc from 'fast-check';
 import type { EventFilter, EventValues } from '../../../../agent/recording/read/event_filter.ts';
-import type { ScanRequest } from '../../../../daemon/store/store.ts';
+import type { ScanRequest, TransactionFilter, TransactionsRequest } from '../../../../daemon/store/store.ts';
+import { DIMENSION_NAMES } from '../../../../daemon/sums/dimensions.ts';
 import { START } from '../../recorded.ts';
 import { DURATIONS, FILES, HOSTILE, NODES, RESULTS, SECOND, SERVICES, TRACES, TRANSACTIONS } from './corpus.ts';
 
@@ -41,7 +42,13 @@ const values: fc.Arbitrary<EventValues> = fc
     },
     { requiredKeys: [] },
   )
-  .chain((all) => fc.subarray(Object.keys(all), { maxLength: 2 }).map((names) => only(all, names)));
+  .chain((all) => fewOf(all, 2));
+
+/** Most fields of a filter are left out: many conditions together select nothing. */
+function fewOf<T extends object>(all: T, maxLength: number): fc.Arbitrary<T> {
+  const names = Object.keys(all);
+  return fc.subarray(names, { maxLength: Math.min(maxLength, names.length) }).map((some) => only(all, some));
+}
 
 function only<T extends object>(all: T, names: readonly string[]): T {
   return Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name))) as T;
@@ -67,7 +74,7 @@ export const drawnFilter: fc.Arbitrary<EventFilter> = fc
     },
     { requiredKeys: [] },
   )
-  .chain((all) => fc.subarray(Object.keys(all), { maxLength: 3 }).map((names) => only(all, names)))
+  .chain((all) => fewOf(all, 3))
   .chain((filter) =>
     fc.record({ included: values, excluded: fc.option(values, { nil: undefined }) }).map(({ included, excluded }) => ({
       ...filter,
@@ -77,3 +84,18 @@ export const drawnFilter: fc.Arbitrary<EventFilter> = fc
   );
 
 export const drawnOrder: fc.Arbitrary<ScanRequest['order']> = fc.constantFrom('asc', 'desc');
+
+/** Bounds that transactions can have; most filters have none of the values that only their events have. */
+const bounds = fc.record(
+  { fromNs: time, toNs: time, minDurationNs: duration, maxDurationNs: duration, hasError: fc.boolean() },
+  { requiredKeys: [] },
+);
+
+export const drawnTransactionFilter: fc.Arbitrary<TransactionFilter> = fc
+  .record({ bounds, included: values, excluded: fc.option(values, { nil: undefined }) })
+  .chain(({ bounds: all, included, excluded }) =>
+    fewOf(all, 2).map((few) => ({ ...few, ...included, ...(excluded && { excluded }) })),
+  );
+
+export const drawnSort: fc.Arbitrary<TransactionsRequest['sort']> = fc.constantFrom('recent', 'slowest');
+export const drawnGroups = fc.uniqueArray(fc.constantFrom(...DIMENSION_NAMES), { maxLength: 2 });

@@ -1,0 +1,67 @@
+/** What a fleet's tables have beside events: names, and what nodes say of themselves. */
+import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+import { knownCause } from '../../../bpf/schema/losses.ts';
+import type { NodeLoss, NodeSpan } from '../store.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+
+export async function servicesIn(fleet: Fleet): Promise<string[]> {
+  const statement = sql`SELECT DISTINCT text FROM ${tableOf(fleet, 'name')} WHERE kind = 'service'`;
+  const rows = await readRows(fleet, statement);
+  return rows.map((row) => row.text as string).sort();
+}
+
+/** A node without events is known by what it says of itself. */
+export async function nodesIn(fleet: Fleet): Promise<string[]> {
+  const [said, sent] = [tableOf(fleet, 'node'), tableOf(fleet, 'segment')];
+  const rows = await readRows(
+    fleet,
+    sql`SELECT DISTINCT node FROM ${said} UNION ALL SELECT DISTINCT node FROM ${sent}`,
+  );
+  return [...new Set(rows.map((row) => row.node as string))].sort();
+}
+
+export async function lossesIn(
+  fleet: Fleet,
+  fromNs: bigint | undefined,
+  toNs: bigint | undefined,
+  nodes: readonly string[] | undefined,
+): Promise<NodeLoss[]> {
+  if (nodes?.length === 0) return [];
+  const conditions = [
+    ...(fromNs !== undefined ? [sql`to_ns >= ${atLeastZero(fromNs)}`] : []),
+    ...(toNs !== undefined ? [sql`from_ns < ${atLeastZero(toNs)}`] : []),
+    ...ofNodes(nodes),
+  ];
+  // A loss that grew may be there in several states.
+  const statement = sql`SELECT min(from_ns) AS from, max(to_ns) AS to, max(count) AS lost, any(cause) AS why, any(node) AS at
+FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
+  const rows = await readRows(fleet, statement);
+  return rows.map((row) => ({
+    fromNs: row.from as bigint,
+    toNs: row.to as bigint,
+    lost: Number(row.lost),
+    cause: knownCause(row.why as string),
+    node: row.at as string,
+  }));
+}
+
+export async function spansIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<NodeSpan[]> {
+  if (nodes?.length === 0) return [];
+  const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
+WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
+  const rows = await readRows(fleet, statement);
+  return rows.map((row) => {
+    const [fromNs, toNs] = [row.created_ns as bigint, row.watermark_ns as bigint];
+    const hasEnded = row.ended_ns !== 0n && (row.ended_ns as bigint) <= toNs;
+    return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false };
+  });
+}
+
+function ofNodes(nodes: readonly string[] | undefined): Sql[] {
+  return nodes ? [sql`node IN (${list([...new Set(nodes)].map(text))})`] : [];
+}
+
+function atLeastZero(time: bigint): bigint {
+  return time < 0n ? 0n : time > U64_MAX ? U64_MAX : time;
+}

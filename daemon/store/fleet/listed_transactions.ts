@@ -1,0 +1,120 @@
+/** Lists of transactions, in pages: a statement ranks them, and their summaries come from what is kept by id. */
+
+import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
+import type {
+  TransactionKey,
+  TransactionPage,
+  TransactionReach,
+  TransactionSummary,
+  TransactionsRequest,
+} from '../store.ts';
+import { type Fleet, readRows } from './fleet.ts';
+import { type ChosenFilter, reachFinder, reachOf, selectedTransactions, selection } from './selected_transactions.ts';
+import { transactionsById } from './transactions_by_id.ts';
+
+interface ChosenRequest extends TransactionsRequest {
+  filter: ChosenFilter;
+}
+
+/** A transaction in the order of a list. */
+interface Ranked {
+  id: string;
+  value: bigint;
+  hash: number;
+}
+
+/** Returns those that follow `after` in the list, `count` at most. */
+type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked[]>;
+
+/** Chosen ones are kept until there are so many more than are wanted. */
+const KEPT_EXTRA_MAX = 4096;
+
+export async function* listedTransactions(fleet: Fleet, request: ChosenRequest): AsyncGenerator<void, TransactionPage> {
+  const { rank, reach } = request.filter.hashes ? yield* rankedHere(fleet, request) : await rankedThere(fleet, request);
+  const { fromNs = 0n } = request.filter;
+  const transactions: TransactionSummary[] = [];
+  let after = request.after;
+  for (;;) {
+    const wanted = request.limit - transactions.length;
+    // One transaction more than requested shows whether there is a next page.
+    const found = await rank(after, wanted + 1);
+    const shown = found.slice(0, wanted);
+    const summaries = await transactionsById(
+      fleet,
+      shown.map(({ id }) => id),
+    );
+    yield;
+    for (const { id } of shown) {
+      const summary = summaries.get(id);
+      // One that began long before the time of the filter is only known for that by its id.
+      if (summary && summary.firstTimestampNs >= fromNs) transactions.push(summary);
+    }
+    const last = found.length > shown.length ? shown.at(-1) : undefined;
+    const next = last ? { value: last.value, transactionId: last.id } : null;
+    if (!next || transactions.length >= request.limit) return { transactions, reach, next };
+    after = next;
+  }
+}
+
+async function rankedThere(
+  fleet: Fleet,
+  { filter, sort }: ChosenRequest,
+): Promise<{ rank: Rank; reach: TransactionReach | null }> {
+  const selected = selection(fleet, filter);
+  if (!selected) return { rank: async () => [], reach: null };
+  const value = sort === 'slowest' ? sql`lasted` : sql`started`;
+  return {
+    reach: await reachOf(fleet, selected),
+    async rank(after, count) {
+      const statement = sql`SELECT id, hash, ${value} AS value FROM (${selected})
+WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
+      const rows = await readRows(fleet, statement);
+      return rows.map((row) => ({ id: row.id as string, value: row.value as bigint, hash: Number(row.hash) }));
+    },
+  };
+}
+
+/** Equal values are in the order of hashes. */
+function following(value: Sql, { value: last, transactionId }: TransactionKey): Sql {
+  if (last < 0n) return sql`0`;
+  return sql`(${value} < ${last} OR (${value} = ${last} AND hash > ${textHash53(transactionId)}))`;
+}
+
+/** A server is not told which ones events have chosen: they may be very many. */
+async function* rankedHere(
+  fleet: Fleet,
+  { filter, sort, limit, after: first }: ChosenRequest,
+): AsyncGenerator<void, { rank: Rank; reach: TransactionReach | null }> {
+  const finder = reachFinder();
+  let ranked: Ranked[] = [];
+  for await (const rows of selectedTransactions(fleet, filter)) {
+    finder.add(rows);
+    for (let row = 0; row < rows.length; row++) {
+      const value = (sort === 'slowest' ? rows.durationsNs : rows.startsNs)[row]!;
+      const one = { id: rows.idAt(row), value, hash: rows.hashes[row]! };
+      if (!first || isBefore(placeOf(first), one)) ranked.push(one);
+    }
+    if (ranked.length > limit + KEPT_EXTRA_MAX) ranked = best(ranked, limit + KEPT_EXTRA_MAX);
+    yield;
+  }
+  ranked = best(ranked, ranked.length);
+  return {
+    reach: finder.reach(),
+    rank: async (after, count) => ranked.filter((one) => !after || isBefore(placeOf(after), one)).slice(0, count),
+  };
+}
+
+type Place = Pick<Ranked, 'value' | 'hash'>;
+
+function placeOf({ value, transactionId }: TransactionKey): Place {
+  return { value, hash: textHash53(transactionId) };
+}
+
+function isBefore(a: Place, b: Place): boolean {
+  return a.value > b.value || (a.value === b.value && a.hash < b.hash);
+}
+
+function best(ranked: readonly Ranked[], count: number): Ranked[] {
+  return ranked.toSorted((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, count);
+}

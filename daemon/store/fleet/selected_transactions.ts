@@ -1,0 +1,139 @@
+/**
+ * The transactions that a filter selects, from the table `transaction`: each segment has a row for each of its
+ * transactions, and those with the same id are one. Rows of the hour around the filter's time are looked at, so that one
+ * that began before it, or goes on behind it, is known for what it is.
+ */
+import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import type { Lists } from '../../../agent/clickhouse/native/encode.ts';
+import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import { and, integer, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+import { wordsOf } from '../../../agent/recording/words64.ts';
+import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
+import { listsOf, numbersOf, textsOf, valuesOf } from './answer_rows.ts';
+import { named } from './event_condition.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+
+/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
+export interface ChosenFilter extends TransactionFilter {
+  hashes?: ReadonlySet<number>;
+}
+
+const HOUR_NS = 3_600_000_000_000n;
+/** A recording keeps times as signed numbers. */
+const STORED_MAX = 2n ** 63n - 1n;
+const WORD = 2 ** 32;
+
+/**
+ * A statement that selects id, hash, started, lasted, has_failed and on_nodes of each; undefined if there can be none. Its
+ * names are none of the table's columns, which the aggregate functions read.
+ */
+export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefined {
+  const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
+  const { hasError, nodes, services, excluded } = filter;
+  const isImpossible =
+    [fromNs >= toNs, toNs <= 0n, minDurationNs > maxDurationNs, minDurationNs > U64_MAX].some(Boolean) ||
+    nodes?.length === 0 ||
+    (services && named(services).length === 0);
+  if (isImpossible) return undefined;
+  const having = [
+    ...(fromNs > 0n ? [sql`started >= ${fromNs}`] : []),
+    ...(toNs <= U64_MAX ? [sql`started < ${toNs}`] : []),
+    ...(minDurationNs > 0n ? [sql`lasted >= ${minDurationNs}`] : []),
+    ...(maxDurationNs < U64_MAX ? [sql`lasted <= ${maxDurationNs}`] : []),
+    ...(hasError !== undefined ? [sql`has_failed = ${hasError ? 1 : 0}`] : []),
+    ...(nodes ? [hasOne('on_nodes', nodes)] : []),
+    ...(excluded?.nodes?.length ? [sql`NOT ${hasOne('on_nodes', excluded.nodes)}`] : []),
+    ...(named(excluded?.services ?? []).length > 0
+      ? [sql`NOT ${hasOne('of_services', named(excluded!.services!))}`]
+      : []),
+  ];
+  const within = and([
+    ...(fromNs > HOUR_NS ? [sql`t_min >= ${fromNs - HOUR_NS}`] : []),
+    ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
+  ]);
+  const ofServices = services ? [idsOfServices(fleet, named(services), within)] : [];
+  return sql`SELECT id, any(text_hash) AS hash, min(t_min) AS started,
+  toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted,
+  toUInt8(sum(errors) > 0) AS has_failed, groupUniqArray(node) AS on_nodes, groupUniqArrayArray(services) AS of_services
+FROM ${tableOf(fleet, 'transaction')} FINAL
+WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY id HAVING ${and(having)}`;
+}
+
+function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sql {
+  const column = names === 'on_nodes' ? sql`on_nodes` : sql`of_services`;
+  return sql`hasAny(${column}, [${list([...new Set(texts)].map(text))}])`;
+}
+
+/** Services come first in the key of the table. */
+function idsOfServices(fleet: Fleet, services: readonly string[], within: Sql): Sql {
+  const ids = sql`SELECT id FROM ${tableOf(fleet, 'transaction')}
+WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
+  return fleet.isCluster ? sql`id GLOBAL IN (${ids})` : sql`id IN (${ids})`;
+}
+
+/** The reach of all transactions of a selection; null without any. */
+export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
+  const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first, max(started + lasted) AS last,
+  groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
+  const [row] = await readRows(fleet, statement);
+  if (!row || row.transactions === 0n) return null;
+  const nodes = row.nodes as readonly string[];
+  // An event that began when the last one ended may be lost.
+  return { fromNs: row.first as bigint, toNs: (row.last as bigint) + 1n, nodes: [...nodes].sort() };
+}
+
+/** Transactions as columns, with what a list needs beside them. */
+export interface SelectedRows extends TransactionRows {
+  idAt(row: number): string;
+  nodesAt(row: number): string[];
+}
+
+/** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
+export async function* selectedTransactions(fleet: Fleet, filter: ChosenFilter): AsyncGenerator<SelectedRows, void> {
+  const selected = selection(fleet, filter);
+  if (!selected) return;
+  for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
+}
+
+function rowsOf(decoded: DecodedBlock, wanted: ReadonlySet<number> | undefined): SelectedRows {
+  const words = wordsOf(numbersOf(decoded, 'hash') as BigUint64Array);
+  const all = Float64Array.from({ length: decoded.rowCount }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);
+  const rows = Uint32Array.from({ length: decoded.rowCount }, (_, row) => row).filter(
+    (row) => !wanted || wanted.has(all[row]!),
+  );
+  const [ids, nodes] = [textsOf(decoded, 'id'), listsOf(decoded, 'on_nodes')];
+  return {
+    length: rows.length,
+    hashes: all.filter((hash) => !wanted || wanted.has(hash)),
+    startsNs: valuesOf(numbersOf(decoded, 'started') as BigUint64Array<ArrayBuffer>, rows),
+    durationsNs: valuesOf(numbersOf(decoded, 'lasted') as BigUint64Array<ArrayBuffer>, rows),
+    failed: valuesOf(numbersOf(decoded, 'has_failed') as Uint8Array<ArrayBuffer>, rows),
+    idAt: (row) => textAt(ids, rows[row]!),
+    nodesAt: (row) => textsAt(nodes, rows[row]!),
+  };
+}
+
+function textsAt({ ends, items }: Lists, row: number): string[] {
+  const from = ends[row - 1] ?? 0;
+  return Array.from({ length: ends[row]! - from }, (_, i) => textAt(items as Texts, from + i));
+}
+
+/** Finds the reach of transactions that are added. */
+export function reachFinder() {
+  const nodes = new Set<string>();
+  let [first, last, isAny] = [U64_MAX, 0n, false];
+  return {
+    add({ length, startsNs, durationsNs, nodesAt }: SelectedRows): void {
+      for (let row = 0; row < length; row++) {
+        const [start, end] = [startsNs[row]!, startsNs[row]! + durationsNs[row]!];
+        if (start < first) first = start;
+        if (end > last) last = end;
+        for (const node of nodesAt(row)) nodes.add(node);
+        isAny = true;
+      }
+    },
+    // An event that began when the last one ended may be lost.
+    reach: (): TransactionReach | null => (isAny ? { fromNs: first, toNs: last + 1n, nodes: [...nodes].sort() } : null),
+  };
+}

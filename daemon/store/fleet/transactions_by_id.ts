@@ -1,0 +1,79 @@
+/** Summaries of transactions by their ids, from what each segment says of them. */
+import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
+import { identifier, list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { toStored } from '../../../agent/recording/format/schema.ts';
+import {
+  joinSummaries,
+  type TransactionSummary as RecordedSummary,
+} from '../../../agent/recording/read/transactions.ts';
+import { joinParts } from '../joined_transaction.ts';
+import type { TransactionSummary } from '../store.ts';
+import { recordingIdOf } from './answer_dictionary.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+
+/** Kinds of ids in the table. */
+export const [TRANSACTION, TRACE] = [1, 2];
+
+/** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
+const IDS_BYTES_MAX = 64 * 1024;
+const NO_TRACE = '0'.repeat(32);
+
+/** Returns what is known of each; those that are not known are left out. */
+export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {
+  const found = new Map<string, TransactionSummary>();
+  for (const some of portions(ids.filter((id) => id !== ''))) {
+    const statement = sql`SELECT * FROM ${tableOf(fleet, 'by_id')} FINAL
+WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY ${identifier('id')}, recording, first_number`;
+    const rows = Map.groupBy(await readRows(fleet, statement), ({ id }) => id as string);
+    for (const [id, own] of rows) found.set(id, summaryOf(own));
+  }
+  return found;
+}
+
+function portions(ids: readonly string[]): string[][] {
+  const found: string[][] = [];
+  let left = 0;
+  for (const id of ids) {
+    left -= Buffer.byteLength(id) + 1;
+    if (left < 0 || found.length === 0) {
+      found.push([]);
+      left = IDS_BYTES_MAX - Buffer.byteLength(id);
+    }
+    found.at(-1)!.push(id);
+  }
+  return found;
+}
+
+/** The rows of one transaction, in the order of recordings and numbers. */
+function summaryOf(rows: readonly Row[]): TransactionSummary {
+  const byRecording = Map.groupBy(rows, ({ recording }) => recording as bigint);
+  return joinParts(
+    [...byRecording].map(([recording, own]) => ({
+      recording: { recordingId: recordingIdOf(recording), node: own[0]!.node as string },
+      summary: own.map(recordedSummary).reduce(joinSummaries),
+    })),
+  );
+}
+
+/** A recording keeps times and durations as signed numbers. */
+function recordedSummary(row: Row): RecordedSummary {
+  const stored = (name: string) => toStored(row[name] as bigint);
+  const [first, end] = [stored('t_min'), stored('end_max')];
+  return {
+    key: 0,
+    transactionId: row.id as string,
+    traceId: row.trace_id === NO_TRACE ? null : (row.trace_id as string),
+    firstTimestampNs: first,
+    lastEndNs: end > first ? end : first,
+    writtenBack: {
+      count: Number(row.written_back_count),
+      bytes: row.written_back_bytes as bigint,
+      lastEndNs: stored('written_back_end_ns'),
+    },
+    eventCount: Number(row.n),
+    errorCount: Number(row.errors),
+    slowestDurationNs: stored('slowest_duration_ns'),
+    slowestNumber: row.slowest_number as bigint,
+    services: row.services as readonly string[] as string[],
+  };
+}

@@ -1,0 +1,41 @@
+/** Joins what several recordings have of a transaction. */
+import { formatEventId } from '../../agent/recording/format/event_id.ts';
+import {
+  joinWrittenBack,
+  lastEndOf,
+  type TransactionSummary as RecordedSummary,
+  slowerOf,
+} from '../../agent/recording/read/transactions.ts';
+import type { NodeRecording } from './blocks/scanned_block.ts';
+import type { TransactionSummary } from './store.ts';
+
+/** The part of the transaction that one recording contains. */
+export interface Part {
+  recording: NodeRecording;
+  summary: RecordedSummary;
+}
+
+/** Names of several parts, sorted and without duplicates. */
+function namesIn(names: readonly string[]): string[] {
+  return [...new Set(names)].sort();
+}
+
+/** Joins one or more parts. */
+export function joinParts(unordered: readonly Part[]): TransactionSummary {
+  const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
+  const summaries = parts.map(({ summary }) => summary);
+  const slower = summaries.reduce(slowerOf);
+  const slowest = parts.find(({ summary }) => summary === slower)!;
+  return {
+    transactionId: summaries[0]!.transactionId,
+    traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
+    firstTimestampNs: summaries[0]!.firstTimestampNs,
+    lastEndNs: lastEndOf(summaries, summaries[0]!.firstTimestampNs),
+    writtenBack: joinWrittenBack(summaries),
+    eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
+    errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),
+    slowestEventId: formatEventId(slowest.recording.recordingId, slowest.summary.slowestNumber),
+    services: namesIn(summaries.flatMap(({ services }) => services)),
+    nodes: namesIn(parts.map(({ recording }) => recording.node)),
+  };
+}

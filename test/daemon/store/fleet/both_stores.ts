@@ -1,0 +1,37 @@
+/** The same recordings twice: as files, and sent to the tables of a fleet. */
+import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
+import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
+import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import type { Store } from '../../../../daemon/store/store.ts';
+import { startServer } from '../../../clickhouse/server.ts';
+import { newFleet, ship } from './shipped.ts';
+
+export interface BothStores {
+  files: Store;
+  tables: Store;
+  close(): Promise<void>;
+}
+
+export async function bothStores(paths: readonly string[]): Promise<BothStores> {
+  const fleet = await newFleet(await startServer(), 'fleet');
+  // What is sent again counts once.
+  for (const path of [...paths, ...paths.slice(1)]) await ship(fleet, path);
+  const files = embeddedStore(openRecordingStore(undefined, paths));
+  const tables = fleetStore(fleet);
+  return {
+    files,
+    tables,
+    async close() {
+      await files.close();
+      await tables.close();
+    },
+  };
+}
+
+/** What an asynchronous generator returns, whatever it yields before. */
+export async function resultOf<Result>(steps: AsyncGenerator<unknown, Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = await steps.next();
+    if (done) return value;
+  }
+}

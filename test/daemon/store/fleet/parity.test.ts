@@ -1,0 +1,160 @@
+/** Tests that every question has the same answer from recordings and from the tables that they were sent to. */
+import fc from 'fast-check';
+import { stringify } from '../../../../daemon/exact_json.ts';
+import { Problem } from '../../../../daemon/problem.ts';
+import type { Store, TransactionKey } from '../../../../daemon/store/store.ts';
+import { heatmapColumns } from '../../../../daemon/sums/heatmap.ts';
+import { endServers, isInstalled } from '../../../clickhouse/server.ts';
+import { START } from '../../recorded.ts';
+import { type BothStores, bothStores, resultOf } from './both_stores.ts';
+import { HOSTILE, NODES, recordedCorpus, SECOND, TRANSACTIONS } from './corpus.ts';
+import { drawnFilter, drawnGroups, drawnSort, drawnTransactionFilter } from './drawn_requests.ts';
+
+const withServer = isInstalled ? describe : describe.skip;
+const RUNS = { numRuns: Number(process.env.RUNS ?? 60) };
+const [FROM, TO] = [START - 60n * SECOND, START + 1200n * SECOND];
+let both: BothStores;
+
+beforeAll(async () => {
+  if (isInstalled) both = await bothStores(recordedCorpus());
+}, 60_000);
+afterAll(async () => {
+  await both?.close();
+  await endServers();
+});
+
+/** The answers of both, or what they refuse with. */
+async function answers(ask: (store: Store) => Promise<unknown>): Promise<[tables: unknown, files: unknown]> {
+  const answerOf = async (store: Store) => {
+    try {
+      return JSON.parse(stringify((await ask(store)) ?? null));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return { refused: error.code };
+    }
+  };
+  return [await answerOf(both.tables), await answerOf(both.files)];
+}
+
+async function expectSame(ask: (store: Store) => Promise<unknown>): Promise<void> {
+  const [tables, files] = await answers(ask);
+  expect(tables).toEqual(files);
+}
+
+withServer('both stores', () => {
+  test('have the same names, losses and events by id', async () => {
+    await expectSame((store) => store.services());
+    await expectSame((store) => store.nodes());
+    await expectSame(async (store) =>
+      (await store.losses(undefined, undefined)).map(({ fromNs, toNs, lost, cause, node }) => [
+        fromNs,
+        toNs,
+        lost,
+        cause,
+        node,
+      ]),
+    );
+    const [{ events }] = (await answers((store) =>
+      resultOf(store.slowest({ filter: {}, limit: 50, after: undefined })),
+    )) as [{ events: { event_id: string }[] }, unknown];
+    for (const { event_id } of events) await expectSame((store) => store.event(event_id));
+    for (const id of [
+      '',
+      'x',
+      '0123456789abcdef-0000000000000001',
+      `${events[0]!.event_id.slice(0, 17)}00000000ffffffff`,
+    ])
+      await expectSame((store) => store.event(id));
+  });
+
+  test('have the same transactions', async () => {
+    for (const id of [...TRANSACTIONS, ...HOSTILE, '', 'not there']) await expectSame((store) => store.transaction(id));
+  });
+
+  test('have the same lists of transactions, and a page of one goes on in the other', async () => {
+    let most = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        drawnTransactionFilter,
+        drawnSort,
+        fc.integer({ min: 5, max: 30 }),
+        async (filter, sort, limit) => {
+          let after: TransactionKey | undefined;
+          let [count, store] = [0, both.files];
+          do {
+            const request = { filter, sort, limit, ...(after && { after }) };
+            await expectSame((either) => resultOf(either.transactions(request)));
+            const page = await resultOf(store.transactions(request));
+            count += page.transactions.length;
+            after = page.next ?? undefined;
+            store = store === both.files ? both.tables : both.files;
+          } while (after);
+          most = Math.max(most, count);
+        },
+      ),
+      RUNS,
+    );
+    expect(most).toBe(TRANSACTIONS.length);
+  }, 120_000);
+
+  test('have the same sums', async () => {
+    const bucket = fc.constantFrom(undefined, SECOND, 60n * SECOND, 3600n * SECOND);
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, bucket, drawnGroups, (filter, bucketNs, groupBy) =>
+        expectSame((store) => resultOf(store.stats({ filter, bucketNs, groupBy }))),
+      ),
+      RUNS,
+    );
+  }, 120_000);
+
+  test('have the same slowest events, and a page of one goes on in the other', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {
+        await expectSame((store) => resultOf(store.slowest({ filter, limit })));
+        const { next } = await resultOf(both.files.slowest({ filter, limit }));
+        if (next) await expectSame((store) => resultOf(store.slowest({ filter, limit, after: next })));
+      }),
+      RUNS,
+    );
+  }, 120_000);
+
+  test('have the same maps of events and of transactions', async () => {
+    const columns = heatmapColumns(FROM, TO, 50);
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, drawnTransactionFilter, async (filter, ofTransactions) => {
+        await expectSame((store) => resultOf(store.heatmap({ of: 'events', filter, columns })));
+        await expectSame((store) =>
+          resultOf(
+            store.heatmap({
+              of: 'transactions',
+              filter: ofTransactions,
+              columnsFor: (reach) => (reach ? heatmapColumns(reach.fromNs, reach.toNs, 20) : columns),
+            }),
+          ),
+        );
+      }),
+      RUNS,
+    );
+  }, 120_000);
+
+  test('find the same differences', async () => {
+    const box = { fromNs: START + 100n * SECOND, toNs: START + 500n * SECOND, maxDurationNs: 2n ** 53n };
+    const eventsMax = 100_000;
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, drawnTransactionFilter, async (filter, ofTransactions) => {
+        await expectSame((store) => resultOf(store.compare({ of: 'events', filter, box, eventsMax })));
+        await expectSame((store) =>
+          resultOf(store.compare({ of: 'transactions', filter: ofTransactions, box, eventsMax })),
+        );
+      }),
+      RUNS,
+    );
+    await expectSame((store) => resultOf(store.compare({ of: 'events', filter: {}, box, eventsMax: 10 })));
+  }, 120_000);
+
+  test('have the spans of the same nodes', async () => {
+    const nodesOf = async (store: Store, nodes?: string[]) => (await store.spans(nodes)).map(({ node }) => node).sort();
+    for (const nodes of [undefined, [NODES[0]!], [], ['not there']])
+      expect(await nodesOf(both.tables, nodes)).toEqual(await nodesOf(both.files, nodes));
+  });
+});
