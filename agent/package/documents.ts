@@ -1,6 +1,6 @@
 /** Makes the package's documentation of the commands: man pages and completions. */
 import { wholeProgram } from '../../kreplay.ts';
-import { SECTIONS } from '../config/setting.ts';
+import type { SectionName } from '../config/setting.ts';
 import { factsOf } from './command_tree.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completions.ts';
 import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';
@@ -10,7 +10,10 @@ export async function documents(facts: PageFacts): Promise<Map<string, string>> 
   const program = await wholeProgram();
   const root = factsOf(program);
   const sections = new Map(
-    SECTIONS.map((name) => [name, program.commands.find((command) => command.name() === name)!]),
+    (['agent', 'daemon', 'ship'] as const satisfies SectionName[]).map((name) => [
+      name,
+      program.commands.find((command) => command.name() === name)!,
+    ]),
   );
   return new Map([
     ['usr/share/man/man1/kreplay.1', commandPage(root, facts)],

@@ -169,7 +169,8 @@ export async function shipRecording(
     });
     if (isMore) continue;
     if (options.once) {
-      await persist(options, async () => void (destination = await greet()));
+      // The server learns how far the node is.
+      await persist(options, greet);
       return position;
     }
     if (isReplaced()) return position;
