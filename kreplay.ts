@@ -14,14 +14,20 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/server/command.ts')).daemonCommand(),
   config: async () => {
-    const [agent, daemon] = await Promise.all([import('./agent/command.ts'), import('./daemon/server/options.ts')]);
+    const [agent, daemon, ship] = await Promise.all([
+      import('./agent/command.ts'),
+      import('./daemon/server/options.ts'),
+      import('./agent/ship/command.ts'),
+    ]);
     return (await import('./agent/config/command.ts')).configCommand({
       agent: agent.AGENT_SECTION,
       daemon: daemon.DAEMON_SECTION,
+      ship: ship.SHIP_SECTION,
     });
   },
   doctor: async () => (await import('./agent/doctor/command.ts')).doctorCommand(),
   fleet: async () => (await import('./agent/fleet/command.ts')).fleetCommand(),
+  ship: async () => (await import('./agent/ship/command.ts')).shipCommand(),
   exec: async () => (await import('./agent/exec.ts')).execCommand(),
   events: async () => (await import('./daemon/cli/commands/events.ts')).eventsCommand(),
   tail: async () => (await import('./daemon/cli/commands/tail.ts')).tailCommand(),

@@ -1,5 +1,6 @@
 /** `--retain-bytes` and `--retain-age`: how much the node's recording keeps. */
 import { statfsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from './config/duration.ts';
@@ -10,6 +11,7 @@ import { RETAIN_BYTES_MIN, type RetentionLimits } from './recording/retain/reten
 export interface RetentionFlags {
   retainBytes?: number;
   retainAge?: bigint;
+  retainUnshipped?: string;
 }
 
 const RETAIN_BYTES_MAX_DEFAULT = 10e9;
@@ -48,6 +50,12 @@ export function withRetentionOptions(command: Command): Command {
       new Setting('--retain-age <duration>', 'maximum age of the events, such as 12h or 7d (default: no limit)').takes(
         AGE,
       ),
+    )
+    .addOption(
+      new Setting(
+        '--retain-unshipped <file>',
+        'position.json of `kreplay ship`: --retain-age keeps what has not arrived at the fleet; --retain-bytes does not',
+      ),
     );
 }
 
@@ -62,12 +70,13 @@ export function parseBytes(text: string): number | undefined {
 
 /** The limits that the flags set, on the disk that `folder` is on. */
 export function retentionLimits(
-  { retainBytes, retainAge }: RetentionFlags,
+  { retainBytes, retainAge, retainUnshipped }: RetentionFlags,
   folder: string,
 ): RetentionLimits & { bytes: number } {
   return {
     bytes: retainBytes ?? defaultBytes(folder),
     ...(retainAge !== undefined && { ageNs: retainAge }),
+    ...(retainUnshipped !== undefined && { unshipped: resolve(retainUnshipped) }),
   };
 }
 

@@ -21,7 +21,9 @@ interface Flags {
 }
 
 export function configCommand(commands: SectionCommands): Command {
-  const command = new Command('config').description('check or print the configuration of `agent`, `daemon` and `up`');
+  const command = new Command('config').description(
+    'check or print the configuration of `agent`, `daemon`, `ship` and `up`',
+  );
   const validate = new Command('validate')
     .description('check all configuration files and variables, and report every error')
     .action(({ config }: Flags) => {
@@ -57,7 +59,7 @@ export function configCommand(commands: SectionCommands): Command {
   return command.addCommand(validate).addCommand(print);
 }
 
-/** Declares both sections, as the commands do. */
+/** Declares all sections, as the commands do. */
 export function sectionsOf(commands: SectionCommands): Sections {
   const declared = (name: SectionName) => declaredOf(commands[name].declare(new Command(name)));
   return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declared(name)]));

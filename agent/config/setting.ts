@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { isInteger, parserOf } from './values.ts';
 
 /** Sections of the file; each is named after the command that it configures. */
-export const SECTIONS = ['agent', 'daemon'] as const;
+export const SECTIONS = ['agent', 'daemon', 'ship'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
 

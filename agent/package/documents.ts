@@ -10,7 +10,7 @@ export async function documents(facts: PageFacts): Promise<Map<string, string>> 
   const program = await wholeProgram();
   const root = factsOf(program);
   const sections = new Map(
-    (['agent', 'daemon'] as const satisfies SectionName[]).map((name) => [
+    (['agent', 'daemon', 'ship'] as const satisfies SectionName[]).map((name) => [
       name,
       program.commands.find((command) => command.name() === name)!,
     ]),

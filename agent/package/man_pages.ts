@@ -55,6 +55,7 @@ function filesPart(): string[] {
     ['/etc/kreplay/kreplay.toml, /etc/kreplay/kreplay.d/*.toml', 'configuration: see kreplay.toml(5)'],
     ['/var/lib/kreplay/recording.kreplay', 'what the agent of the service records'],
     ['/var/lib/kreplay\\-daemon/sessions.sqlite', "the service's replay sessions"],
+    ['/var/lib/kreplay\\-ship/position.json', 'how far the recording is shipped to a fleet'],
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, line(text!)]);
 }
 
@@ -64,7 +65,7 @@ export function configurationPage(sections: ReadonlyMap<SectionName, Command>, {
   return [
     `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
     '.SH NAME',
-    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon and kreplay up',
+    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship and kreplay up',
     '.SH SYNOPSIS',
     `.I ${line(CONFIG_DEFAULT)}`,
     '.br',
@@ -75,7 +76,7 @@ export function configurationPage(sections: ReadonlyMap<SectionName, Command>, {
     'names. The option \\-\\-config, or the variable KREPLAY_CONFIG, names another file than kreplay.toml; the folder',
     'with the name of that file, and .d for .toml, is then read too.',
     '.PP',
-    'The files are TOML. A key is the name of a flag without its dashes, in the section of its command; keys that are in both',
+    'The files are TOML. A key is the name of a flag without its dashes, in the section of its command; keys that are in several',
     'sections, marked here as shared, may also be above all sections. Unknown keys and wrong types are errors.',
     '.PP',
     'An empty variable counts as not set. Switches are true or false; lists are separated by commas, or in JSON.',

@@ -8,7 +8,7 @@ import { UserError } from '../../process/errors.ts';
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
 /** A number is a code of ClickHouse; the words are ours, for what is no answer of a server. */
-export type ErrorCode = number | 'unreachable' | 'cut' | 'timeout' | 'refused' | 'malformed';
+export type ErrorCode = number | 'unreachable' | 'cut' | 'timeout' | 'refused' | 'malformed' | 'claimed';
 
 export class ServerError extends UserError {
   override readonly name = 'ServerError';

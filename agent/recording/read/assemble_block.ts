@@ -2,9 +2,10 @@
  * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
  * time.
  */
-import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { NUMBER } from '../format/pieces.ts';
 import { wordsOf } from '../words64.ts';
@@ -80,6 +81,19 @@ export function gather<Source extends RowSource>(
     copySegment(segment, share, columns, block);
   }
   return block;
+}
+
+/** Copies some rows of a block into another one. */
+export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock {
+  const places = typeRows(block);
+  const source: RowSource = {
+    copy: ({ name }, from, target, to) => nativeColumns.scatterValues(block.columns.get(name)!, from, target, to),
+    numberAt: (row) => Number(block.numbers[row]),
+    eventTypes: () => block.columns.get('event_type') as Uint8Array,
+    typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),
+    places: () => places,
+  };
+  return gather([{ segment: source, rows }], COLUMNS, () => {});
 }
 
 /** All rows of a segment, in the order in which they were recorded, with its own arrays. */

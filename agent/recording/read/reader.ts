@@ -222,8 +222,7 @@ function readerOf(database: Database.Database, path: string, version: number, is
     ...openPinReader(database),
     recordedSpan,
     ...openArrivals(database, source, lookup, node),
-    ...openEntryCheck(source, () => resolveFilter({}, lookup, node)),
-    ...openSealedSegments(source, () => resolveFilter({}, lookup, node)!),
+    ...wholeReads(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,
     formatVersion: writer.formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
@@ -269,6 +268,11 @@ function readerOf(database: Database.Database, path: string, version: number, is
     keyof (typeof entries & typeof passed) | 'recordingId' | 'node' | 'transactionIndex'
   >);
   return { recordingId, node, ...guardedReader, ...entries, ...passed, transactionIndex };
+}
+
+/** Reads of everything that is recorded; `everything` is a filter that all events match. */
+function wholeReads(source: ScanSource, everything: () => ResolvedFilter): EntryCheck & SealedReader {
+  return { ...openEntryCheck(source, everything), ...openSealedSegments(source, everything) };
 }
 
 function guardOf(path: string, damage: DamageNotes, before: () => void) {

@@ -10,12 +10,15 @@ import { PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
 import { type Pinned, pinnedSegments } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
+import { shippedNumber } from './shipped_number.ts';
 
 export interface RetentionLimits {
   /** Limit of the size of the file and its log. */
   bytes?: number;
   /** Limit of the age of events, by their end. */
   ageNs?: bigint;
+  /** Position file of a shipper: events that it has not shipped do not grow too old. The size limit takes them too. */
+  unshipped?: string;
 }
 
 /** A smaller recording would contain little but its own tables. */
@@ -55,6 +58,8 @@ LIMIT 1`;
 const NEWEST = `
 SELECT first_number FROM segment WHERE +sealed = 1 ORDER BY first_number DESC LIMIT 1 OFFSET ${SEGMENTS_MIN - 1}`;
 
+const RECORDING_ID = "SELECT value FROM meta WHERE key = 'recording_id'";
+
 const DELETE_SEGMENT = 'DELETE FROM segment WHERE first_number = ?';
 const DELETE_PIECES = `
 DELETE FROM segment_piece
@@ -85,7 +90,7 @@ interface OldSegment {
 export function openRetention(
   database: Database.Database,
   path: string,
-  { bytes = Number.POSITIVE_INFINITY, ageNs }: RetentionLimits,
+  { bytes = Number.POSITIVE_INFINITY, ageNs, unshipped }: RetentionLimits,
   nextIds: () => NextIds,
 ): (nowNs: bigint) => RetentionState {
   const pageBytes = database.pragma('page_size', { simple: true }) as number;
@@ -102,6 +107,8 @@ export function openRetention(
   const addRemoved = database.prepare(ADD_REMOVED);
   const widenRemoved = database.prepare(WIDEN_REMOVED);
   const pruning = openPruning(database);
+  const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
+  const shipped = unshipped === undefined ? undefined : shippedNumber(unshipped, recordingId);
 
   let pinned: Pinned = { segments: new Set(), transactionKeys: new Set(), names: [], files: [] };
   let pinsVersion: number | undefined;
@@ -140,8 +147,8 @@ export function openRetention(
   // Removing events does not shrink a log that a reader holds up, so at most its normal size counts.
   const usedBytes = () => (pageCount.get()! - freePages.get()!) * pageBytes + Math.min(logBytes(), logBytesMax);
   const isTooMuch = () => usedBytes() > bytes * (1 - FREE_SHARE);
-  const isTooOld = ({ maxNs, maxDurationNs }: OldSegment, nowNs: bigint) =>
-    ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs;
+  const isTooOld = ({ maxNs, maxDurationNs, endNumber: end }: OldSegment, nowNs: bigint) =>
+    ageNs !== undefined && maxNs + maxDurationNs < nowNs - ageNs && (!shipped || end <= shipped(nowNs));
 
   const removeSome = database.transaction((nowNs: bigint): RetentionState => {
     // Pins are read inside the transaction, so that a confirmed pin is always respected.

@@ -145,9 +145,9 @@ test('after the installation all stated files exist, and `kreplay up` records', 
   );
   const { version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
   expect(done('kreplay', '--version').trim()).toBe(version);
-  expect(done('stat', '--format=%U:%G %a', '/var/lib/kreplay', '/var/lib/kreplay-daemon')).toBe(
-    'kreplay:kreplay 750\nkreplay-daemon:kreplay-daemon 700\n',
-  );
+  expect(
+    done('stat', '--format=%U:%G %a', '/var/lib/kreplay', '/var/lib/kreplay-daemon', '/var/lib/kreplay-ship'),
+  ).toBe('kreplay:kreplay 750\nkreplay-daemon:kreplay-daemon 700\nkreplay-ship:kreplay 750\n');
   const bom = JSON.parse(done('cat', '/usr/share/doc/kreplay/sbom.cdx.json'));
   const named = bom.components.map(({ name }: { name: string }) => name);
   expect(named).toEqual(
@@ -272,6 +272,8 @@ test('a removal leaves data and configuration, and a purge nothing', () => {
   expect(['var/lib/kreplay/recording.kreplay', 'etc/kreplay/kreplay.toml'].filter((path) => !there(path))).toEqual([]);
   rmSync(join(debian.path, 'etc/kreplay/kreplay.d/10-port.toml'));
   done('dpkg', '--purge', 'kreplay');
-  expect(['var/lib/kreplay', 'var/lib/kreplay-daemon', 'etc/kreplay'].filter(there)).toEqual([]);
+  expect(['var/lib/kreplay', 'var/lib/kreplay-daemon', 'var/lib/kreplay-ship', 'etc/kreplay'].filter(there)).toEqual(
+    [],
+  );
   expect(debian.run('dpkg', '--status', 'kreplay').status).not.toBe(0);
 });

@@ -39,7 +39,17 @@ test.each(['kreplay.1', 'kreplay.toml.5'])('mandoc reports nothing about %s', (n
 
 test('kreplay(1) has every command and option of the help', () => {
   const text = page('kreplay.1');
-  for (const name of ['up', 'agent', 'daemon', 'exec', 'events', 'config validate', 'config print', 'token create']) {
+  for (const name of [
+    'up',
+    'agent',
+    'daemon',
+    'ship',
+    'exec',
+    'events',
+    'config validate',
+    'config print',
+    'token create',
+  ]) {
     expect(text).toContain(`kreplay ${name}`);
     const help = kreplay([...name.split(' '), '--help']).stdout;
     for (const [flag] of help.matchAll(/--[a-z-]+(?= |\n)/g)) expect(text).toContain(flag);
@@ -49,7 +59,7 @@ test('kreplay(1) has every command and option of the help', () => {
 test('kreplay.toml(5) has every key of `kreplay config print`', () => {
   const text = page('kreplay.toml.5');
   const printed = JSON.parse(kreplay(['config', 'print', '--output', 'json']).stdout);
-  for (const section of ['agent', 'daemon']) {
+  for (const section of ['agent', 'daemon', 'ship']) {
     for (const key of Object.keys(printed[section])) {
       expect(text).toContain(` ${key} `);
       expect(text).toContain(`KREPLAY_${section.toUpperCase()}_${key.replaceAll('-', '_').toUpperCase()}`);

@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-units-'));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(['kreplay-agent.service', 'kreplay-daemon.service'])('%s', (unit) => {
+describe.each(['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service'])('%s', (unit) => {
   test('systemd accepts the whole unit', () => {
     // The command has to exist: ours comes with the package.
     const path = join(folder, unit);
@@ -33,7 +33,7 @@ describe.each(['kreplay-agent.service', 'kreplay-daemon.service'])('%s', (unit) 
     expect(exposure).toBeLessThanOrEqual(EXPOSURE_MAX);
   });
 
-  test('neither unit requires the other', () => {
+  test('the unit requires no other', () => {
     expect(Object.keys(unitFacts(unit)).filter((key) => /Requires|Wants|BindsTo|PartOf/.test(key))).toEqual([]);
   });
 });

@@ -1,0 +1,185 @@
+/** `kreplay ship`: sends what the agent records to the tables of a fleet. */
+
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { type Compression, connect } from '../clickhouse/connection/connection.ts';
+import { replicaOf } from '../clickhouse/connection/settings.ts';
+import { isIdentifier } from '../clickhouse/statements/sql.ts';
+import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
+import { declaredOf, Setting } from '../config/setting.ts';
+import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
+import { DATABASE_DEFAULT } from '../fleet/options.ts';
+import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
+import { endingSignal } from '../process/ending.ts';
+import { AgentError, UserError } from '../process/errors.ts';
+import { serviceManager } from '../process/service_manager.ts';
+import { RECORDING_FILE } from '../recording_path.ts';
+import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
+import { newProgress, type ShipProgress } from './progress.ts';
+import { ship } from './ship.ts';
+
+interface ShipFlags extends LogFlags {
+  data: string;
+  url?: string[];
+  database: string;
+  user?: string;
+  passwordFile?: string;
+  tlsCa?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  state: string;
+  flush: bigint;
+  groupEvents: number;
+  catchUp: number;
+  compression: 'auto' | Compression;
+  quorum?: number;
+  claim: boolean;
+  once: boolean;
+}
+
+const STATE_DEFAULT = './ship';
+
+const SERVER_URL = z.string().transform((text, context) => {
+  try {
+    replicaOf(text);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+  }
+  return text;
+});
+
+const DATABASE = textAs((text) => (isIdentifier(text) ? text : undefined), 'must be a name of letters, digits and "_"');
+
+const [FLUSH_NS_MIN, FLUSH_NS_MAX] = [1_000_000_000n, 600_000_000_000n];
+const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 'must be from 1s to 600s');
+
+/** Bounds of a group: a segment, and what a server takes in a second. */
+const [EVENTS_MIN, EVENTS_MAX] = [4096, 1_048_576];
+const GROUP_EVENTS = integer(
+  textAs((text) => {
+    const count = /^\d{1,7}$/.test(text) ? Number(text) : 0;
+    return count >= EVENTS_MIN && count <= EVENTS_MAX ? count : undefined;
+  }, `must be a whole number from ${EVENTS_MIN} to ${EVENTS_MAX}`),
+);
+
+export function shipCommand(): Command {
+  const command = new Command('ship')
+    .summary('send what the agent records to a fleet')
+    .description(
+      'send what the agent records to the ClickHouse tables of a fleet, which `kreplay fleet init` makes: all of it, once, for as long as it runs',
+    );
+  const configuration = withConfiguration(command);
+  withConfigOption(withShipOptions(command));
+  configuration.declare('ship', declaredOf(command));
+  command
+    .option('--once', 'end when all that is recorded and sealed now has arrived', false)
+    .option(
+      '--claim',
+      'take over a recording that another process has shipped, such as one without its position',
+      false,
+    )
+    .action(run);
+  return withHelpEnd(command, {
+    examples: [
+      'kreplay ship --once --data ./data --url http://127.0.0.1:8123',
+      'kreplay ship --url https://db1.example:8443 https://db2.example:8443 --user kr_ship --password-file kr_ship',
+    ],
+    exitCodes: { ...EXIT_CODES, 0: 'all has arrived (--once), or ended by Ctrl-C or SIGTERM' },
+  });
+}
+
+/** Used by `kreplay config`. */
+export const SHIP_SECTION = {
+  declare: withShipOptions,
+  check: () => undefined,
+};
+
+function withShipOptions(command: Command): Command {
+  command
+    .addOption(new Setting('--data <folder>', 'folder that the agent records into').default(DATA_DEFAULT).shared())
+    .addOption(
+      new Setting('--url <url...>', "replicas of this node's shard, such as https://db1.example:8443").takes(
+        SERVER_URL,
+      ),
+    )
+    .addOption(new Setting('--database <name>', 'database of the fleet').takes(DATABASE).defaultText(DATABASE_DEFAULT))
+    .addOption(new Setting('--user <name>', 'account at the server (default: the one that it calls default)'))
+    .addOption(new Setting('--password-file <file>', 'file with the password alone, which only its owner may read'))
+    .addOption(new Setting('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)'))
+    .addOption(new Setting('--tls-cert <file>', 'certificate of this client (PEM)'))
+    .addOption(new Setting('--tls-key <file>', 'key of the certificate (PEM)'))
+    .addOption(new Setting('--state <folder>', 'folder for how far it has come').default(STATE_DEFAULT))
+    .addOption(
+      new Setting('--flush <duration>', 'time after which events are sent, however few')
+        .takes(FLUSH)
+        .defaultText('10s'),
+    )
+    .addOption(
+      new Setting('--group-events <count>', 'events that are sent together, at most')
+        .takes(GROUP_EVENTS)
+        .defaultText('65536'),
+    )
+    .addOption(
+      new Setting('--catch-up <factor>', 'a backlog is sent at so many times the rate of recording')
+        .takes(POSITIVE_INTEGER)
+        .defaultText('3'),
+    )
+    .addOption(
+      new Setting('--compression <method>', 'auto: zstd, or gzip for old servers')
+        .takes(oneOf(['auto', 'none', 'gzip', 'zstd']))
+        .default('auto'),
+    )
+    .addOption(
+      new Setting('--quorum <count>', 'replicas that must have events before they count as arrived').takes(
+        POSITIVE_INTEGER,
+      ),
+    );
+  return withLogOptions(command);
+}
+
+async function run(flags: ShipFlags): Promise<void> {
+  const { url, database, user, passwordFile, tlsCa: ca, tlsCert: cert, tlsKey: key, compression } = flags;
+  if (!url || url.length === 0)
+    throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
+  const log = newLog('kreplay-ship', flags, process.stderr);
+  const manager = serviceManager();
+  const progress = newProgress();
+  const signal = endingSignal();
+  const connection = connect({ urls: url, database, user, passwordFile, tls: { ca, cert, key } });
+  const stopWatching = manager.watch(() => true);
+  manager.ready('shipping');
+  try {
+    await ship(
+      {
+        folder: flags.state,
+        connection,
+        quorum: flags.quorum,
+        compression: compression === 'auto' ? undefined : compression,
+        eventsMax: flags.groupEvents,
+        flushMs: Number(flags.flush / 1_000_000n),
+        catchUp: flags.catchUp,
+        claims: flags.claim,
+        once: flags.once,
+        patience: flags.once ? COMMAND_PATIENCE : SERVICE_PATIENCE,
+        progress,
+        log,
+        signal,
+      },
+      join(flags.data, RECORDING_FILE),
+    );
+  } finally {
+    stopWatching();
+    manager.stopping();
+    connection.close();
+  }
+  report(progress);
+}
+
+function report({ events, groups, unshipped, trouble }: ShipProgress): void {
+  const lost = unshipped > 0 ? `, ${unshipped} were gone before` : '';
+  process.stdout.write(`kreplay ship: ${events} events arrived in ${groups} groups${lost}\n`);
+  if (trouble) throw new UserError(trouble.message);
+}

@@ -1,0 +1,105 @@
+/** What a shipper asks a server: whether the tables fit, whose recording it is, when the server began, what time it has. */
+import type { Connection } from '../clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
+import { ServerError } from '../clickhouse/connection/server_error.ts';
+import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
+import { readMeta } from '../clickhouse/tables/meta.ts';
+import { SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
+import { type ServerVersion, versionOf } from '../clickhouse/tables/server_version.ts';
+
+export interface ServerStart {
+  host: string;
+  startedMs: number;
+}
+
+export interface ClockEstimate {
+  /** Clock of the server minus clock of this node. */
+  offsetNs: bigint;
+  uncertaintyNs: bigint;
+}
+
+/** Throws a ServerError. */
+export async function askVersion(connection: Connection, signal: AbortSignal): Promise<ServerVersion> {
+  const row = await first(connection, sql`SELECT version() AS version`, signal);
+  return versionOf(String(row.version));
+}
+
+/** Throws a ServerError if rows of this kreplay do not fit the tables. */
+export async function checkSchema(connection: Connection): Promise<void> {
+  const meta = await readMeta(connection);
+  const where = `the database ${connection.database}`;
+  if (!meta) throw new ServerError(60, 'blocked', `${where} has no tables of kreplay: run \`kreplay fleet init\``);
+  if (meta.schemaVersion < SCHEMA_VERSION)
+    throw new ServerError(
+      'malformed',
+      'blocked',
+      `${where} has schema ${meta.schemaVersion}, older than ${SCHEMA_VERSION}: run \`kreplay fleet upgrade\``,
+    );
+}
+
+/** Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. */
+export async function checkClaim(
+  connection: Connection,
+  recordingId: string,
+  claim: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const id = BigInt(`0x${recordingId}`);
+  const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
+  const [row] = await rowsOf(connection, latest, { signal });
+  if (!row || row.claim === '' || row.claim === claim) return;
+  throw new ServerError(
+    'claimed',
+    'blocked',
+    `recording ${recordingId} is shipped by another process, for node ${row.node}: if this machine is a copy, remove its recording; if not, run \`kreplay ship --claim\` here`,
+  );
+}
+
+/** Throws a ServerError. */
+export async function askStart(connection: Connection, signal: AbortSignal): Promise<ServerStart> {
+  const { host, uptime } = await first(
+    connection,
+    sql`SELECT hostName() AS host, toUInt64(uptime()) AS uptime`,
+    signal,
+  );
+  return { host: String(host), startedMs: Date.now() - Number(uptime) * 1000 };
+}
+
+const TRIES = 4;
+
+/** Returns the best of some measurements. Throws a ServerError. */
+export async function askClock(
+  connection: Connection,
+  { isCurrent }: ServerVersion,
+  signal: AbortSignal,
+): Promise<ClockEstimate> {
+  const precise = sql`SELECT toUInt64(toUnixTimestamp64Nano(now64(9))) AS ns, toUInt64(1) AS tick_ns`;
+  const seconds = sql`SELECT toUInt64(toUnixTimestamp(now())) * 1000000000 AS ns, toUInt64(1000000000) AS tick_ns`;
+  let best: ClockEstimate | undefined;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const estimate = await measure(connection, isCurrent ? precise : seconds, signal);
+    if (!best || estimate.uncertaintyNs < best.uncertaintyNs) best = estimate;
+  }
+  return best!;
+}
+
+async function measure(connection: Connection, statement: Sql, signal: AbortSignal) {
+  const beforeNs = process.hrtime.bigint();
+  const { ns, tick_ns: tickNs } = await first(connection, statement, signal);
+  const tripNs = process.hrtime.bigint() - beforeNs;
+  // The server read its clock at some time of the trip, and its clock shows the beginning of a tick.
+  const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
+  const tick = tickNs as bigint;
+  return {
+    offsetNs: (ns as bigint) + tick / 2n - (nowNs - tripNs / 2n),
+    uncertaintyNs: (tripNs + tick + MILLISECOND_NS) / 2n,
+  };
+}
+
+const MILLISECOND_NS = 1_000_000n;
+
+async function first(connection: Connection, statement: Sql, signal: AbortSignal): Promise<Row> {
+  const [row] = await rowsOf(connection, statement, { signal });
+  if (row) return row;
+  throw new ServerError('malformed', 'wait', 'the server answers a question with nothing');
+}

@@ -1,0 +1,148 @@
+/** Groups of sealed segments, which are sent together: the same boundary has the same rows whenever it is sent. */
+import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import { takeRows } from '../recording/read/assemble_block.ts';
+import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
+
+export interface Group {
+  /** The numbers [from, end): those that are in no segment were removed before. */
+  from: number;
+  end: number;
+  segments: readonly SealedSegment[];
+  eventCount: number;
+  minNs: bigint;
+  maxNs: bigint;
+  typeMask: bigint;
+  /** Whether more events would not have fitted. */
+  isFull: boolean;
+}
+
+export interface GroupLimits {
+  eventsMax: number;
+}
+
+const HOUR_NS = 3_600_000_000_000n;
+const DAY_NS = 24n * HOUR_NS;
+
+/** A table is divided by hours, and a server refuses rows of more than 100 of them at once. */
+const GROUP_SPAN_NS_MAX = 8n * HOUR_NS;
+const HOURS_MAX = 90;
+const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
+
+/** Small segments are many on a quiet node: reading their entries is quick. */
+const SEGMENTS_MAX = 4096;
+
+/** Returns the group that begins with this number; undefined if no segment is sealed there yet. */
+export function nextGroup(reader: SealedReader, from: number, { eventsMax }: GroupLimits): Group | undefined {
+  const found = reader.sealedSegments(from, SEGMENTS_MAX);
+  const taken: SealedSegment[] = [];
+  let [count, minNs, maxNs] = [0, 0n, 0n];
+  for (const segment of found) {
+    const [low, high] = [
+      taken.length === 0 || segment.minNs < minNs ? segment.minNs : minNs,
+      max(maxNs, segment.maxNs),
+    ];
+    const isOver = count + segment.eventCount > eventsMax || high - low > GROUP_SPAN_NS_MAX;
+    if (taken.length > 0 && isOver) return groupOf(from, taken.at(-1)!.endNumber, taken, true);
+    taken.push(segment);
+    [count, minNs, maxNs] = [count + segment.eventCount, low, high];
+  }
+  if (taken.length === 0) return undefined;
+  return groupOf(from, taken.at(-1)!.endNumber, taken, found.length === SEGMENTS_MAX);
+}
+
+/** Returns the group with a boundary that was chosen before; retention may have removed some of its segments. */
+export function knownGroup(reader: SealedReader, from: number, end: number): Group {
+  const segments = reader.sealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
+  return groupOf(from, end, segments, true);
+}
+
+function groupOf(from: number, end: number, segments: readonly SealedSegment[], isFull: boolean): Group {
+  return {
+    from,
+    end,
+    segments,
+    eventCount: segments.reduce((sum, { eventCount }) => sum + eventCount, 0),
+    minNs: segments.map(({ minNs }) => minNs).reduce(min, segments[0]?.minNs ?? 0n),
+    maxNs: segments.map(({ maxNs }) => maxNs).reduce(max, 0n),
+    typeMask: segments.reduce((mask, segment) => mask | segment.typeMask, 0n),
+    isFull,
+  };
+}
+
+export interface Gap {
+  from: number;
+  count: number;
+  fromNs: bigint;
+  toNs: bigint;
+}
+
+/** Numbers of the group that are in none of its segments; they lie between the times of their neighbours. */
+export function gapsOf({ from, end, segments }: Group, beforeNs: bigint, nowNs: bigint): Gap[] {
+  const gaps: Gap[] = [];
+  let [next, lastNs] = [from, beforeNs];
+  const add = (until: number, toNs: bigint) => {
+    if (until > next)
+      gaps.push({ from: next, count: until - next, fromNs: min(lastNs, toNs), toNs: max(lastNs, toNs) });
+  };
+  for (const { firstNumber, endNumber, minNs, maxNs } of segments) {
+    add(firstNumber, minNs);
+    [next, lastNs] = [endNumber, maxNs];
+  }
+  add(end, nowNs);
+  return gaps;
+}
+
+/** A range of starts. */
+export interface TimePart {
+  fromNs: bigint;
+  toNs: bigint;
+}
+
+/**
+ * Divides a group whose events are of more hours than one insert may have, into whole days: rows with sums have the day
+ * in their key, so the sums of two parts do not replace each other. A group that needs no division is one part.
+ */
+export function partsOf({ minNs, maxNs }: Group, blocks: () => Iterable<NumberedBlock>): (TimePart | undefined)[] {
+  if (maxNs - minNs <= SPAN_NS_MAX) return [undefined];
+  const hoursByDay = new Map<bigint, Set<bigint>>();
+  for (const block of blocks()) {
+    for (const timestamp of timestampsOf(block)) {
+      const day = timestamp / DAY_NS;
+      const hours = hoursByDay.get(day) ?? new Set();
+      hoursByDay.set(day, hours.add(timestamp / HOUR_NS));
+    }
+  }
+  const parts: TimePart[] = [];
+  let hours = Number.POSITIVE_INFINITY;
+  for (const [day, { size }] of [...hoursByDay].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (hours + size > HOURS_MAX) {
+      parts.push({ fromNs: day * DAY_NS, toNs: 0n });
+      hours = 0;
+    }
+    hours += size;
+    parts.at(-1)!.toNs = (day + 1n) * DAY_NS;
+  }
+  return parts;
+}
+
+/** The events of a block that began within a part. */
+export function eventsWithin(block: NumberedBlock, part: TimePart | undefined): NumberedBlock {
+  if (!part) return block;
+  const timestamps = timestampsOf(block);
+  const rows = Uint32Array.from(timestamps.keys()).filter(
+    (row) => timestamps[row]! >= part.fromNs && timestamps[row]! < part.toNs,
+  );
+  return takeRows(block, rows);
+}
+
+function timestampsOf({ columns, rowCount }: NumberedBlock): BigUint64Array {
+  return (columns.get('timestamp_ns')! as BigUint64Array).subarray(0, rowCount);
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

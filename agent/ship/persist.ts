@@ -1,0 +1,68 @@
+/** Repeats what a server did not do until it does: nothing is given up because of a number of tries. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { ServerError } from '../clickhouse/connection/server_error.ts';
+import type { ShipProgress } from './progress.ts';
+
+export interface Patience {
+  /** Waits between tries, in milliseconds: the first, the longest, and that until an operator may have acted. */
+  firstMs: number;
+  longestMs: number;
+  blockedMs: number;
+  /** After so much time of failures the error is thrown; for a command that is to end. */
+  givesUpMs: number;
+}
+
+export const SERVICE_PATIENCE: Patience = {
+  firstMs: 100,
+  longestMs: 30_000,
+  blockedMs: 300_000,
+  givesUpMs: Number.POSITIVE_INFINITY,
+};
+
+/** A command at a terminal waits for what passes soon, and reports what an operator must change at once. */
+export const COMMAND_PATIENCE: Patience = { ...SERVICE_PATIENCE, longestMs: 5_000, blockedMs: 0, givesUpMs: 60_000 };
+
+export interface Persisting {
+  patience: Patience;
+  progress: ShipProgress;
+  log: Logger;
+  signal: AbortSignal;
+}
+
+/** Throws the reason of the signal, errors that are not of a server, and any when the patience ends. */
+export async function persist<Result>(
+  { patience, progress, log, signal }: Persisting,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const sinceMs = performance.now();
+  for (let tries = 0; ; tries++) {
+    try {
+      const result = await work();
+      if (progress.trouble) log.info('the server takes events again');
+      progress.trouble = undefined;
+      return result;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ServerError)) throw error;
+      const isBlocked = error.meaning === 'blocked';
+      const passedMs = performance.now() - sinceMs;
+      if (passedMs >= patience.givesUpMs || (isBlocked && patience.blockedMs === 0)) throw error;
+      note(progress, log, error);
+      const waitMs = isBlocked ? patience.blockedMs : Math.min(patience.longestMs, patience.firstMs * 2 ** tries);
+      // Many nodes that lost one server must not come back at the same moment.
+      await sleep(waitMs * (0.5 + Math.random() / 2), undefined, { signal });
+    }
+  }
+}
+
+function note(progress: ShipProgress, log: Logger, { code, meaning, message }: ServerError): void {
+  const key = String(code);
+  progress.retries.set(key, (progress.retries.get(key) ?? 0) + 1);
+  if (progress.trouble?.code !== code) {
+    const what =
+      meaning === 'blocked' ? 'an operator must act; shipping waits' : 'the server takes no events; shipping waits';
+    log[meaning === 'blocked' ? 'error' : 'warn']({ code }, `${message}: ${what}, and events stay in the recording`);
+  }
+  progress.trouble = { code, meaning, message };
+}

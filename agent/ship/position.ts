@@ -1,0 +1,133 @@
+/** How far a recording is shipped: a small file that is replaced as a whole, and read by the agent too. */
+import { randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { UserError } from '../process/errors.ts';
+
+export const POSITION_FILE = 'position.json';
+
+const NUMBER = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const TIME = z.string().regex(/^\d{1,20}$/);
+
+const POSITION = z.object({
+  version: z.literal(1),
+  recordingId: z.string().regex(/^[0-9a-f]{16}$/),
+  node: z.string(),
+  /** Names this shipper: another one that ships the same recording has another claim. */
+  claim: z.string().regex(/^[0-9a-f]{32}$/),
+  /** Events with lower numbers are acknowledged. */
+  number: NUMBER,
+  /** The latest end of a shipped segment, in nanoseconds since the epoch. */
+  lastNs: TIME,
+  /** Ids of the last loss and the last clock step that are acknowledged. */
+  lossId: NUMBER,
+  clockId: NUMBER,
+  /** The boundary of the group that is being sent: parts of it may have arrived. */
+  group: z.object({ from: NUMBER, end: NUMBER }).nullable(),
+  /** Numbers up to which events were acknowledged, and when, for the last quarter of an hour. */
+  acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
+  /** When each server that took events was started, in milliseconds since the epoch, by its own report. */
+  servers: z.record(z.string(), NUMBER),
+});
+
+export type Position = z.infer<typeof POSITION>;
+
+/** A server may lose what it acknowledged when its machine loses power; what is older is on its disk. */
+const REMEMBERED_MS = 15 * 60_000;
+/** Numbers of acknowledged events are remembered at most this often. */
+const REMEMBER_EVERY_MS = 10_000;
+
+export function newPosition(recordingId: string, node: string, claim = randomBytes(16).toString('hex')): Position {
+  return {
+    version: 1,
+    recordingId,
+    node,
+    claim,
+    number: 0,
+    lastNs: '0',
+    lossId: 0,
+    clockId: 0,
+    group: null,
+    acknowledged: [],
+    servers: {},
+  };
+}
+
+/** The position after a group was acknowledged. */
+export function positionAfter(position: Position, end: number, nowMs: number): Position {
+  const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
+  const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
+  // The number before this group: from there on, all was acknowledged at this time or later.
+  const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
+  return { ...position, number: end, group: null, acknowledged };
+}
+
+/** The position from which all that a server may have lost is sent again. */
+export function positionBefore(position: Position, nowMs: number): Position {
+  const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
+  const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
+  return { ...position, number, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+}
+
+/** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */
+export function readPosition(folder: string): Position | undefined {
+  const path = join(folder, POSITION_FILE);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new UserError(`cannot read ${path}: ${(error as Error).message}; run \`kreplay ship\` as its owner`);
+  }
+  const read = POSITION.safeParse(parsed(text));
+  if (!read.success)
+    throw new UserError(
+      `${path} is damaged: remove it and run \`kreplay ship --claim\`, which ships all that is recorded again; what has arrived is not doubled`,
+    );
+  return read.data;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Readable for the group, because the agent waits for the position before it removes what is old. */
+const FILE_MODE = 0o640;
+
+/** Replaces the file; when it returns, the position survives a loss of power. */
+export function writePosition(folder: string, position: Position): void {
+  const path = join(folder, POSITION_FILE);
+  const next = `${path}.next`;
+  const file = openSync(next, 'w', FILE_MODE);
+  try {
+    writeSync(file, `${JSON.stringify(position)}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(next, path);
+  syncFolder(dirname(path));
+}
+
+function syncFolder(folder: string): void {
+  const opened = openSync(folder, 'r');
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** Makes the folder for the position where it is missing. Throws a UserError if it cannot. */
+export function makeStateFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o750 });
+  } catch (error) {
+    throw new UserError(`cannot make ${folder}: ${(error as Error).message}; give another folder with --state`);
+  }
+}

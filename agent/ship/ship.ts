@@ -1,0 +1,87 @@
+/** Ships the recordings of a node, one after the other: a recording that is removed is followed by another one. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RecordingError } from '../recording/format/errors.ts';
+import { openReader, type RecordingReader } from '../recording/read/reader.ts';
+import { askVersion } from './contact.ts';
+import { persist } from './persist.ts';
+import { makeStateFolder, newPosition, type Position, readPosition, writePosition } from './position.ts';
+import { sender, sendTable } from './send_group.ts';
+import { type ShipperOptions, shipRecording } from './shipper.ts';
+import { lossTables } from './side_rows.ts';
+
+/** How often a recording that is missing is looked for. */
+const LOOK_MS = 5_000;
+
+/** Ends when the signal aborts, or with `once`. Throws a UserError. */
+export async function ship(options: ShipperOptions, path: string): Promise<void> {
+  makeStateFolder(options.folder);
+  let position = readPosition(options.folder);
+  try {
+    for (;;) {
+      const reader = await openRecording(options, path);
+      try {
+        position = await positionFor(options, reader, position);
+        position = await shipRecording(options, { reader, path }, position);
+        if (!options.once) position = await leave(options, reader, position);
+      } finally {
+        reader.close();
+      }
+      if (options.once) return;
+    }
+  } catch (error) {
+    if (!options.signal.aborted) throw error;
+  }
+}
+
+async function openRecording({ once, signal, log }: ShipperOptions, path: string): Promise<RecordingReader> {
+  for (let isNoted = false; ; isNoted = true) {
+    try {
+      return openReader(path);
+    } catch (error) {
+      if (!(error instanceof RecordingError) || error.code !== 'recording_missing' || once) throw error;
+      if (!isNoted) log.warn({ path }, 'there is no recording yet; shipping begins when there is one');
+    }
+    await sleep(LOOK_MS, undefined, { signal });
+  }
+}
+
+/** The position in this recording: the one that was read, or the beginning of a recording that replaced the other. */
+async function positionFor(
+  options: ShipperOptions,
+  reader: RecordingReader,
+  known: Position | undefined,
+): Promise<Position> {
+  if (known?.recordingId === reader.recordingId) return known;
+  const next = newPosition(reader.recordingId, reader.node, known?.claim);
+  if (known) {
+    options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
+    await tellRest(options, known, 0);
+  }
+  writePosition(options.folder, next);
+  return next;
+}
+
+/** Notes at the server what a recording that is gone still had. */
+async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
+  const rest = Math.max(0, reader.ends().end - position.number);
+  if (rest === 0) return position;
+  await tellRest(options, position, rest);
+  const next = { ...position, number: position.number + rest, group: null };
+  writePosition(options.folder, next);
+  return next;
+}
+
+async function tellRest(options: ShipperOptions, position: Position, count: number): Promise<void> {
+  const { connection, quorum, compression, signal, log, progress } = options;
+  const fromNs = BigInt(position.lastNs);
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  const toNs = nowNs > fromNs ? nowNs : fromNs;
+  progress.unshipped += count;
+  log.error({ events: count }, 'a recording is gone that was not shipped to its end');
+  await persist(options, async () => {
+    const version = await askVersion(connection, signal);
+    const send = sender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
+    const loss = { from: position.number, count, fromNs, toNs, cause: 'unshipped' as const };
+    for (const table of lossTables(position, [], [loss])) await sendTable(send, table);
+  });
+}

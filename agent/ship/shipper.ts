@@ -1,0 +1,217 @@
+/**
+ * Ships a recording: group after group, each with a boundary that is written down before it is sent, so that it is sent
+ * again as it was if this process, the server or the way between them fails.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../clickhouse/connection/connection.ts';
+import type { RecordingReader } from '../recording/read/reader.ts';
+import { identityOf } from '../recording/write/own_files.ts';
+import { askClock, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
+import { knownGroup, nextGroup } from './groups.ts';
+import { type Persisting, persist } from './persist.ts';
+import { type Position, positionAfter, positionBefore, writePosition } from './position.ts';
+import { groupRows } from './rows/group_rows.ts';
+import { type Destination, sender, sendGroup, sendSide, sendTable } from './send_group.ts';
+import { nodeTable, type ShippingLoss } from './side_rows.ts';
+
+export interface ShipperOptions extends Persisting {
+  /** Folder of the position. */
+  folder: string;
+  connection: Connection;
+  quorum: number | undefined;
+  compression: Destination['compression'];
+  eventsMax: number;
+  /** Time after which sealed events are sent, however few they are. */
+  flushMs: number;
+  /** How many times the live rate a backlog is sent at. */
+  catchUp: number;
+  /** Whether to take over a recording that another process has shipped. */
+  claims: boolean;
+  /** Whether to end when all events that are sealed now have arrived. */
+  once: boolean;
+}
+
+/** A server knows of this node at least this often, so that it can say how far the node is. */
+const HEARTBEAT_MS = 30_000;
+/** A backlog is sent at this rate at least, in events a second. */
+const CATCH_UP_RATE_MIN = 50_000;
+/** A restart of a server is seen by its start moving by more than its clock may be off. */
+const RESTART_MS = 5_000;
+const LOOK_MS = 1_000;
+
+/** Returns the position when the recording is replaced by another one, or all has arrived that was to. */
+export async function shipRecording(
+  options: ShipperOptions,
+  { reader, path }: { reader: RecordingReader; path: string },
+  begun: Position,
+): Promise<Position> {
+  const { progress, signal, log } = options;
+  const identity = identityOf(path);
+  const source = { reader, rows: groupRows(reader) };
+  const { machineId, createdNs } = reader.info();
+  const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
+  const rate = liveRate();
+  let position = begun;
+  let claims = options.claims;
+  let destination: Destination | undefined;
+  let heartbeatMs = Number.NEGATIVE_INFINITY;
+
+  function moveTo(next: Position): void {
+    position = next;
+    writePosition(options.folder, position);
+  }
+
+  /** Asks what must be known before events are sent; also after each failure, as it may be another server now. */
+  async function greet(): Promise<Destination> {
+    const { connection, quorum, compression } = options;
+    const version = await askVersion(connection, signal);
+    await checkSchema(connection);
+    if (!claims) await checkClaim(connection, reader.recordingId, position.claim, signal);
+    noteStart(await askStart(connection, signal));
+    progress.clock = await askClock(connection, version, signal);
+    const greeted = { connection, version, quorum, compression };
+    await beat(greeted);
+    claims = false;
+    return greeted;
+  }
+
+  function noteStart({ host, startedMs }: Awaited<ReturnType<typeof askStart>>): void {
+    const known = position.servers[host];
+    if (known !== undefined && Math.abs(known - startedMs) <= RESTART_MS) return;
+    const servers = { ...position.servers, [host]: Math.max(0, Math.round(startedMs)) };
+    const hasTaken = known !== undefined && position.acknowledged.length > 0;
+    if (hasTaken)
+      log.warn({ host }, 'the server was restarted: what it acknowledged in its last minutes is sent again');
+    moveTo({ ...(hasTaken ? positionBefore(position, Date.now()) : position), servers });
+  }
+
+  async function beat(to: Destination): Promise<void> {
+    const span = reader.recordedSpan();
+    const { end, sealedEnd } = reader.ends();
+    const aliveNs = span?.toNs ?? 0n;
+    progress.backlog = Math.max(0, sealedEnd - position.number);
+    const state = {
+      atNs: BigInt(Date.now()) * 1_000_000n,
+      machineId,
+      claim: position.claim,
+      createdNs,
+      aliveNs,
+      endedNs: span?.end === 'closed' ? aliveNs : 0n,
+      shippedNumber: position.number,
+      watermarkNs: position.number >= end ? aliveNs : BigInt(position.lastNs),
+      backlog: Math.max(0, end - position.number),
+      clockOffsetNs: progress.clock?.offsetNs ?? 0n,
+      clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
+    };
+    await sendTable(sender(to, `${reader.recordingId}-${state.atNs}`, signal), nodeTable(reader, state));
+    heartbeatMs = performance.now();
+  }
+
+  /** Sends a group, or what is noted beside events if there is none; returns whether more is ready to be sent. */
+  async function step(): Promise<boolean> {
+    destination ??= await greet();
+    if (performance.now() - heartbeatMs > HEARTBEAT_MS) destination = await greet();
+    const { group: begunGroup, number } = position;
+    const group = begunGroup
+      ? knownGroup(reader, begunGroup.from, begunGroup.end)
+      : nextGroup(reader, number, { eventsMax: options.eventsMax });
+    if (!group || group.from >= untilNumber) {
+      await sendNotes(destination);
+      return false;
+    }
+    if (!begunGroup) moveTo({ ...position, group: { from: group.from, end: group.end } });
+    const sinceMs = performance.now();
+    const nowNs = BigInt(Date.now()) * 1_000_000n;
+    const sent = await sendGroup(destination, source, { group, position, nowNs }, signal);
+    progress.insertMs = performance.now() - sinceMs;
+    progress.events += sent.events;
+    progress.groups++;
+    noteLost(sent.lost);
+    const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
+    moveTo({ ...positionAfter(position, group.end, Date.now()), ...sent.side, lastNs });
+    const { sealedEnd } = reader.ends();
+    progress.backlog = Math.max(0, sealedEnd - position.number);
+    rate.note(sealedEnd);
+    if (group.isFull && !options.once) await pace(sent.events, performance.now() - sinceMs);
+    return group.isFull || position.number < Math.min(untilNumber, sealedEnd);
+  }
+
+  async function sendNotes(to: Destination): Promise<void> {
+    const noted = await sendSide(sender(to, `${reader.recordingId}-notes`, signal), reader, position, []);
+    if (noted.lossId !== position.lossId || noted.clockId !== position.clockId) moveTo({ ...position, ...noted });
+  }
+
+  function noteLost(lost: readonly ShippingLoss[]): void {
+    const count = lost.reduce((sum, loss) => sum + loss.count, 0);
+    progress.unshipped += count;
+    if (count > 0)
+      log.error(
+        { events: count },
+        'events were removed or damaged before they were shipped; the fleet has a loss instead',
+      );
+  }
+
+  async function pace(events: number, tookMs: number): Promise<void> {
+    const perSecond = Math.max(CATCH_UP_RATE_MIN, options.catchUp * rate.perSecond());
+    const pauseMs = (events / perSecond) * 1000 - tookMs;
+    if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
+  }
+
+  const isReplaced = () => identityOf(path) !== identity || reader.isReplaced();
+  for (;;) {
+    const isMore = await persist(options, async () => {
+      try {
+        return await step();
+      } catch (error) {
+        destination = undefined;
+        throw error;
+      }
+    });
+    if (isMore) continue;
+    if (options.once) {
+      // The server learns how far the node is.
+      await persist(options, greet);
+      return position;
+    }
+    if (isReplaced()) return position;
+    rate.note(reader.ends().sealedEnd);
+    await waitForTick(options.flushMs, phaseOf(reader.node, options.flushMs), isReplaced, signal);
+  }
+}
+
+/** Waits for the next tick of this node: the ticks of many nodes are spread over the time between two. */
+async function waitForTick(
+  flushMs: number,
+  phaseMs: number,
+  isReplaced: () => boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const untilMs = performance.now() + flushMs - ((((Date.now() - phaseMs) % flushMs) + flushMs) % flushMs);
+  while (!isReplaced()) {
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0) return;
+    await sleep(Math.min(leftMs, LOOK_MS), undefined, { signal });
+  }
+}
+
+function phaseOf(node: string, flushMs: number): number {
+  let hash = 0;
+  for (const character of node) hash = (Math.imul(hash, 31) + character.codePointAt(0)!) >>> 0;
+  return hash % flushMs;
+}
+
+/** How fast the recording grows, over the last minute. */
+function liveRate() {
+  const seen: { atMs: number; end: number }[] = [];
+  return {
+    note(end: number): void {
+      seen.push({ atMs: performance.now(), end });
+      while (seen.length > 2 && seen.at(-1)!.atMs - seen[1]!.atMs > 60_000) seen.shift();
+    },
+    perSecond(): number {
+      const [first, last] = [seen[0], seen.at(-1)];
+      if (!first || !last || last.atMs - first.atMs < 1000) return 0;
+      return ((last.end - first.end) * 1000) / (last.atMs - first.atMs);
+    },
+  };
+}

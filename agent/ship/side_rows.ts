@@ -1,0 +1,123 @@
+/** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
+import { newBlockEncoder } from '../clickhouse/native/encode.ts';
+import type { NotedLoss } from '../recording/read/arrivals.ts';
+import type { NotedClockStep } from '../recording/read/loss_reader.ts';
+import type { SealedSegment } from '../recording/read/sealed_segments.ts';
+import type { Gap } from './groups.ts';
+import { type SentTable, tableNamed } from './rows/group_rows.ts';
+import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
+
+export interface ShippedBy {
+  recordingId: string;
+  node: string;
+}
+
+const encoder = newBlockEncoder();
+
+function tableOf(name: string, cells: readonly (readonly Cell[])[]): SentTable {
+  const { columns } = tableNamed(name);
+  const rows = tableRows(columns);
+  for (const row of cells) rows.add(row);
+  const blocks = cells.length > 0 ? [encoder.encode(rows.take(), cells.length)] : [];
+  return { table: name, columns: sentColumns(columns).map((column) => column.name), blocks };
+}
+
+const idOf = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
+
+/** Losses that a recording does not note have ids from here on: they are named by the number of their first event. */
+const OWN_LOSS_IDS = 2n ** 63n;
+
+/** A loss of events that were recorded and do not arrive. */
+export interface ShippingLoss extends Gap {
+  cause: 'unshipped' | 'damaged';
+}
+
+/** What retention removed was shipped before, or is `unshipped`. */
+export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: readonly ShippingLoss[]): SentTable[] {
+  const id = idOf(by);
+  const ofRecording = noted
+    .filter(({ cause }) => cause !== 'retention')
+    .map(({ lossId, cause, eventType, count, fromNs, toNs }) => {
+      return [id, BigInt(lossId), by.node, cause, eventType ?? '', BigInt(count), fromNs, toNs];
+    });
+  const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
+    return [id, OWN_LOSS_IDS + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];
+  });
+  return byDays([...ofRecording, ...ofShipping]).map((rows) => tableOf('loss', rows));
+}
+
+/** The table is divided by days, and a server refuses rows of more than 100 of them at once. */
+const DAYS_MAX = 90;
+const DAY_NS = 86_400_000_000_000n;
+const FROM_NS = tableNamed('loss').columns.findIndex(({ name }) => name === 'from_ns');
+
+function byDays(rows: readonly Cell[][]): Cell[][][] {
+  const parts: Cell[][][] = [];
+  let days = new Set<bigint>();
+  for (const row of rows) {
+    days.add((row[FROM_NS] as bigint) / DAY_NS);
+    if (parts.length === 0 || days.size > DAYS_MAX) {
+      parts.push([]);
+      days = new Set([(row[FROM_NS] as bigint) / DAY_NS]);
+    }
+    parts.at(-1)!.push(row);
+  }
+  return parts;
+}
+
+export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): SentTable {
+  const rows = steps.map(({ clockId, bootNs, offsetNs, kind, suspendedNs }) => {
+    return [idOf(by), BigInt(clockId), by.node, bootNs, offsetNs, kind, suspendedNs];
+  });
+  return tableOf('clock', rows);
+}
+
+export function segmentTable(by: ShippedBy, segments: readonly SealedSegment[]): SentTable {
+  const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
+    const count = BigInt(eventCount);
+    const endMaxNs = min(maxNs + maxDurationNs, 2n ** 64n - 1n);
+    return [idOf(by), BigInt(firstNumber), BigInt(endNumber), by.node, count, minNs, maxNs, endMaxNs];
+  });
+  return tableOf('segment', rows);
+}
+
+export interface NodeState {
+  atNs: bigint;
+  machineId: string;
+  claim: string;
+  createdNs: bigint;
+  /** The latest time at which a writer is known to have been at work, and when it ended; 0 if it has not. */
+  aliveNs: bigint;
+  endedNs: bigint;
+  shippedNumber: number;
+  /** All that happened before has arrived. */
+  watermarkNs: bigint;
+  /** Number of events that wait. */
+  backlog: number;
+  clockOffsetNs: bigint;
+  clockUncertaintyNs: bigint;
+}
+
+export function nodeTable(by: ShippedBy, state: NodeState): SentTable {
+  return tableOf('node', [
+    [
+      idOf(by),
+      state.atNs,
+      by.node,
+      state.machineId,
+      state.claim,
+      state.createdNs,
+      state.aliveNs,
+      state.endedNs,
+      BigInt(state.shippedNumber),
+      state.watermarkNs,
+      BigInt(state.backlog),
+      state.clockOffsetNs,
+      state.clockUncertaintyNs,
+    ],
+  ]);
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
