@@ -1,10 +1,10 @@
-/** One request over HTTP to the first replica that can be reached, and its answer. */
+/** One request over HTTP to a replica, and its answer. */
 import { once } from 'node:events';
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
-import { type ConnectionSettings, type Replica, readTlsFiles, replicaOf } from './settings.ts';
+import { type ConnectionSettings, type Replica, readTlsFiles } from './settings.ts';
 
 export interface Call {
   /** Query string without `?`. */
@@ -25,7 +25,7 @@ export interface Answer {
 
 export interface Exchange {
   /** Returns an answer of status 200 whose body is still to be read. Throws ServerError, or what the signal says. */
-  call(call: Call): Promise<Answer>;
+  send(replica: Replica, call: Call): Promise<Answer>;
   close(): void;
 }
 
@@ -34,13 +34,9 @@ const CONNECT_MS_MAX = 5000;
 const TRIES_MAX = 4;
 const ERROR_BYTES_MAX = 64 * 1024;
 
-export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
-  const replicas = urls.map(replicaOf);
-  if (replicas.length === 0) throw new Error('there is no URL');
+export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
   const files = readTlsFiles(tls);
   const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true, ...files }) };
-  // The last one that answered.
-  let preferred = 0;
 
   function requestTo({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
     const options = { host, port, path: `/?${query}`, method: 'POST', headers, ...(signal && { signal }) };
@@ -69,22 +65,7 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
   }
 
   return {
-    async call(call) {
-      let unreachable: unknown;
-      for (let i = 0; i < replicas.length; i++) {
-        const at = (preferred + i) % replicas.length;
-        const replica = replicas[at]!;
-        try {
-          const answer = await send(replica, call);
-          preferred = at;
-          return answer;
-        } catch (error) {
-          if (!(error instanceof ServerError) || error.code !== 'unreachable') throw error;
-          unreachable ??= error;
-        }
-      }
-      throw unreachable;
-    },
+    send,
     close() {
       agents.http.destroy();
       agents.https.destroy();

@@ -57,6 +57,18 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [516, ['blocked', ACCOUNT]],
 ]);
 
+/** Codes that come from the state of one server: it is overloaded, ends, has no keeper, peer, network or disk. */
+const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
+  ...(['unreachable', 'cut', 'timeout', 'malformed'] as const),
+  ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
+]);
+
+/** Whether another replica may well do what this one does not. */
+export function isOfOneReplica(error: unknown): error is ServerError {
+  if (!(error instanceof ServerError)) return false;
+  return OF_ONE_REPLICA.has(error.code) || (error.code === 'refused' && error.meaning === 'wait');
+}
+
 const WORDS_MAX = 300;
 
 /** Makes the error of a server's message: `Code: 60, e.displayText() = DB::Exception: ...`, or of a newer one. */
