@@ -107,7 +107,10 @@ withServer('kreplay fleet', () => {
       passwordFile: join(passwords, 'kr_read'),
     });
     await expect(reader.run(sql`DROP TABLE event`)).rejects.toMatchObject({ code: 164 });
-    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({ code: 291 });
+    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({
+      code: 291,
+      meaning: 'blocked',
+    });
     reader.close();
     expect(await fleet('upgrade', ...as('kr_read'))).toMatchObject({ code: 1 });
   });

@@ -114,8 +114,24 @@ describe('an answer', () => {
 
 describe('an error of a server', () => {
   test.each([
-    [252, 'Too many partitions for single INSERT block (more than 100)', 'blocked', /too many hours/],
-    [252, 'Too many parts (300)', 'wait', /merges do not keep up/],
+    [
+      252,
+      "Too many partitions for single INSERT block (more than 100). The limit is controlled by 'max_partitions_per_insert_block' setting",
+      'blocked',
+      /too many hours/,
+    ],
+    [252, 'Too many parts (300). Merges are processing significantly slower than inserts.', 'wait', /do not keep up/],
+    [
+      252,
+      "Too many parts (100001) in all partitions in total in table 'kreplay.event'. This indicates wrong choice of partition key",
+      'wait',
+      /merges do not keep up/,
+    ],
+    [10, 'Not found column bucket: in block', 'blocked', /fleet upgrade/],
+    [20, 'Number of columns doesn’t match', 'blocked', /fleet upgrade/],
+    [36, 'Unknown setting max_parts_in_total for storage MergeTree', 'blocked', /check what is set/],
+    [115, 'Unknown setting insert_deduplication_token', 'blocked', /does not know a setting/],
+    [291, 'Access denied to database tenant', 'blocked', /may not use this database/],
     [243, 'Cannot reserve 1.00 MiB, not enough space', 'wait', /no space left/],
     [516, 'kr_ship: Authentication failed', 'blocked', /check user, password and rights/],
     [497, 'Not enough privileges', 'blocked', /lacks a right/],
