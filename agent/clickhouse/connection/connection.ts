@@ -47,8 +47,8 @@ export interface Connection {
    */
   select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when a replica could not be reached, and
-   * must give the same; they must end, as a server reads all of them before it says what is wrong. Returns when it has stored
+   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when nothing of them was sent, and must
+   * give the same; they must end, as a server reads all of them before it says what is wrong. Returns when it has stored
    * all of them.
    */
   insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
@@ -100,12 +100,18 @@ export function connect(settings: ConnectionSettings): Connection {
     throw first;
   }
 
-  function callOf(more: Record<string, string>, body: Call['body'], options: CallOptions, headers = {}): Call {
+  function callOf(
+    more: Record<string, string>,
+    { body, isRead = false }: Pick<Call, 'body'> & { isRead?: boolean },
+    options: CallOptions,
+    headers = {},
+  ): Call {
     const given = Object.entries(options.settings ?? {}).map(([name, value]) => [name, String(value)] as const);
     return {
       query: new URLSearchParams({ database, ...more, ...Object.fromEntries(given) }).toString(),
       headers: { ...account, ...headers },
       body,
+      isRead,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       signal: options.signal,
     };
@@ -114,11 +120,11 @@ export function connect(settings: ConnectionSettings): Connection {
   return {
     database,
     async run({ text }, options = {}) {
-      await done(callOf({ wait_end_of_query: '1' }, () => text, options));
+      await done(callOf({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
     select({ text }, options = {}) {
       const whole: Record<string, string> = options.whole ? { wait_end_of_query: '1' } : {};
-      return read(callOf(whole, () => `${text}\nFORMAT Native`, options));
+      return read(callOf(whole, { body: () => `${text}\nFORMAT Native`, isRead: true }, options));
     },
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
@@ -131,7 +137,7 @@ export function connect(settings: ConnectionSettings): Connection {
       const { text } = sql`INSERT INTO ${identifier(table)} (${namesOf(columns)}) FORMAT Native`;
       const query = { query: text, wait_end_of_query: '1' };
       try {
-        await done(callOf(query, () => bodyOf(watched(), compression), options, encoding));
+        await done(callOf(query, { body: () => bodyOf(watched(), compression) }, options, encoding));
       } catch (error) {
         // An error of the caller's own blocks is none of the connection.
         throw own ? own.error : error;

@@ -10,8 +10,10 @@ export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** The body from its beginning: it is asked again when another replica is tried. */
+  /** The body from its beginning: it is asked again when it is sent again. */
   body: () => string | NodeJS.ReadableStream;
+  /** It changes nothing, so that it may be sent again after it was perhaps done. */
+  isRead: boolean;
   /** Longest silence of the server. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
@@ -46,7 +48,7 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
   async function send(replica: Replica, call: Call): Promise<Answer> {
     for (let tries = 1; ; tries++) {
       const request = requestTo(replica, call);
-      const progress = { isConnected: false };
+      const progress = newProgress();
       try {
         const response = await answerTo(request, call, progress);
         const answer = { response, replica, timeoutMs: call.timeoutMs };
@@ -59,7 +61,8 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
         call.signal?.throwIfAborted();
         if (error instanceof ServerError) throw error;
         // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
-        if (!request.reusedSocket || !isCut(error) || tries >= TRIES_MAX) throw failureOf(replica, progress, error);
+        const isClosed = request.reusedSocket && isCut(error) && tries < TRIES_MAX;
+        if (!isClosed || !(call.isRead || progress.isUnsent())) throw failureOf(replica, progress, error);
       }
     }
   }
@@ -75,12 +78,17 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
 
 interface Progress {
   isConnected: boolean;
+  isUnsent: () => boolean;
 }
+
+const newProgress = (): Progress => ({ isConnected: false, isUnsent: () => true });
 
 async function answerTo(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
   const slow = setTimeout(() => request.destroy(timeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
   request.setTimeout(call.timeoutMs, () => request.destroy(timeoutError('ESILENT')));
   request.once('socket', (socket) => {
+    const before = socket.bytesWritten;
+    progress.isUnsent = () => socket.bytesWritten === before;
     function ready(): void {
       clearTimeout(slow);
       progress.isConnected = true;

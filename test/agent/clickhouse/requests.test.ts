@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { errorOf, messageIn } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -27,6 +28,7 @@ let connection: Connection;
 const server = createServer(async (request, response) => {
   const body = Buffer.concat(await request.toArray());
   received.push({ url: new URL(request.url!, 'http://x'), headers: request.headers, body });
+  response.once('close', () => server.emit('idle', request.socket));
   answer(response);
 });
 
@@ -87,6 +89,46 @@ test('an account that may only read sends no settings, and no replica gets a sta
     { database: 'kreplay', wait_end_of_query: '1' },
   ]);
   expect(received[0]!.body.toString()).toBe('SELECT 1\nFORMAT Native');
+});
+
+describe('on a kept connection that the server closes', () => {
+  beforeEach(async () => {
+    const idle = once(server, 'idle');
+    await connection.run(sql`SELECT 1`);
+    const [kept] = await idle;
+    received.length = 0;
+    answer = (response) => (response.socket === kept ? response.socket!.destroy() : response.end());
+  });
+
+  test('a statement that was sent is not sent again, as it may have been done', async () => {
+    await expect(connection.run(sql`DROP TABLE once`)).rejects.toMatchObject({ code: 'cut', meaning: 'repeat' });
+    expect(received).toHaveLength(1);
+  });
+
+  test('blocks that were sent are not sent again', async () => {
+    await expect(connection.insert(INTO, () => BLOCKS)).rejects.toMatchObject({ code: 'cut', meaning: 'repeat' });
+    expect(received).toHaveLength(1);
+  });
+
+  test('a read is sent again', async () => {
+    for await (const _block of connection.select(sql`SELECT 1`, { whole: true }));
+    expect(received).toHaveLength(2);
+  });
+
+  test('blocks none of which was sent are sent on another connection', async () => {
+    let count = 0;
+    async function* blocks() {
+      count++;
+      if (count === 1) {
+        server.closeIdleConnections();
+        await sleep(100);
+      }
+      yield* BLOCKS;
+    }
+    await connection.insert(INTO, blocks);
+    expect(received.map(({ body }) => body)).toEqual([Buffer.concat(BLOCKS)]);
+    expect(count).toBe(2);
+  });
 });
 
 describe('an answer', () => {
