@@ -75,6 +75,7 @@ export function connect(settings: ConnectionSettings): Connection {
       try {
         return await readNothing(await exchange.send(replica, call));
       } catch (error) {
+        call.signal?.throwIfAborted();
         if (!replicas.passOver(replica, error) || error.code !== 'unreachable') throw error;
         first ??= error;
       }
@@ -87,12 +88,13 @@ export function connect(settings: ConnectionSettings): Connection {
     for (const replica of replicas.inTurn()) {
       let isBegun = false;
       try {
-        for await (const block of blocksOf(await exchange.send(replica, call), call.signal)) {
+        for await (const block of blocksOf(await exchange.send(replica, call))) {
           isBegun = true;
           yield block;
         }
         return;
       } catch (error) {
+        call.signal?.throwIfAborted();
         if (!replicas.passOver(replica, error) || isBegun) throw error;
         first ??= error;
       }
@@ -194,13 +196,12 @@ async function readNothing(answer: Answer): Promise<void> {
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
 }
 
-async function* blocksOf(answer: Answer, signal?: AbortSignal): AsyncGenerator<DecodedBlock> {
+async function* blocksOf(answer: Answer): AsyncGenerator<DecodedBlock> {
   const { response, replica } = answer;
   try {
     yield* decodeBlocks(chunksOf(answer));
     if (!response.complete) throw cut(replica);
   } catch (error) {
-    signal?.throwIfAborted();
     if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message);
     throw error;
   }

@@ -4,7 +4,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
-import { type ConnectionSettings, type Replica, readTlsFiles } from './settings.ts';
+import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
 
 export interface Call {
   /** Query string without `?`. */
@@ -37,8 +37,9 @@ const TRIES_MAX = 4;
 const ERROR_BYTES_MAX = 64 * 1024;
 
 export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
-  const files = readTlsFiles(tls);
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true, ...files }) };
+  const secureContext = secureContextOf(tls);
+  const secure = new HttpsAgent({ keepAlive: true, ...(secureContext && { secureContext }) });
+  const agents = { http: new HttpAgent({ keepAlive: true }), https: secure };
 
   function requestTo({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
     const options = { host, port, path: `/?${query}`, method: 'POST', headers, ...(signal && { signal }) };
@@ -47,6 +48,8 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
 
   async function send(replica: Replica, call: Call): Promise<Answer> {
     for (let tries = 1; ; tries++) {
+      // A packed body that goes to a request which was aborted before would never end.
+      call.signal?.throwIfAborted();
       const request = requestTo(replica, call);
       const progress = newProgress();
       try {
