@@ -3,8 +3,10 @@ import { Command } from 'commander';
 import { connect } from '../clickhouse/connection/connection.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { accountStatements, accountsFile } from '../clickhouse/tables/accounts.ts';
-import { type Changes, createTables, upgradeTables } from '../clickhouse/tables/changes.ts';
+import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clickhouse/tables/changes.ts';
 import type { Place } from '../clickhouse/tables/ddl.ts';
+import { type Found, foundAt } from '../clickhouse/tables/found.ts';
+import { type Layout, layoutOf, type Wanted } from '../clickhouse/tables/layout.ts';
 import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
 import { withHelpEnd } from '../config/help.ts';
 import { DURATION, parserOf, textAs } from '../config/values.ts';
@@ -78,13 +80,34 @@ interface Changed {
 
 const nowNs = (): bigint => BigInt(Date.now()) * 1_000_000n;
 
+interface Server {
+  settings: ConnectionSettings;
+  version: ServerVersion;
+  found: Found;
+}
+
+async function serversOf(flags: ServerFlags): Promise<Server[]> {
+  const servers: Server[] = [];
+  for (const settings of settingsOf(flags)) {
+    const version = await versionAt(settings);
+    const connection = connect(settings);
+    try {
+      servers.push({ settings, version, found: await foundAt(connection, settings.urls[0]!) });
+    } finally {
+      connection.close();
+    }
+  }
+  return servers;
+}
+
 async function runInit(flags: InitFlags): Promise<void> {
   const { database, cluster, storagePolicy, bucket, accounts } = flags;
   const hashes = accounts === undefined ? undefined : passwordHashesIn(accounts);
-  for (const settings of settingsOf(flags)) {
-    const version = await versionAt(settings);
-    const place: Place = { database, version, cluster, storagePolicy };
-    const changes = await createTables(settings, place, { bucketNs: bucket, nowNs: nowNs() });
+  const servers = await serversOf(flags);
+  const layout = agreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
+  for (const { settings, version } of servers) {
+    const place: Place = { database, version, ...layout };
+    const changes = await createTables(settings, place, { bucketNs: layout.bucketNs, nowNs: nowNs() });
     if (hashes && version.isCurrent) await makeAccounts(settings, hashes);
     report(flags, { url: settings.urls[0]!, version, changes });
     if (flags.output === 'json') continue;
@@ -95,6 +118,14 @@ async function runInit(flags: InitFlags): Promise<void> {
         `this version has no GRANT: each account can do with all of ${database} what its profile allows, so kr_ship can read events.\nPut this into users.d/kreplay.xml of the server:\n${accountsFile(database, hashes)}`,
       );
   }
+}
+
+/** Nothing is changed anywhere unless all servers agree. */
+function agreedLayout(servers: readonly Server[], { database, ...wanted }: Wanted & { database: string }): Layout {
+  const founds = servers.map(({ found }) => found);
+  // Old servers have no storage policies.
+  const storagePolicy = servers.every(({ version }) => version.isCurrent) ? wanted.storagePolicy : undefined;
+  return layoutOf(founds, { ...wanted, storagePolicy }, database);
 }
 
 async function makeAccounts(settings: ConnectionSettings, hashes: ReturnType<typeof passwordHashesIn>): Promise<void> {
@@ -108,11 +139,13 @@ async function makeAccounts(settings: ConnectionSettings, hashes: ReturnType<typ
 
 async function runUpgrade(flags: ChangeFlags): Promise<void> {
   const { database, cluster } = flags;
-  for (const settings of settingsOf(flags)) {
-    const version = await versionAt(settings);
+  const servers = await serversOf(flags);
+  for (const { found } of servers) refuseUnmade(found, database);
+  const layout = agreedLayout(servers, { database, cluster });
+  for (const { settings, version } of servers) {
     const connection = connect(settings);
     try {
-      const changes = await upgradeTables(connection, { database, version, cluster }, nowNs());
+      const changes = await upgradeTables(connection, { database, version, ...layout }, nowNs());
       report(flags, { url: settings.urls[0]!, version, changes });
     } finally {
       connection.close();

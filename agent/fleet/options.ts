@@ -32,7 +32,7 @@ export function withServerOptions(command: Command): Command {
 export function withClusterOption(command: Command): Command {
   return command.option(
     '--cluster <name>',
-    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each',
+    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each (default: that of the tables that are there)',
     nameOf,
   );
 }
