@@ -47,7 +47,7 @@ function serverUrl(text: string, before: string[] = []): string[] {
   return [...before, text];
 }
 
-function nameOf(text: string): string {
+export function nameOf(text: string): string {
   if (isIdentifier(text)) return text;
   throw new InvalidArgumentError('must be a name of letters, digits and "_"');
 }
