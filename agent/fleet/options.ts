@@ -32,7 +32,7 @@ export function withServerOptions(command: Command): Command {
 export function withClusterOption(command: Command): Command {
   return command.option(
     '--cluster <name>',
-    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each',
+    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each (default: that of the tables that are there)',
     nameOf,
   );
 }
@@ -47,7 +47,7 @@ function serverUrl(text: string, before: string[] = []): string[] {
   return [...before, text];
 }
 
-function nameOf(text: string): string {
+export function nameOf(text: string): string {
   if (isIdentifier(text)) return text;
   throw new InvalidArgumentError('must be a name of letters, digits and "_"');
 }

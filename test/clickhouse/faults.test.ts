@@ -1,6 +1,7 @@
 /** Tests servers that are away, silent, or something else: replicas, and what each error means. */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
 import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
@@ -116,6 +117,67 @@ test('an insert that is refused before its end reads no more of its blocks', asy
   expect(error).toMatchObject({ code: 'refused', meaning: 'wait' });
   for (let tries = 0; !isOver && tries < 100; tries++) await sleep(20);
   expect(isOver).toBe(true);
+});
+
+describe('an aborted signal', () => {
+  const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+  const into = { table: 'a', columns: ['a'] };
+  let running = 0;
+  async function* endless() {
+    running++;
+    try {
+      for (;;) {
+        await sleep(1);
+        yield block;
+      }
+    } finally {
+      running--;
+    }
+  }
+  const ways: readonly [string, (connection: Connection, signal: AbortSignal) => Promise<unknown>][] = [
+    ['a statement', (connection, signal) => connection.run(one, { signal })],
+    ['a read', (connection, signal) => rowsOf(connection, one, { signal })],
+    ['an insert', (connection, signal) => connection.insert(into, () => [block], { signal })],
+    ['an insert whose blocks are sent', (connection, signal) => connection.insert(into, endless, { signal })],
+    [
+      'a packed insert whose blocks are sent',
+      (connection, signal) => connection.insert(into, endless, { signal, compression: 'gzip' }),
+    ],
+  ];
+  const moments: readonly [string, string][] = [
+    ['before the answer', ''],
+    ['within its header', 'HTTP/1.1 200 OK\r\n'],
+    ['before its body', 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n'],
+    ['within its body', 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n\n'],
+    ['within a refusal', 'HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\nCode'],
+  ];
+
+  test.each(ways)('of %s is what it throws, whenever it comes', async (_, begin) => {
+    for (const [, answer] of moments) {
+      let asked = () => {};
+      const isAsked = new Promise<void>((resolve) => {
+        asked = resolve;
+      });
+      const url = await listener((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => {
+          socket.write(answer);
+          asked();
+        });
+      });
+      const abort = new AbortController();
+      const reason = new Error('enough');
+      const work = begin(connectedTo(url), abort.signal);
+      work.catch(() => {});
+      await isAsked;
+      await sleep(20);
+      abort.abort(reason);
+      await expect(work).rejects.toBe(reason);
+      await expect(begin(connectedTo(url), abort.signal)).rejects.toBe(reason);
+    }
+    for (let tries = 0; running > 0 && tries < 100; tries++) await sleep(20);
+    expect(running).toBe(0);
+  });
 });
 
 describe('silence', () => {

@@ -107,9 +107,23 @@ withServer('kreplay fleet', () => {
       passwordFile: join(passwords, 'kr_read'),
     });
     await expect(reader.run(sql`DROP TABLE event`)).rejects.toMatchObject({ code: 164 });
-    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({ code: 291 });
+    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({
+      code: 291,
+      meaning: 'blocked',
+    });
     reader.close();
     expect(await fleet('upgrade', ...as('kr_read'))).toMatchObject({ code: 1 });
+  });
+
+  test('prints accounts with the prefix that is asked for', async () => {
+    const passwords = join(folder, 'prefixed');
+    const prefixed = ['--accounts', passwords, '--account-prefix', 'b_'];
+    const { code, stdout } = await fleet('init', '--database', 'prefixed', ...prefixed);
+    expect(code).toBe(0);
+    expect(readdirSync(passwords)).toEqual(['b_admin', 'b_pin', 'b_read', 'b_ship']);
+    expect(stdout).toMatch(/so b_ship can read events.\nPut this into users.d\/prefixed.xml/);
+    expect(stdout).toMatch(/<b_read>.*<b_ship>/s);
+    expect(stdout).not.toContain('kr_');
   });
 
   test('does not make accounts with passwords that others can read', async () => {
