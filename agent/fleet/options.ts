@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
 import { isIdentifier } from '../clickhouse/statements/sql.ts';
+import { DATABASE_DEFAULT } from '../config/server_settings.ts';
 import { UserError } from '../process/errors.ts';
 
 export interface ServerFlags {
@@ -14,8 +15,6 @@ export interface ServerFlags {
   tlsKey?: string;
   output: 'text' | 'json';
 }
-
-export const DATABASE_DEFAULT = 'kreplay';
 
 export function withServerOptions(command: Command): Command {
   return command

@@ -2,13 +2,12 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../problem.ts';
-import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import { errorOf } from '../../thread_failure.ts';
 import type { Curve } from './curve.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
-import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './thread_messages.ts';
+import type { FromPlanner, PlannerAnswer, PlannerThreadData, Question, ToPlanner } from './thread_messages.ts';
 import type { WhatIf } from './what_if.ts';
 
 interface Opened {
@@ -29,7 +28,7 @@ interface Thread {
   asked: Map<number, Asked>;
 }
 
-export function createPlannerThread(places: ServedPaths): Planner {
+export function createPlannerThread(places: PlannerThreadData): Planner {
   // The thread starts at once: loading it takes longer than the start of a session may take.
   let thread: Thread | undefined = begin();
   let lastId = 0;

@@ -4,14 +4,13 @@ import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import { failureOf } from '../../thread_failure.ts';
 import { giveWay } from '../../thread_schedule.ts';
-import { createPlanner, type ReplayPlan } from './planner.ts';
+import { createPlanner, type Planner, type ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, PlannerThreadData, Question, ToPlanner } from './thread_messages.ts';
 
 // This thread reads ahead, while the player's thread must get a CPU whenever it needs one.
 giveWay();
 const port = parentPort!;
-const { data, recordings } = workerData as PlannerThreadData;
-const planner = createPlanner(openRecordingStore(data, recordings));
+const planner = await plannerOver(workerData as PlannerThreadData);
 const plans = new Map<number, ReplayPlan>();
 
 /** Ends the work at questions that can be abandoned, by id. */
@@ -28,6 +27,12 @@ port.on('message', (message: ToPlanner) => {
     (error) => send({ kind: 'failed', id, failure: failureOf(error) }),
   );
 });
+
+async function plannerOver(places: PlannerThreadData): Promise<Planner> {
+  if (!('fleet' in places)) return createPlanner(openRecordingStore(places.data, places.recordings));
+  const { fleetPlanner } = await import('../fetched/fetching_planner.ts');
+  return fleetPlanner(places);
+}
 
 async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
   if (question.kind === 'what_if') return untilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
