@@ -48,13 +48,14 @@ withServer('an account', () => {
   });
 
   test.each([
-    ['a wrong password', 'writer', 'wrong', 193],
-    ['an unknown name', 'somebody', 'wrong', 192],
-  ])('is refused with %s, and the message has no password', async (_, user, password, code) => {
+    ['a wrong password', 'writer', 193],
+    ['an unknown name', 'somebody', 192],
+  ])('is refused with %s, and the message has no password', async (_, user, code) => {
+    const password = 'x7-Secret';
     const file = fileWith('wrong', password);
     const error = await errorOf(rowsOf(connected({ user, passwordFile: file }), one));
     expect(error).toMatchObject({ code, meaning: 'blocked', message: expect.stringMatching(/check user, password/) });
-    expect(error.message).not.toContain(password === 'wrong' ? 'wrong ' : password);
+    expect(`${error.message}${error.stack}`).not.toContain(password);
   });
 
   test('that may only read is refused when it writes', async () => {

@@ -88,6 +88,16 @@ withCluster('a cluster', () => {
       ]);
   });
 
+  test('gets a column once when two upgrades run at the same time', async () => {
+    const [[a, b]] = servers as [[ClickHouseServer, ClickHouseServer]];
+    await connected(a).run(sql`ALTER TABLE segment DROP COLUMN end_max`);
+    const has = sql`SELECT toUInt8(count()) AS n FROM system.columns WHERE database = 'kreplay' AND table = 'segment' AND name = 'end_max'`;
+    for (const one of [a, b]) await until(connected(one), has, { n: 0n });
+    const both = [a, b].map(({ url }) => start('fleet', 'upgrade', '--url', url).ended);
+    for (const { code, stderr } of await Promise.all(both)) expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const one of [a, b]) await until(connected(one), has, { n: 1n });
+  });
+
   test('is not given tables of another cluster, and one server without replicas none of a cluster', async () => {
     for (const command of ['init', 'upgrade'])
       expect(await fleet(command, '--cluster', 'other')).toMatchObject({

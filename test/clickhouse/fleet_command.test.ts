@@ -73,9 +73,20 @@ withServer('kreplay fleet', () => {
       supported: false,
       schema: { version: 1, known_version: 1, missing: [] },
       disks: null,
+      node_count: 1,
       nodes: [{ recording: 'ffffffffffffffff', backlog: 12 }],
     });
     expect(stdout).toContain('"alive_ns":1800000000000000001');
+  });
+
+  test('counts all nodes, however many it lists', async () => {
+    expect(await fleet('init', '--database', 'many')).toMatchObject({ code: 0 });
+    await server.sql('INSERT INTO many.node (recording, at) SELECT intDiv(number, 2), number FROM numbers(20014)');
+    const status = await fleet('status', '--database', 'many');
+    expect(status.stdout).toMatch(/\n10007 nodes\n/);
+    expect(status.stdout).toMatch(/\nand 9987 more: --output json has the first 10000\n$/);
+    const { node_count, nodes } = JSON.parse((await fleet('status', '--database', 'many', '--output', 'json')).stdout);
+    expect([node_count, nodes.length]).toEqual([10007, 10000]);
   });
 
   test('prints accounts for a server without rights by table, which work there', async () => {

@@ -50,7 +50,7 @@ export function sharedAccounts(database: string, prefix: string): Sql {
     WHERE user_name IN (${names}) AND database NOT IN ('', 'system', ${text(database)}) ORDER BY account, other LIMIT 1`;
 }
 
-/** Statements for newer servers. They may be repeated: a changed password takes effect. */
+/** Statements for newer servers. They may be repeated: changed passwords and limits take effect. */
 export function accountStatements({ database, prefix, hashes }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
@@ -70,6 +70,7 @@ export function accountStatements({ database, prefix, hashes }: Accounts): Sql[]
   return [
     ...users,
     sql`CREATE SETTINGS PROFILE IF NOT EXISTS ${read} SETTINGS ${limits}`,
+    sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${limits}`,
     sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),

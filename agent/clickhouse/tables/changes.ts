@@ -1,15 +1,15 @@
 /** Makes the tables, and adds what a newer kreplay has. Both may be repeated; nothing is ever removed or rewritten. */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
+import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { nameOf } from '../native/types.ts';
-import { sql } from '../statements/sql.ts';
 import { addColumn, createDatabase, createTable, distributedName, type Place } from './ddl.ts';
 import { type Found, type FoundTable, foundAt } from './found.ts';
 import { type Layout, layoutOf, type Wanted } from './layout.ts';
-import { type Meta, writeMeta } from './meta.ts';
-import { SCHEMA_VERSION, type Table, tablesOf } from './schema.ts';
+import { columnsInServer, type Meta, writeMeta } from './meta.ts';
+import { SCHEMA_VERSION, type Table, type TableColumn, tablesOf } from './schema.ts';
 import { inDefault, tableSettings } from './server_version.ts';
 
 export interface Changes {
@@ -21,6 +21,10 @@ export interface Changes {
 /** A statement on tables may wait for merges and for a keeper. */
 const TIMEOUT_MS = 300_000;
 
+/** A change that another replica has made may take a moment to arrive. */
+const LOOKS_MAX = 20;
+const LOOK_MS = 100;
+
 /** Makes database and tables where they are missing. Throws a UserError if there are others of that name. */
 export async function createTables(
   settings: ConnectionSettings,
@@ -31,25 +35,19 @@ export async function createTables(
   try {
     const found = await foundAt(connection, settings.urls[0]!);
     const layout = layoutOf([found], wantedFrom(place, bucketNs), place.database);
-    await makeDatabase(settings, place);
+    if (!found.hasDatabase) await makeDatabase(settings, place);
     return await complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
   } finally {
     connection.close();
   }
 }
 
-/** The database of a connection must exist, so another one is used when it does not. */
+/** The database of a connection must exist, so another one is used. */
 async function makeDatabase(settings: ConnectionSettings, place: Place): Promise<void> {
-  const inside = connect(settings);
   const outside = connect(inDefault(settings));
   try {
-    const isThere = await inside.run(sql`SELECT 1`).then(
-      () => true,
-      () => false,
-    );
-    if (!isThere) await outside.run(createDatabase(place));
+    await outside.run(createDatabase(place));
   } finally {
-    inside.close();
     outside.close();
   }
 }
@@ -104,11 +102,34 @@ async function completeTable(connection: Connection, place: Place, table: Table,
     const columns = found.tables.get(name)?.columns;
     if (!columns) added.push(name);
     for (const column of columns ? table.columns.filter((one) => !columns.has(one.name)) : []) {
-      await connection.run(addColumn(place, name, column), options);
-      added.push(`${name}.${column.name}`);
+      const isOurs = await addOnce(connection, name, column, () =>
+        connection.run(addColumn(place, name, column), options),
+      );
+      if (isOurs) added.push(`${name}.${column.name}`);
     }
   }
   return added;
+}
+
+/** A replica, or another kreplay, may add the column at the same time. Returns false if it did. */
+async function addOnce(
+  connection: Connection,
+  table: string,
+  column: TableColumn,
+  add: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    await add();
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.meaning === 'blocked') throw error;
+    for (let looks = 1; ; looks++) {
+      const found = await columnsInServer(connection);
+      if (found.get(table)?.has(column.name)) return false;
+      if (looks === LOOKS_MAX) throw error;
+      await sleep(LOOK_MS);
+    }
+  }
 }
 
 /** A column of another type is not ours to change. */

@@ -3,7 +3,8 @@ import type { Connection } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { sql, text } from '../statements/sql.ts';
-import { type MetaDraft, MISSING, readDraft } from './meta.ts';
+import { type MetaDraft, readDraft } from './meta.ts';
+import { NO_DATABASE } from './server_version.ts';
 
 export interface FoundColumn {
   type: string;
@@ -20,7 +21,7 @@ export interface FoundTable {
 export interface Found {
   /** The server, for messages. */
   place: string;
-  /** Empty if there is no such database. */
+  hasDatabase: boolean;
   tables: ReadonlyMap<string, FoundTable>;
   draft: MetaDraft | undefined;
 }
@@ -29,10 +30,10 @@ export interface Found {
 export async function foundAt(connection: Connection, place: string): Promise<Found> {
   const draft = await readDraft(connection);
   try {
-    return { place, tables: await tablesIn(connection), draft };
+    return { place, hasDatabase: true, tables: await tablesIn(connection), draft };
   } catch (error) {
-    if (error instanceof ServerError && MISSING.includes(error.code)) return { place, tables: new Map(), draft };
-    throw error;
+    if (!(error instanceof ServerError) || error.code !== NO_DATABASE) throw error;
+    return { place, hasDatabase: false, tables: new Map(), draft };
   }
 }
 

@@ -113,7 +113,7 @@ function saidBy({ place, tables, draft }: Found, database: string): Said {
 }
 
 /** The length of a bucket is in `meta`, and in the expression of each column `bucket`. */
-function bucketIn({ place, tables, draft }: Found, database: string): bigint | undefined {
+function bucketIn({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
   const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
   for (const name of BUCKETED.flatMap((name) => [name, distributedName(name)])) {
     const column = tables.get(name)?.columns.get('bucket');

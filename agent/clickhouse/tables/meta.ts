@@ -6,6 +6,7 @@ import { newBlockEncoder } from '../native/encode.ts';
 import { newTextTable } from '../native/texts.ts';
 import { typeOf } from '../native/types.ts';
 import { identifier, sql, text } from '../statements/sql.ts';
+import { NO_DATABASE } from './server_version.ts';
 
 export interface Meta {
   schemaVersion: number;
@@ -27,7 +28,7 @@ const KEYS = {
 } as const;
 
 /** Codes for a table, and for a database, that is not there. */
-export const MISSING: readonly unknown[] = [60, 81];
+const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
 /** Undefined if there are no tables yet, or not all. Throws a ServerError, also if they say nothing of themselves. */
 export async function readMeta(connection: Connection): Promise<Meta | undefined> {

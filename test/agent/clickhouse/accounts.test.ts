@@ -40,6 +40,11 @@ describe('the accounts', () => {
     ]);
   });
 
+  test('get changed limits when they are made again', () => {
+    const limits = / SETTINGS PROFILE (?:IF NOT EXISTS )?`kr_read` SETTINGS readonly = 1, max_execution_time = \d+/;
+    expect(granted.filter((text) => limits.test(text)).map((text) => text.split(' ')[0])).toEqual(['CREATE', 'ALTER']);
+  });
+
   test('have hashes and no passwords in statements', () => {
     expect(granted.filter((text) => /IDENTIFIED (?!WITH sha256_hash BY '[0-9a-f]{64}')/.test(text))).toEqual([]);
   });

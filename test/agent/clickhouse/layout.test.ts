@@ -16,7 +16,7 @@ function table(engine: string, bucketNs?: bigint): FoundTable {
 }
 
 function found(tables: Record<string, FoundTable> = {}, draft?: MetaDraft, place = 'db1'): Found {
-  return { place, tables: new Map(Object.entries(tables)), draft };
+  return { place, hasDatabase: true, tables: new Map(Object.entries(tables)), draft };
 }
 
 const layout = (founds: Found | Found[], wanted: Wanted = {}) => layoutOf([founds].flat(), wanted, 'kreplay');

@@ -1,7 +1,7 @@
 /** Tests the statements that make tables: a new column appears by itself, and each version gets what it knows. */
 
 import { nameOf } from '../../../agent/clickhouse/native/types.ts';
-import { createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
+import { addColumn, createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
 import { EVENT_COLUMNS, eventColumnsOf, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { BUCKET_NS_DEFAULT, tablesOf } from '../../../agent/clickhouse/tables/schema.ts';
 import { compressionOf, insertSettings, versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
@@ -72,6 +72,14 @@ describe('statements', () => {
     expect(text).toContain('`pid` UInt32 CODEC(T64, ZSTD(1))');
     expect(text).toContain('INDEX `by_duration_ns` `duration_ns` TYPE minmax GRANULARITY 1');
     expect(text).toContain("fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 's3'");
+  });
+
+  test('add a column only where it is missing, as far as the server can', () => {
+    const [table] = TABLES;
+    const add = (version: Place['version']) =>
+      addColumn({ database: 'kreplay', version }, table!.name, table!.columns[0]!).text;
+    expect(add(CURRENT)).toBe('ALTER TABLE `kreplay`.`meta` ADD COLUMN IF NOT EXISTS `key` String');
+    expect(add(DEBIAN)).toBe('ALTER TABLE `kreplay`.`meta` ADD COLUMN `key` String');
   });
 
   test('in a cluster make replicated tables, and one over all shards for each', () => {
