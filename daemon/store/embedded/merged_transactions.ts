@@ -1,4 +1,4 @@
-/** Lists of transactions: tables in memory select them, and the recordings provide their summaries. */
+/** Transactions of several recordings. Tables in memory select those of a list; the recordings provide their summaries. */
 
 import { joinParts, type Part } from '../joined_transaction.ts';
 import type { TransactionPage, TransactionReach, TransactionRows, TransactionSummary } from '../store.ts';
@@ -106,4 +106,23 @@ function partOf(recording: OpenRecording, rows: readonly number[], start: number
   if (summary) return [{ recording, summary }];
   for (const place of places) setGone(place);
   return [];
+}
+
+export function transactionIn(
+  recordings: readonly OpenRecording[],
+  transactionId: string,
+): TransactionSummary | undefined {
+  const parts = partsOf(recordings, transactionId);
+  return parts.length === 0 ? undefined : joinParts(parts);
+}
+
+/** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
+function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
+  const parts = new Map<string, Part>();
+  for (const recording of recordings) {
+    const summary = withFailuresOf(recording.file, () => recording.reader.transaction(transactionId));
+    const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;
+    if (summary && summary.eventCount > known) parts.set(recording.recordingId, { recording, summary });
+  }
+  return [...parts.values()];
 }

@@ -11,8 +11,7 @@ import { FileError, storeError, withFailuresOf, withStoreErrors } from './failur
 import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
-import { transactionIn } from './merged_transaction.ts';
-import { createTransactionLists } from './merged_transactions.ts';
+import { createTransactionLists, transactionIn } from './merged_transactions.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
 import type { Recordings, UnorderedRequest } from './recordings.ts';

@@ -1,6 +1,6 @@
 /** Summaries of transactions by their ids, from what each segment says of them. */
 import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
-import { identifier, list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
 import {
   joinSummaries,
@@ -23,7 +23,7 @@ export async function transactionsById(fleet: Fleet, ids: readonly string[]): Pr
   const found = new Map<string, TransactionSummary>();
   for (const some of portions(ids.filter((id) => id !== ''))) {
     const statement = sql`SELECT * FROM ${tableOf(fleet, 'by_id')} FINAL
-WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY ${identifier('id')}, recording, first_number`;
+WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY recording, first_number, day`;
     const rows = Map.groupBy(await readRows(fleet, statement), ({ id }) => id as string);
     for (const [id, own] of rows) found.set(id, summaryOf(own));
   }

@@ -4,7 +4,7 @@ import { openRecordingStore } from '../../../../daemon/store/embedded/recording_
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { startServer } from '../../../clickhouse/server.ts';
-import { newFleet, ship } from './shipped.ts';
+import { newFleet, shipAll } from './shipped.ts';
 
 export interface BothStores {
   files: Store;
@@ -15,7 +15,7 @@ export interface BothStores {
 export async function bothStores(paths: readonly string[]): Promise<BothStores> {
   const fleet = await newFleet(await startServer(), 'fleet');
   // What is sent again counts once.
-  for (const path of [...paths, ...paths.slice(1)]) await ship(fleet, path);
+  for (const path of [...paths, ...paths.slice(1)]) await shipAll(fleet, path);
   const files = embeddedStore(openRecordingStore(undefined, paths));
   const tables = fleetStore(fleet);
   return {

@@ -61,7 +61,7 @@ function timeOf(i: number): bigint {
 }
 
 function ownerOf(i: number) {
-  // Those of hours before are of no transaction: none is that long.
+  // No transaction is as long as it would be with an event of hours before.
   if (isEarly(i)) return {};
   const has = i % 5 < 3;
   const which = Math.floor(i / 7);

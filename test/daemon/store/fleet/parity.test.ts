@@ -11,7 +11,7 @@ import { HOSTILE, NODES, recordedCorpus, SECOND, TRANSACTIONS } from './corpus.t
 import { drawnFilter, drawnGroups, drawnSort, drawnTransactionFilter } from './drawn_requests.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
-const RUNS = { numRuns: Number(process.env.RUNS ?? 60) };
+const RUNS = { numRuns: 60 };
 const [FROM, TO] = [START - 60n * SECOND, START + 1200n * SECOND];
 let both: BothStores;
 
