@@ -121,7 +121,7 @@ async function runInit(flags: InitFlags): Promise<void> {
   for (const { settings, version } of servers) {
     const place: Place = { database, version, ...layout };
     const changes = await createTables(settings, place, { bucketNs: layout.bucketNs, nowNs: nowNs() });
-    if (accounts && version.isCurrent) await makeAccounts(settings, accounts);
+    if (accounts && version.isCurrent) await makeAccounts(settings, { ...accounts, cluster: layout.cluster });
     report(flags, { url: settings.urls[0]!, version, changes });
     if (flags.output === 'json') continue;
     if (!accounts) process.stdout.write('no accounts were made: --accounts FOLDER makes them\n');

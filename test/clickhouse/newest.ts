@@ -98,7 +98,7 @@ async function passBlocks(session: Session, typeName: string): Promise<void> {
 /** No account can be made in an embedded server: it only shows whether the statements are understood. */
 function parseAccounts(session: Session): void {
   const hashes = new Map(ROLES.map((role) => [role, passwordHash(role)]));
-  const accounts = { database: 'kreplay', prefix: 'kr_', hashes };
+  const accounts = { database: 'kreplay', prefix: 'kr_', hashes, cluster: 'main' };
   const statements = [...accountStatements(accounts), sharedAccounts('kreplay', 'kr_')];
   for (const { text } of statements) {
     try {

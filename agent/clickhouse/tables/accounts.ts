@@ -17,6 +17,7 @@ export interface Accounts {
   /** Each account is the prefix and its role. */
   prefix: string;
   hashes: PasswordHashes;
+  cluster?: string | undefined;
 }
 
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
@@ -51,7 +52,7 @@ export function sharedAccounts(database: string, prefix: string): Sql {
 }
 
 /** Statements for newer servers. They may be repeated: changed passwords and limits take effect. */
-export function accountStatements({ database, prefix, hashes }: Accounts): Sql[] {
+export function accountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
   const table = (own: string): Sql => sql`${name}.${identifier(own)}`;
@@ -79,6 +80,8 @@ export function accountStatements({ database, prefix, hashes }: Accounts): Sql[]
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),
     sql`GRANT SELECT, CREATE DATABASE, CREATE TABLE, ALTER COLUMN, ALTER DELETE ON ${all} TO ${admin}`,
     sql`GRANT INSERT ON ${table('meta')} TO ${admin}`,
+    // A server takes a table over all shards for a source elsewhere, also where it exists already.
+    ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
   ];
 }
 

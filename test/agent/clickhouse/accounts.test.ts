@@ -40,6 +40,11 @@ describe('the accounts', () => {
     ]);
   });
 
+  test('that make tables over all shards may do so, in a cluster only', () => {
+    const inCluster = accountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
+    expect(inCluster.filter((text) => !granted.includes(text))).toEqual(['GRANT REMOTE ON *.* TO `kr_admin`']);
+  });
+
   test('get changed limits when they are made again', () => {
     const limits = / SETTINGS PROFILE (?:IF NOT EXISTS )?`kr_read` SETTINGS readonly = 1, max_execution_time = \d+/;
     expect(granted.filter((text) => limits.test(text)).map((text) => text.split(' ')[0])).toEqual(['CREATE', 'ALTER']);
