@@ -19,6 +19,7 @@ import type { AccessFlags } from '../http/access/options.ts';
 import { createUnsent } from '../http/access/unsent.ts';
 import type { ListenAddress } from '../http/listen_address.ts';
 import { createMetrics } from '../metrics/metrics.ts';
+import { createFetchedPlanner } from '../replay/fetched/fetched_planner.ts';
 import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
 import { openState } from '../replay/kept/state_thread.ts';
 import type { Planner } from '../replay/plan/planner.ts';
@@ -123,10 +124,10 @@ async function servedFleet(
   const store = fleetStore(await openFleet(settings));
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
-    return { store, planner: createPlannerThread({ fleet: settings, folder, bytesMax: fetchedBytes }) };
+    return { store, planner: createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes }) };
   }
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-fetched-'));
-  const planner = createPlannerThread({ fleet: settings, folder, bytesMax: fetchedBytes });
+  const planner = createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes });
   const close = async () => {
     await planner.close();
     rmSync(folder, { recursive: true, force: true });

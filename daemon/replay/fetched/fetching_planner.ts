@@ -3,25 +3,17 @@ import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
-import { openFleet } from '../../store/fleet/open_fleet.ts';
 import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
-import type { FetchedPlaces } from '../plan/thread_messages.ts';
-import { type Copies, openCopies } from './copies.ts';
+import type { Copies } from './copies.ts';
 
 /** Transactions whose curves are computed from one copy. */
 const TOGETHER_MAX = 500;
 
 const NEVER = new AbortController().signal;
 
-/** Throws a UserError. */
-export async function fleetPlanner({ fleet: settings, folder, bytesMax }: FetchedPlaces): Promise<Planner> {
-  const fleet = await openFleet(settings);
-  return fetchingPlanner(fleet, openCopies(fleet, folder, bytesMax));
-}
-
-function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
+export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   const open = new Set<() => Promise<void>>();
 
   async function summaryOf(transactionId: string): Promise<TransactionSummary> {

@@ -1,6 +1,4 @@
 /** The messages between the daemon's main thread and the planner's thread. */
-import type { ServedPaths } from '../../store/embedded/served_files.ts';
-import type { FleetSettings } from '../../store/fleet/open_fleet.ts';
 import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Curve } from './curve.ts';
@@ -9,15 +7,6 @@ import type { LayoutChange } from './merge.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
-
-/** Copies of a fleet's transactions are kept in a folder, up to so many bytes. */
-export interface FetchedPlaces {
-  fleet: FleetSettings;
-  folder: string;
-  bytesMax: number;
-}
-
-export type PlannerThreadData = ServedPaths | FetchedPlaces;
 
 /** The main thread numbers the plans. */
 export type PlanQuestion = { plan: number } & (
