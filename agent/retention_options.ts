@@ -43,7 +43,7 @@ export function withRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-unshipped <file>',
-        'position.json of `kreplay ship`: --retain-age keeps what has not arrived at the fleet; --retain-bytes does not',
+        'position.json of `kreplay ship`: what it has not shipped is never too old',
       ),
     );
 }
