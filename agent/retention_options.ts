@@ -32,7 +32,7 @@ export function withRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-bytes <size>',
-        'maximum size of the recording, such as 500MB or 20GiB: the oldest events are removed (default: 10GB, or a tenth of the disk if that is less)',
+        'maximum size of the recording, such as 20GiB (default: 10GB, or a tenth of the disk if that is less)',
       ).takes(RETAIN_BYTES),
     )
     .addOption(
