@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
+import { replicaOf } from '../clickhouse/connection/settings.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { withServerSettings } from '../config/server_settings.ts';
@@ -11,6 +12,7 @@ import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/va
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
 import { endingSignal } from '../process/ending.ts';
 import { AgentError, UserError } from '../process/errors.ts';
+import { isLoopback } from '../process/loopback.ts';
 import { serviceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
@@ -104,7 +106,7 @@ function withShipOptions(command: Command): Command {
         .defaultText('3'),
     )
     .addOption(
-      new Setting('--compression <method>', 'auto: zstd, or gzip for old servers')
+      new Setting('--compression <method>', 'auto: none on this machine, else zstd, or gzip for old servers')
         .takes(oneOf(['auto', 'none', 'gzip', 'zstd']))
         .default('auto'),
     )
@@ -133,7 +135,7 @@ async function run(flags: ShipFlags): Promise<void> {
         folder: flags.state,
         connection,
         quorum: flags.quorum,
-        compression: compression === 'auto' ? undefined : compression,
+        compression: compressionFor(compression, url),
         eventsMax: flags.groupEvents,
         flushMs: Number(flags.flush / 1_000_000n),
         catchUp: flags.catchUp,
@@ -152,6 +154,12 @@ async function run(flags: ShipFlags): Promise<void> {
     connection.close();
   }
   report(progress);
+}
+
+/** Undefined leaves it to the version of the server. */
+function compressionFor(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
+  if (chosen !== 'auto') return chosen;
+  return urls.every((url) => isLoopback(replicaOf(url).host)) ? 'none' : undefined;
 }
 
 function report({ events, groups, unshipped, trouble }: ShipProgress): void {
