@@ -62,10 +62,11 @@ async function rankedThere(
   { filter, sort }: ChosenRequest,
 ): Promise<{ rank: Rank; reach: TransactionReach | null }> {
   const selected = selection(fleet, filter);
-  if (!selected) return { rank: async () => [], reach: null };
+  const withNodes = selection(fleet, filter, { withNodes: true });
+  if (!selected || !withNodes) return { rank: async () => [], reach: null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {
-    reach: await reachOf(fleet, selected),
+    reach: await reachOf(fleet, withNodes),
     async rank(after, count) {
       const statement = sql`SELECT id, hash, ${value} AS value FROM (${selected})
 WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;

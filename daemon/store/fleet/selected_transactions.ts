@@ -25,10 +25,10 @@ const STORED_MAX = 2n ** 63n - 1n;
 const WORD = 2 ** 32;
 
 /**
- * A statement that selects id, hash, started, lasted, has_failed and on_nodes of each; undefined if there can be none. Its
- * names are none of the table's columns, which the aggregate functions read.
+ * A statement that selects id, hash, started, lasted, has_failed and, if wanted, on_nodes of each; undefined if there can
+ * be none. Its names are none of the table's columns, which the aggregate functions read.
  */
-export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefined {
+export function selection(fleet: Fleet, filter: TransactionFilter, { withNodes = false } = {}): Sql | undefined {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
   const { hasError, nodes, services, excluded } = filter;
   const isImpossible =
@@ -53,12 +53,22 @@ export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefi
     ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
   ]);
   const ofServices = services ? [idsOfServices(fleet, named(services), within)] : [];
-  return sql`SELECT id, any(text_hash) AS hash, min(t_min) AS started,
-  toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted,
-  toUInt8(sum(errors) > 0) AS has_failed, groupUniqArray(node) AS on_nodes, groupUniqArrayArray(services) AS of_services
-FROM ${tableOf(fleet, 'transaction')} FINAL
+  const lists = [
+    ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(node) AS on_nodes`] : []),
+    ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
+  ];
+  // Rows that were sent twice change none of these, so there is no need to look for them.
+  return sql`SELECT ${list([...SUMS, ...lists])} FROM ${tableOf(fleet, 'transaction')}
 WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY id HAVING ${and(having)}`;
 }
+
+const SUMS: readonly Sql[] = [
+  sql`id`,
+  sql`any(text_hash) AS hash`,
+  sql`min(t_min) AS started`,
+  sql`toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted`,
+  sql`toUInt8(max(errors) > 0) AS has_failed`,
+];
 
 function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sql {
   const column = names === 'on_nodes' ? sql`on_nodes` : sql`of_services`;
@@ -91,7 +101,7 @@ export interface SelectedRows extends TransactionRows {
 
 /** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
 export async function* selectedTransactions(fleet: Fleet, filter: ChosenFilter): AsyncGenerator<SelectedRows, void> {
-  const selected = selection(fleet, filter);
+  const selected = selection(fleet, filter, { withNodes: true });
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
 }
