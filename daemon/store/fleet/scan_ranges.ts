@@ -42,11 +42,11 @@ WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)} ORDER BY t_min`;
 
 /** What is committed: rows of a segment that is not are no part of an answer yet. */
 async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
-  const statement = sql`SELECT sum(n) AS events, min(t_min) AS first, max(t_max) AS last
+  const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
   const [row] = await readRows(fleet, statement);
   if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
-  const whole = { firstNs: row.first as bigint, lastNs: row.last as bigint };
+  const whole = { firstNs: row.first_ns as bigint, lastNs: row.last_ns as bigint };
   const range = within(whole, times);
   // Events are taken to be spread evenly.
   const share = (lengthOf(range) * (row.events as bigint)) / lengthOf(whole);

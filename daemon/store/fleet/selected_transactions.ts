@@ -54,7 +54,7 @@ export function selection(fleet: Fleet, filter: TransactionFilter, { withNodes =
   ]);
   const ofServices = services ? [idsOfServices(fleet, named(services), within)] : [];
   const lists = [
-    ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(node) AS on_nodes`] : []),
+    ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(CAST(node AS String)) AS on_nodes`] : []),
     ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
   ];
   // Rows that were sent twice change none of these, so there is no need to look for them.
@@ -84,13 +84,13 @@ WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
 
 /** The reach of all transactions of a selection; null without any. */
 export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
-  const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first, max(started + lasted) AS last,
+  const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
   const [row] = await readRows(fleet, statement);
   if (!row || row.transactions === 0n) return null;
   const nodes = row.nodes as readonly string[];
   // An event that began when the last one ended may be lost.
-  return { fromNs: row.first as bigint, toNs: (row.last as bigint) + 1n, nodes: [...nodes].sort() };
+  return { fromNs: row.first_ns as bigint, toNs: (row.last_ns as bigint) + 1n, nodes: [...nodes].sort() };
 }
 
 /** Transactions as columns, with what a list needs beside them. */
