@@ -73,7 +73,7 @@ export function withAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--trust-services',
-        "accept service names in the marker lines of any user, not only of root and of the agent's user",
+        "accept service names in marker lines of any user, not only of root and of its own",
       ).default(false),
     )
     .addOption(
@@ -85,7 +85,7 @@ export function withAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--http-services <names...>',
-        "services whose HTTP/1 requests are searched for a W3C traceparent, '*' for all; only for those in which a thread serves one request at a time",
+        "services whose HTTP/1 requests are searched for a W3C traceparent, '*' for all; see agent/docs/label.md",
       ),
     )
     .addOption(
@@ -96,9 +96,7 @@ export function withAgentOptions(command: Command): Command {
 
 export function withRingSize(command: Command): Command {
   return command.addOption(
-    new Setting('--ring-size <MiB>', 'size of the event ring, a power of two')
-      .takes(RING_MEBIBYTES)
-      .default(RING_MIB_DEFAULT),
+    new Setting('--ring-size <MiB>', 'size of the event ring').takes(RING_MEBIBYTES).default(RING_MIB_DEFAULT),
   );
 }
 

@@ -3,6 +3,7 @@ import { statfsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { parseBytes } from './config/bytes.ts';
 import { parseDuration } from './config/duration.ts';
 import { Setting } from './config/setting.ts';
 import { textAs } from './config/values.ts';
@@ -16,18 +17,6 @@ export interface RetentionFlags {
 
 const RETAIN_BYTES_MAX_DEFAULT = 10e9;
 const DISK_SHARE_DEFAULT = 0.1;
-
-const UNIT_BYTES: Readonly<Record<string, number>> = {
-  B: 1,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  TiB: 2 ** 40,
-};
 
 const RETAIN_BYTES = textAs(parseBytes, 'It must be a size, such as 500MB, 20GiB or a number of bytes.').pipe(
   z.number().min(RETAIN_BYTES_MIN, `It must be at least ${RETAIN_BYTES_MIN / 2 ** 20}MiB.`),
@@ -43,7 +32,7 @@ export function withRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-bytes <size>',
-        'maximum size of the recording, such as 500MB or 20GiB: the oldest events are removed (default: 10GB, or a tenth of the disk if that is less)',
+        'maximum size of the recording, such as 20GiB (default: 10GB, or a tenth of the disk if that is less)',
       ).takes(RETAIN_BYTES),
     )
     .addOption(
@@ -54,18 +43,9 @@ export function withRetentionOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--retain-unshipped <file>',
-        'position.json of `kreplay ship`: --retain-age keeps what has not arrived at the fleet; --retain-bytes does not',
+        'position.json of `kreplay ship`: what it has not shipped is never too old',
       ),
     );
-}
-
-/** Parses `500MB`, `20GiB`, `8388608`; undefined for anything else. */
-export function parseBytes(text: string): number | undefined {
-  const [, digits, unit = 'B'] = /^(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT]?i?B)?$/.exec(text) ?? [];
-  const factor = UNIT_BYTES[unit];
-  if (digits === undefined || factor === undefined) return undefined;
-  const bytes = Math.floor(Number(digits) * factor);
-  return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
 /** The limits that the flags set, on the disk that `folder` is on. */

@@ -21,7 +21,9 @@ interface UpFlags {
 
 /** `withDaemonOptions` declares the daemon's options, except for the folder and the log. */
 export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
-  const command = new Command('up').description('record this host and serve what is recorded, until Ctrl-C');
+  const command = new Command('up')
+    .summary('record this host and serve what is recorded')
+    .description('record this host and serve what is recorded, until Ctrl-C');
   const configuration = withConfiguration(command);
   const forBoth = forwardedOptions(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
   const both = declaredOf(command);

@@ -10,7 +10,7 @@ export const NEEDY = [
 
 /** Suites whose verdict depends on time or memory, or that take all of the machine. */
 export const HEAVY = [
-  'test/clickhouse/',
+  'test/(clickhouse|ship)/',
   'test/agent/recording/(crash|faults|fuzz|log_damage|retention|scan_oracle)',
   'test/daemon/.*_(command|process)\\.',
   'test/daemon/http/(heavy_clients|streams|unread_answers)\\.',
@@ -32,7 +32,7 @@ export const JUDGING = [
 
 /** Suites of NEEDY and HEAVY that record nothing of the kernel, and so run beside one that does. */
 export const BESIDE = [
-  'test/(agent/recording|clickhouse|daemon|fuzz)/',
+  'test/(agent/recording|clickhouse|daemon|fuzz|ship)/',
   'test/native/(hostile/|map|object|sanitized_addons)',
   'test/page/',
 ];

@@ -21,9 +21,9 @@ interface Flags {
 }
 
 export function configCommand(commands: SectionCommands): Command {
-  const command = new Command('config').description(
-    'check or print the configuration of `agent`, `daemon`, `ship` and `up`',
-  );
+  const command = new Command('config')
+    .summary('check or print the configuration')
+    .description('check or print the configuration of `agent`, `daemon`, `ship` and `up`');
   const validate = new Command('validate')
     .description('check all configuration files and variables, and report every error')
     .action(({ config }: Flags) => {

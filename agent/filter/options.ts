@@ -44,7 +44,7 @@ export function withFilterOptions(command: Command): Command {
       ).reloaded(),
     )
     .addOption(
-      new Setting('--min-duration <duration>', 'record only events of at least this duration, such as 500us')
+      new Setting('--min-duration <duration>', 'record only events of this duration or more: 500us')
         .takes(DURATION_TEXT)
         .reloaded(),
     )

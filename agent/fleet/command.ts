@@ -1,14 +1,22 @@
 /** `kreplay fleet`: makes, completes and describes the tables that nodes ship to. */
 import { Command } from 'commander';
-import { connect } from '../clickhouse/connection/connection.ts';
+import { type Connection, connect } from '../clickhouse/connection/connection.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
-import { accountStatements, accountsFile } from '../clickhouse/tables/accounts.ts';
-import { type Changes, createTables, upgradeTables } from '../clickhouse/tables/changes.ts';
+import {
+  ACCOUNT_PREFIX_DEFAULT,
+  type Accounts,
+  accountStatements,
+  accountsFile,
+  refuseSharedAccounts,
+} from '../clickhouse/tables/accounts.ts';
+import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clickhouse/tables/changes.ts';
 import type { Place } from '../clickhouse/tables/ddl.ts';
-import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
+import { type Found, foundAt } from '../clickhouse/tables/found.ts';
+import { type Layout, layoutOf, type Wanted } from '../clickhouse/tables/layout.ts';
+import { inDefault, type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
 import { withHelpEnd } from '../config/help.ts';
 import { DURATION, parserOf, textAs } from '../config/values.ts';
-import { type ServerFlags, settingsOf, withClusterOption, withServerOptions } from './options.ts';
+import { nameOf, type ServerFlags, settingsOf, withClusterOption, withServerOptions } from './options.ts';
 import { passwordHashesIn } from './passwords.ts';
 import { asText, statusOf } from './status.ts';
 
@@ -20,6 +28,7 @@ interface InitFlags extends ChangeFlags {
   bucket?: bigint;
   storagePolicy?: string;
   accounts?: string;
+  accountPrefix: string;
 }
 
 /** Bounds of a bucket: the design's own, and what a page may have to read. */
@@ -54,6 +63,12 @@ export function fleetCommand(): Command {
     )
     .option('--storage-policy <name>', "disks for the tables, of the servers' configuration", parserOf(POLICY))
     .option('--accounts <folder>', 'make the accounts; their passwords are in this folder, made if missing')
+    .option(
+      '--account-prefix <name>',
+      'beginning of the names of the accounts: one for each fleet of a server',
+      nameOf,
+      ACCOUNT_PREFIX_DEFAULT,
+    )
     .action(runInit);
   const upgrade = withClusterOption(withServerOptions(command.command('upgrade')))
     .description('add the tables and columns that this kreplay has and the servers lack')
@@ -78,29 +93,64 @@ interface Changed {
 
 const nowNs = (): bigint => BigInt(Date.now()) * 1_000_000n;
 
-async function runInit(flags: InitFlags): Promise<void> {
-  const { database, cluster, storagePolicy, bucket, accounts } = flags;
-  const hashes = accounts === undefined ? undefined : passwordHashesIn(accounts);
+interface Server {
+  settings: ConnectionSettings;
+  version: ServerVersion;
+  found: Found;
+}
+
+async function serversOf(flags: ServerFlags): Promise<Server[]> {
+  const servers: Server[] = [];
   for (const settings of settingsOf(flags)) {
     const version = await versionAt(settings);
-    const place: Place = { database, version, cluster, storagePolicy };
-    const changes = await createTables(settings, place, { bucketNs: bucket, nowNs: nowNs() });
-    if (hashes && version.isCurrent) await makeAccounts(settings, hashes);
+    const found = await connectedTo(settings, (connection) => foundAt(connection, settings.urls[0]!));
+    servers.push({ settings, version, found });
+  }
+  return servers;
+}
+
+async function runInit(flags: InitFlags): Promise<void> {
+  const { database, cluster, storagePolicy, bucket, accounts: folder, accountPrefix: prefix } = flags;
+  const accounts = folder === undefined ? undefined : { database, prefix, hashes: passwordHashesIn(folder, prefix) };
+  const servers = await serversOf(flags);
+  const layout = agreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
+  // The own database may not exist yet.
+  for (const { settings, version } of accounts ? servers : [])
+    if (version.isCurrent)
+      await connectedTo(inDefault(settings), (outside) => refuseSharedAccounts(outside, accounts!));
+  for (const { settings, version } of servers) {
+    const place: Place = { database, version, ...layout };
+    const changes = await createTables(settings, place, { bucketNs: layout.bucketNs, nowNs: nowNs() });
+    if (accounts && version.isCurrent) await makeAccounts(settings, { ...accounts, cluster: layout.cluster });
     report(flags, { url: settings.urls[0]!, version, changes });
     if (flags.output === 'json') continue;
-    if (!hashes) process.stdout.write('no accounts were made: --accounts FOLDER makes them\n');
-    else if (version.isCurrent) process.stdout.write(`accounts are ready; their passwords are in ${accounts}\n`);
+    if (!accounts) process.stdout.write('no accounts were made: --accounts FOLDER makes them\n');
+    else if (version.isCurrent) process.stdout.write(`accounts are ready; their passwords are in ${folder}\n`);
     else
       process.stdout.write(
-        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so kr_ship can read events.\nPut this into users.d/kreplay.xml of the server:\n${accountsFile(database, hashes)}`,
+        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so ${prefix}ship can read events.\nPut this into users.d/${database}.xml of the server:\n${accountsFile(accounts)}`,
       );
   }
 }
 
-async function makeAccounts(settings: ConnectionSettings, hashes: ReturnType<typeof passwordHashesIn>): Promise<void> {
+/** Nothing is changed anywhere unless all servers agree. */
+function agreedLayout(servers: readonly Server[], { database, ...wanted }: Wanted & { database: string }): Layout {
+  const founds = servers.map(({ found }) => found);
+  // Old servers have no storage policies.
+  const storagePolicy = servers.every(({ version }) => version.isCurrent) ? wanted.storagePolicy : undefined;
+  return layoutOf(founds, { ...wanted, storagePolicy }, database);
+}
+
+async function makeAccounts(settings: ConnectionSettings, accounts: Accounts): Promise<void> {
+  await connectedTo(settings, async (connection) => {
+    for (const statement of accountStatements(accounts)) await connection.run(statement);
+  });
+}
+
+async function connectedTo<T>(settings: ConnectionSettings, work: (connection: Connection) => Promise<T>): Promise<T> {
   const connection = connect(settings);
   try {
-    for (const statement of accountStatements(settings.database, hashes)) await connection.run(statement);
+    return await work(connection);
   } finally {
     connection.close();
   }
@@ -108,15 +158,14 @@ async function makeAccounts(settings: ConnectionSettings, hashes: ReturnType<typ
 
 async function runUpgrade(flags: ChangeFlags): Promise<void> {
   const { database, cluster } = flags;
-  for (const settings of settingsOf(flags)) {
-    const version = await versionAt(settings);
-    const connection = connect(settings);
-    try {
-      const changes = await upgradeTables(connection, { database, version, cluster }, nowNs());
-      report(flags, { url: settings.urls[0]!, version, changes });
-    } finally {
-      connection.close();
-    }
+  const servers = await serversOf(flags);
+  for (const { found } of servers) refuseUnmade(found, database);
+  const layout = agreedLayout(servers, { database, cluster });
+  for (const { settings, version } of servers) {
+    const changes = await connectedTo(settings, (connection) =>
+      upgradeTables(connection, { database, version, ...layout }, nowNs()),
+    );
+    report(flags, { url: settings.urls[0]!, version, changes });
   }
 }
 

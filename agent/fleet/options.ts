@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
 import { isIdentifier } from '../clickhouse/statements/sql.ts';
+import { DATABASE_DEFAULT } from '../config/server_settings.ts';
 import { UserError } from '../process/errors.ts';
 
 export interface ServerFlags {
@@ -14,8 +15,6 @@ export interface ServerFlags {
   tlsKey?: string;
   output: 'text' | 'json';
 }
-
-export const DATABASE_DEFAULT = 'kreplay';
 
 export function withServerOptions(command: Command): Command {
   return command
@@ -32,7 +31,7 @@ export function withServerOptions(command: Command): Command {
 export function withClusterOption(command: Command): Command {
   return command.option(
     '--cluster <name>',
-    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each',
+    'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each (default: that of the tables that are there)',
     nameOf,
   );
 }
@@ -47,7 +46,7 @@ function serverUrl(text: string, before: string[] = []): string[] {
   return [...before, text];
 }
 
-function nameOf(text: string): string {
+export function nameOf(text: string): string {
   if (isIdentifier(text)) return text;
   throw new InvalidArgumentError('must be a name of letters, digits and "_"');
 }

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readPassword } from '../clickhouse/connection/password.ts';
-import { ACCOUNTS, type PasswordHashes, passwordHash } from '../clickhouse/tables/accounts.ts';
+import { type PasswordHashes, passwordHash, ROLES } from '../clickhouse/tables/accounts.ts';
 import { UserError } from '../process/errors.ts';
 
 const PASSWORD_BYTES = 24;
 
 /** Only the hashes leave this file: a server logs statements. Throws a UserError. */
-export function passwordHashesIn(folder: string): PasswordHashes {
-  return new Map(ACCOUNTS.map((account) => [account, passwordHash(passwordOf(join(folder, account)))]));
+export function passwordHashesIn(folder: string, prefix: string): PasswordHashes {
+  return new Map(ROLES.map((role) => [role, passwordHash(passwordOf(join(folder, prefix + role)))]));
 }
 
 function passwordOf(path: string): string {

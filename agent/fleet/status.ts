@@ -19,6 +19,8 @@ export interface FleetStatus {
   tables: { name: string; rows: bigint; bytes: bigint; parts: bigint }[];
   /** Null if the version does not say. */
   disks: { name: string; free_bytes: bigint; total_bytes: bigint }[] | null;
+  /** All of them; `nodes` has 10,000 at most. */
+  node_count: bigint;
   nodes: { node: string; recording: string; alive_ns: bigint; backlog: bigint }[];
 }
 
@@ -49,7 +51,7 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
       tables: meta ? await tablesIn(asked, settings.database) : [],
       // 18.16 has no system.disks.
       disks: version.isCurrent ? (await rowsOf(asked, DISKS)).map(diskOf) : null,
-      nodes: meta && found.has('node') ? (await rowsOf(connection, NODES)).map(nodeOf) : [],
+      ...(meta && found.has('node') ? await nodesAt(connection) : { node_count: 0n, nodes: [] }),
     };
   } finally {
     outside.close();
@@ -65,6 +67,13 @@ function diskOf({ name, free, total }: Row): NonNullable<FleetStatus['disks']>[n
 
 const NODES = sql`SELECT recording, argMax(node, at) AS name, argMax(alive_ns, at) AS alive, argMax(backlog, at) AS waiting
   FROM node GROUP BY recording ORDER BY name, recording LIMIT ${NODES_MAX}`;
+
+const NODE_COUNT = sql`SELECT toUInt64(uniqExact(recording)) AS node_count FROM node`;
+
+async function nodesAt(connection: Connection): Promise<Pick<FleetStatus, 'node_count' | 'nodes'>> {
+  const [row] = await rowsOf(connection, NODE_COUNT);
+  return { node_count: row?.node_count as bigint, nodes: (await rowsOf(connection, NODES)).map(nodeOf) };
+}
 
 function nodeOf({ recording, name, alive, waiting }: Row): FleetStatus['nodes'][number] {
   const hex = (recording as bigint).toString(16).padStart(16, '0');
@@ -84,7 +93,16 @@ async function tablesIn(connection: Connection, database: string): Promise<Fleet
   });
 }
 
-export function asText({ url, version, supported, schema, tables, disks, nodes }: FleetStatus): string {
+export function asText({
+  url,
+  version,
+  supported,
+  schema,
+  tables,
+  disks,
+  node_count: count,
+  nodes,
+}: FleetStatus): string {
   const lines = [`${url}: ClickHouse ${version}${supported ? '' : ', for trials only: use 24.8 or later'}`];
   if (!schema) return `${lines[0]}\nno tables: \`kreplay fleet init\` makes them\n`;
   const lacks = schema.missing.length > 0 ? `; \`kreplay fleet upgrade\` adds ${schema.missing.join(', ')}` : '';
@@ -93,11 +111,13 @@ export function asText({ url, version, supported, schema, tables, disks, nodes }
   for (const disk of disks ?? [])
     lines.push(`disk ${disk.name}: ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`);
   if (!disks) lines.push('free disk: this version does not say');
-  lines.push(`${nodes.length} node${nodes.length === 1 ? '' : 's'}`);
+  lines.push(`${count} node${count === 1n ? '' : 's'}`);
   lines.push(
     ...columned(['NODE', 'ALIVE', 'BACKLOG'], nodes.slice(0, NODES_SHOWN).map(nodeCells)).slice(nodes.length ? 0 : 1),
   );
-  if (nodes.length > NODES_SHOWN) lines.push(`and ${nodes.length - NODES_SHOWN} more: --output json has all`);
+  const more = count - BigInt(NODES_SHOWN);
+  const inJson = count > NODES_MAX ? `the first ${NODES_MAX}` : 'all';
+  if (more > 0n) lines.push(`and ${more} more: --output json has ${inJson}`);
   return `${lines.join('\n')}\n`;
 }
 

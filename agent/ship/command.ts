@@ -2,15 +2,12 @@
 
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { z } from 'zod';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
-import { replicaOf } from '../clickhouse/connection/settings.ts';
-import { isIdentifier } from '../clickhouse/statements/sql.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
+import { withServerSettings } from '../config/server_settings.ts';
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
-import { DATABASE_DEFAULT } from '../fleet/options.ts';
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
 import { endingSignal } from '../process/ending.ts';
 import { AgentError, UserError } from '../process/errors.ts';
@@ -40,18 +37,6 @@ interface ShipFlags extends LogFlags {
 }
 
 const STATE_DEFAULT = './ship';
-
-const SERVER_URL = z.string().transform((text, context) => {
-  try {
-    replicaOf(text);
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    context.addIssue({ code: 'custom', message: error.message });
-  }
-  return text;
-});
-
-const DATABASE = textAs((text) => (isIdentifier(text) ? text : undefined), 'must be a name of letters, digits and "_"');
 
 const [FLUSH_NS_MIN, FLUSH_NS_MAX] = [1_000_000_000n, 600_000_000_000n];
 const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 'must be from 1s to 600s');
@@ -98,19 +83,10 @@ export const SHIP_SECTION = {
 };
 
 function withShipOptions(command: Command): Command {
-  command
-    .addOption(new Setting('--data <folder>', 'folder that the agent records into').default(DATA_DEFAULT).shared())
-    .addOption(
-      new Setting('--url <url...>', "replicas of this node's shard, such as https://db1.example:8443").takes(
-        SERVER_URL,
-      ),
-    )
-    .addOption(new Setting('--database <name>', 'database of the fleet').takes(DATABASE).defaultText(DATABASE_DEFAULT))
-    .addOption(new Setting('--user <name>', 'account at the server (default: the one that it calls default)'))
-    .addOption(new Setting('--password-file <file>', 'file with the password alone, which only its owner may read'))
-    .addOption(new Setting('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)'))
-    .addOption(new Setting('--tls-cert <file>', 'certificate of this client (PEM)'))
-    .addOption(new Setting('--tls-key <file>', 'key of the certificate (PEM)'))
+  command.addOption(
+    new Setting('--data <folder>', 'folder that the agent records into').default(DATA_DEFAULT).shared(),
+  );
+  withServerSettings(command, '', "replicas of this node's shard, such as https://db1.example:8443")
     .addOption(new Setting('--state <folder>', 'folder for how far it has come').default(STATE_DEFAULT))
     .addOption(
       new Setting('--flush <duration>', 'time after which events are sent, however few')

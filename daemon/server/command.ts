@@ -1,4 +1,7 @@
-/** `kreplay daemon`: serves recordings. */
+/** `kreplay daemon`: serves recordings, or a fleet. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import {
@@ -16,8 +19,10 @@ import type { AccessFlags } from '../http/access/options.ts';
 import { createUnsent } from '../http/access/unsent.ts';
 import type { ListenAddress } from '../http/listen_address.ts';
 import { createMetrics } from '../metrics/metrics.ts';
+import { createFetchedPlanner } from '../replay/fetched/fetched_planner.ts';
 import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
 import { openState } from '../replay/kept/state_thread.ts';
+import type { Planner } from '../replay/plan/planner.ts';
 import { createPlannerThread } from '../replay/plan/planner_thread.ts';
 import { createSessions, type SessionLimits } from '../replay/session/sessions.ts';
 import { embeddedStore } from '../store/embedded/embedded_store.ts';
@@ -25,15 +30,20 @@ import { checkRecordings } from '../store/embedded/recording_files.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
 import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.ts';
 import type { ServedPaths } from '../store/embedded/served_files.ts';
+import { fleetStore } from '../store/fleet/fleet_store.ts';
+import { type FleetSettings, openFleet } from '../store/fleet/open_fleet.ts';
+import type { Store } from '../store/store.ts';
 import { createTails } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
-import { type DaemonFlags, withDaemonCommandOptions } from './options.ts';
+import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
 import { close, listen } from './server.ts';
 
 export interface DaemonOptions {
   /** Recordings to serve. */
   places: ServedPaths;
+  /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
+  fleet?: { settings: FleetSettings; fetchedBytes: number } | undefined;
   listen: ListenAddress;
   access: AccessFlags;
   /** Where sessions are stored. */
@@ -57,18 +67,15 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const { scansInThreads = true } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
-  checkRecordings(places.recordings);
   const metrics = createMetrics();
   const unsent = createUnsent({ onClosed: () => metrics.connectionClosed('not_read') });
   metrics.watchUnsent(unsent);
   const { allowed, scanGate, listening, started } = openAccess(options.access, log, unsent);
   const { path: statePath, reason } = statePlace(options.state, places.data);
   const state = statePath === null ? undefined : await openState(statePath);
-  const recordings = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
-    log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
-  );
-  const store = embeddedStore(recordings, scansInThreads ? createScanThreads(places, recordings.adopt) : undefined);
-  const planner = createPlannerThread(places);
+  const { store, planner } = options.fleet
+    ? await servedFleet(options.fleet, statePath)
+    : servedRecordings(places, scansInThreads, log);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });
   let stop = () => {};
@@ -93,6 +100,39 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     await planner.close();
     await store.close();
   }
+}
+
+interface Served {
+  store: Store;
+  planner: Planner;
+}
+
+function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Logger): Served {
+  checkRecordings(places.recordings);
+  const recordings = openRecordingStore(places.data, places.recordings, ({ path, error }) =>
+    log.error({ file: path, reason: error.message }, 'an imported file cannot be read: the others are served'),
+  );
+  const store = embeddedStore(recordings, scansInThreads ? createScanThreads(places, recordings.adopt) : undefined);
+  return { store, planner: createPlannerThread(places) };
+}
+
+/** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
+async function servedFleet(
+  { settings, fetchedBytes }: NonNullable<DaemonOptions['fleet']>,
+  statePath: string | null,
+): Promise<Served> {
+  const store = fleetStore(await openFleet(settings));
+  if (statePath !== null) {
+    const folder = join(dirname(statePath), 'fetched');
+    return { store, planner: createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes }) };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-fetched-'));
+  const planner = createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes });
+  const close = async () => {
+    await planner.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { store, planner: { ...planner, close } };
 }
 
 export function daemonCommand(): Command {
@@ -121,9 +161,12 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   // `disconnect`: the parent `kreplay up` is gone. The channel itself must not keep this process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
   process.channel?.unref();
-  const data = given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined);
+  const fleet = fleetOf(flags);
+  const data = fleet ? undefined : (given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined));
   const onListening = (url: string) => {
-    const served = [data, ...recordings].filter((place) => place !== undefined);
+    const served = fleet
+      ? [`the fleet at ${fleet.urls.join(', ')}`]
+      : [data, ...recordings].filter((place) => place !== undefined);
     process.stdout.write(`kreplay daemon: serving ${served.join(', ')} at ${url}\n`);
     process.send?.(url);
   };
@@ -132,7 +175,12 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const slowMs = Number(flags.logSlowerThan) / 1e6;
   const { signal } = ending;
   const idleMs = Number(flags.sessionIdle) / 1e6;
-  const served = { places: { data, recordings }, listen, access: flags };
+  const served = {
+    places: { data, recordings },
+    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes },
+    listen,
+    access: flags,
+  };
   const state = flags.state === true ? undefined : flags.state;
   const manager = serviceManager();
   await runDaemon({

@@ -1,12 +1,15 @@
 /** The options of a daemon, for `kreplay daemon` and `kreplay up`. */
 import type { Command } from 'commander';
+import { parseBytes } from '../../agent/config/bytes.ts';
 import { DATA_DEFAULT } from '../../agent/config/configuration.ts';
+import { withServerSettings } from '../../agent/config/server_settings.ts';
 import { Setting } from '../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
 import { type AccessFlags, invalidCombination, withAccessOptions } from '../http/access/options.ts';
 import { type ListenAddress, parseListen } from '../http/listen_address.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
+import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 
 export interface DaemonFlags extends AccessFlags {
   recording?: string[];
@@ -17,7 +20,22 @@ export interface DaemonFlags extends AccessFlags {
   sessionsMax: number;
   replayRateMax?: number;
   sessionIdle: bigint;
+  fleetUrl?: string[];
+  fleetDatabase: string;
+  fleetUser?: string;
+  fleetPasswordFile?: string;
+  fleetTlsCa?: string;
+  fleetTlsCert?: string;
+  fleetTlsKey?: string;
+  fetchedBytes: number;
 }
+
+/** The larger of this and the copies that replays use is taken. */
+const FETCHED_BYTES_MIN = 64 << 20;
+const FETCHED_BYTES = textAs(parseBytes, 'must be a size, such as 2GB').refine(
+  (bytes) => bytes >= FETCHED_BYTES_MIN,
+  'must be at least 64MiB',
+);
 
 const LISTEN_ADDRESS = textAs(parseListen, 'must be HOST:PORT, [IPV6]:PORT or unix:/path');
 
@@ -57,7 +75,7 @@ export function withDaemonOptions(command: Command): Command {
       new Setting('--log-slower-than <duration>', 'log requests that take longer').takes(DURATION).defaultText('1s'),
     )
     .hook('preAction', (_command, asked) => {
-      const wrong = invalidCombination(asked.opts<DaemonFlags>());
+      const wrong = invalidFlags(asked.opts<DaemonFlags>());
       if (wrong) asked.error(`error: ${wrong}`);
     });
   return withAccessOptions(command);
@@ -66,11 +84,34 @@ export function withDaemonOptions(command: Command): Command {
 /** Adds all options of the daemon. */
 export function withDaemonCommandOptions(command: Command): Command {
   const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
-  return withLogOptions(withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())));
+  withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared()));
+  return withLogOptions(withFleetOptions(command));
+}
+
+function withFleetOptions(command: Command): Command {
+  return withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables').addOption(
+    new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
+      .takes(FETCHED_BYTES)
+      .defaultText('2GB'),
+  );
+}
+
+/** Where the tables of the fleet are that a daemon serves; undefined if it serves recordings. */
+export function fleetOf(flags: DaemonFlags): FleetSettings | undefined {
+  const { fleetUrl: urls, fleetDatabase: database, fleetUser: user, fleetPasswordFile: passwordFile } = flags;
+  if (!urls || urls.length === 0) return undefined;
+  const tls = { ca: flags.fleetTlsCa, cert: flags.fleetTlsCert, key: flags.fleetTlsKey };
+  return { urls, database, user, passwordFile, tls };
+}
+
+function invalidFlags(flags: DaemonFlags): string | undefined {
+  if (flags.fleetUrl?.length && flags.recording?.length)
+    return '--fleet-url and --recording are for different daemons: one serves a fleet, the other files';
+  return invalidCombination(flags);
 }
 
 /** The daemon's section for `kreplay config`. */
 export const DAEMON_SECTION = {
   declare: withDaemonCommandOptions,
-  check: (flags: Record<string, unknown>) => invalidCombination(flags as unknown as DaemonFlags),
+  check: (flags: Record<string, unknown>) => invalidFlags(flags as unknown as DaemonFlags),
 };

@@ -61,7 +61,7 @@ withCluster('a cluster', () => {
   test('gets tables on each server, and columns on each when a newer kreplay comes', async () => {
     const { code, stdout, stderr } = await fleet('init', '--cluster', 'main');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.match(/added meta, event/g)).toHaveLength(4);
+    expect(stdout.match(/added meta, meta_all, event, event_all/g)).toHaveLength(4);
     const again = await fleet('init', '--cluster', 'main');
     expect(again.stdout.match(/nothing to add/g)).toHaveLength(4);
     const [first] = servers[0]!;
@@ -70,6 +70,62 @@ withCluster('a cluster', () => {
     const upgraded = await fleet('upgrade', '--cluster', 'main');
     expect({ code: upgraded.code, stderr: upgraded.stderr }).toEqual({ code: 0, stderr: '' });
     expect(upgraded.stdout).toContain('added segment.end_max, segment_all.end_max');
+  });
+
+  test('gets the tables that it lacks as replicated ones, without being asked for its cluster', async () => {
+    const [[a], [c]] = servers as [[ClickHouseServer], [ClickHouseServer]];
+    await connected(a).run(sql`DROP TABLE clock`);
+    await connected(c).run(sql`DROP TABLE clock_all`);
+    const upgraded = await fleet('upgrade');
+    expect({ code: upgraded.code, stderr: upgraded.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(upgraded.stdout).toMatch(new RegExp(`${a.url}: .* added clock\\n`));
+    expect(upgraded.stdout).toMatch(new RegExp(`${c.url}: .* added clock_all\\n`));
+    const engines = sql`SELECT DISTINCT engine FROM system.tables WHERE database = 'kreplay' ORDER BY engine`;
+    for (const server of servers.flat())
+      expect((await rowsOf(connected(server), engines)).map(({ engine }) => engine)).toEqual([
+        'Distributed',
+        'ReplicatedReplacingMergeTree',
+      ]);
+  });
+
+  test('gets a column once when two upgrades run at the same time', async () => {
+    const [[a, b]] = servers as [[ClickHouseServer, ClickHouseServer]];
+    await connected(a).run(sql`ALTER TABLE segment DROP COLUMN end_max`);
+    const has = sql`SELECT toUInt8(count()) AS n FROM system.columns WHERE database = 'kreplay' AND table = 'segment' AND name = 'end_max'`;
+    for (const one of [a, b]) await until(connected(one), has, { n: 0n });
+    const both = [a, b].map(({ url }) => start('fleet', 'upgrade', '--url', url).ended);
+    for (const { code, stderr } of await Promise.all(both)) expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const one of [a, b]) await until(connected(one), has, { n: 1n });
+  });
+
+  test('is not given tables of another cluster, and one server without replicas none of a cluster', async () => {
+    for (const command of ['init', 'upgrade'])
+      expect(await fleet(command, '--cluster', 'other')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('are replicated in the cluster main: pass --cluster main, or leave it out'),
+      });
+    const [[a]] = servers as [[ClickHouseServer]];
+    const alone = (command: string, ...more: string[]) =>
+      start('fleet', command, '--url', a.url, '--database', 'alone', ...more).ended;
+    expect(await alone('init')).toMatchObject({ code: 0, stderr: '' });
+    for (const command of ['init', 'upgrade'])
+      expect(await alone(command, '--cluster', 'main')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('the tables of alone are not replicated: leave out --cluster'),
+      });
+  });
+
+  test('with a table that is not replicated like the others is left alone', async () => {
+    const [[a]] = servers as [[ClickHouseServer]];
+    await connected(a).run(sql`DROP TABLE loss`);
+    await connected(a).run(sql`CREATE TABLE loss (recording UInt64) ENGINE = ReplacingMergeTree() ORDER BY recording`);
+    expect(await fleet('upgrade')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/kreplay.meta is replicated, kreplay.loss is not: drop the one that is wrong/),
+    });
+    await connected(a).run(sql`DROP TABLE loss`);
+    expect((await fleet('upgrade')).stdout).toContain(': added loss\n');
   });
 
   test('has each row once, whichever replicas it was sent to, and gives all shards’ rows', async () => {

@@ -32,8 +32,8 @@ export async function errorOf(work: Promise<unknown>): Promise<ServerError> {
 export const one = sql`SELECT toUInt8(1) AS one`;
 
 /** A listener that does with each connection what a broken server or proxy would. */
-export async function listener(answer: (socket: Socket) => void): Promise<string> {
-  const listening = createServer(answer).listen(0, '127.0.0.1');
+export async function listener(answer: (socket: Socket) => void, port = 0): Promise<string> {
+  const listening = createServer(answer).listen(port, '127.0.0.1');
   open.push(() => listening.close());
   await once(listening, 'listening');
   return `http://127.0.0.1:${(listening.address() as { port: number }).port}`;

@@ -118,7 +118,7 @@ withServer('statements', () => {
       code: expect.any(Number),
     });
     await connection.run(sql`CREATE TABLE IF NOT EXISTS cut (a UInt64) ENGINE = Null`);
-    isEndless = true;
+    [count, isEndless] = [0, true];
     const inserting = errorOf(connected().insert({ table: 'cut', columns: ['a'] }, blocks));
     while (count < 20) await sleep(5);
     await server.kill();
@@ -144,6 +144,16 @@ withServer('statements', () => {
     await server.kill();
     await server.restart();
     expect(await rowsOf(connection, one)).toEqual([{ one: 1n }]);
+  });
+});
+
+withServer('a setting that the server does not know', () => {
+  test('of a statement or of a table needs an operator', async () => {
+    const connection = connected();
+    const unknown = { settings: { no_such_setting: 1 } };
+    expect(await errorOf(rowsOf(connection, one, unknown))).toMatchObject({ code: 115, meaning: 'blocked' });
+    const create = sql`CREATE TABLE unmade (a UInt64) ENGINE = MergeTree ORDER BY a SETTINGS no_such_setting = 1`;
+    expect(await errorOf(connection.run(create))).toMatchObject({ code: 36, meaning: 'blocked' });
   });
 });
 

@@ -1,13 +1,14 @@
 /** Tests servers that are away, silent, or something else: replicas, and what each error means. */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
 import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, listener, one } from './connected.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, freePort, isInstalled, startServer } from './server.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
@@ -21,27 +22,32 @@ afterAll(endServers);
 const connected = (settings: Partial<ConnectionSettings> = {}) => connectedTo(server.url, settings);
 
 withServer('a server that is not there', () => {
-  test('is passed over for the next replica, whose place is kept', async () => {
-    const accepted: number[] = [];
-    const dead = await listener((socket) => {
-      accepted.push(1);
-      socket.destroy();
-    });
-    closeAll();
+  test('is passed over for the next replica, and not tried again while that one answers', async () => {
+    const port = await freePort();
+    const dead = `http://127.0.0.1:${port}`;
     const connection = connected({ urls: [dead, server.url] });
-    expect(await rowsOf(connection, one)).toEqual([{ one: 1n }]);
-    expect(await rowsOf(connection, one)).toEqual([{ one: 1n }]);
+    const other = connected({ urls: [dead, server.url] });
     let made = 0;
     const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
+    const insert = (by: Connection) =>
+      by.insert({ table: 'second', columns: ['a'] }, () => {
+        made++;
+        return [block];
+      });
     await connection.run(sql`CREATE TABLE IF NOT EXISTS second (a UInt64) ENGINE = MergeTree ORDER BY a`);
-    const other = connected({ urls: [dead, server.url] });
-    await other.insert({ table: 'second', columns: ['a'] }, () => {
-      made++;
-      return [block];
-    });
+    await insert(other);
     expect(made).toBeGreaterThanOrEqual(1);
-    expect(await rowsOf(connection, sql`SELECT a FROM second`)).toEqual([{ a: 1n }]);
-    expect(accepted).toEqual([]);
+    let accepted = 0;
+    await listener((socket) => {
+      accepted++;
+      socket.destroy();
+    }, port);
+    for (const by of [connection, other]) {
+      await insert(by);
+      expect(await rowsOf(by, one)).toEqual([{ one: 1n }]);
+    }
+    expect(await rowsOf(connection, sql`SELECT sum(a) AS a FROM second`)).toEqual([{ a: 3n }]);
+    expect(accepted).toBe(0);
   });
 
   test('is an error that waits, when no replica is there', async () => {
@@ -116,6 +122,67 @@ test('an insert that is refused before its end reads no more of its blocks', asy
   expect(error).toMatchObject({ code: 'refused', meaning: 'wait' });
   for (let tries = 0; !isOver && tries < 100; tries++) await sleep(20);
   expect(isOver).toBe(true);
+});
+
+describe('an aborted signal', () => {
+  const block = newBlockEncoder().encode([columnOf('a', 'UInt8', [1n])], 1);
+  const into = { table: 'a', columns: ['a'] };
+  let running = 0;
+  async function* endless() {
+    running++;
+    try {
+      for (;;) {
+        await sleep(1);
+        yield block;
+      }
+    } finally {
+      running--;
+    }
+  }
+  const ways: readonly [string, (connection: Connection, signal: AbortSignal) => Promise<unknown>][] = [
+    ['a statement', (connection, signal) => connection.run(one, { signal })],
+    ['a read', (connection, signal) => rowsOf(connection, one, { signal })],
+    ['an insert', (connection, signal) => connection.insert(into, () => [block], { signal })],
+    ['an insert whose blocks are sent', (connection, signal) => connection.insert(into, endless, { signal })],
+    [
+      'a packed insert whose blocks are sent',
+      (connection, signal) => connection.insert(into, endless, { signal, compression: 'gzip' }),
+    ],
+  ];
+  const moments: readonly [string, string][] = [
+    ['before the answer', ''],
+    ['within its header', 'HTTP/1.1 200 OK\r\n'],
+    ['before its body', 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n'],
+    ['within its body', 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n\n'],
+    ['within a refusal', 'HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\nCode'],
+  ];
+
+  test.each(ways)('of %s is what it throws, whenever it comes', async (_, begin) => {
+    for (const [, answer] of moments) {
+      let asked = () => {};
+      const isAsked = new Promise<void>((resolve) => {
+        asked = resolve;
+      });
+      const url = await listener((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => {
+          socket.write(answer);
+          asked();
+        });
+      });
+      const abort = new AbortController();
+      const reason = new Error('enough');
+      const work = begin(connectedTo(url), abort.signal);
+      work.catch(() => {});
+      await isAsked;
+      await sleep(20);
+      abort.abort(reason);
+      await expect(work).rejects.toBe(reason);
+      await expect(begin(connectedTo(url), abort.signal)).rejects.toBe(reason);
+    }
+    for (let tries = 0; running > 0 && tries < 100; tries++) await sleep(20);
+    expect(running).toBe(0);
+  });
 });
 
 describe('silence', () => {

@@ -73,9 +73,20 @@ withServer('kreplay fleet', () => {
       supported: false,
       schema: { version: 1, known_version: 1, missing: [] },
       disks: null,
+      node_count: 1,
       nodes: [{ recording: 'ffffffffffffffff', backlog: 12 }],
     });
     expect(stdout).toContain('"alive_ns":1800000000000000001');
+  });
+
+  test('counts all nodes, however many it lists', async () => {
+    expect(await fleet('init', '--database', 'many')).toMatchObject({ code: 0 });
+    await server.sql('INSERT INTO many.node (recording, at) SELECT intDiv(number, 2), number FROM numbers(20014)');
+    const status = await fleet('status', '--database', 'many');
+    expect(status.stdout).toMatch(/\n10007 nodes\n/);
+    expect(status.stdout).toMatch(/\nand 9987 more: --output json has the first 10000\n$/);
+    const { node_count, nodes } = JSON.parse((await fleet('status', '--database', 'many', '--output', 'json')).stdout);
+    expect([node_count, nodes.length]).toEqual([10007, 10000]);
   });
 
   test('prints accounts for a server without rights by table, which work there', async () => {
@@ -107,9 +118,23 @@ withServer('kreplay fleet', () => {
       passwordFile: join(passwords, 'kr_read'),
     });
     await expect(reader.run(sql`DROP TABLE event`)).rejects.toMatchObject({ code: 164 });
-    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({ code: 291 });
+    await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({
+      code: 291,
+      meaning: 'blocked',
+    });
     reader.close();
     expect(await fleet('upgrade', ...as('kr_read'))).toMatchObject({ code: 1 });
+  });
+
+  test('prints accounts with the prefix that is asked for', async () => {
+    const passwords = join(folder, 'prefixed');
+    const prefixed = ['--accounts', passwords, '--account-prefix', 'b_'];
+    const { code, stdout } = await fleet('init', '--database', 'prefixed', ...prefixed);
+    expect(code).toBe(0);
+    expect(readdirSync(passwords)).toEqual(['b_admin', 'b_pin', 'b_read', 'b_ship']);
+    expect(stdout).toMatch(/so b_ship can read events.\nPut this into users.d\/prefixed.xml/);
+    expect(stdout).toMatch(/<b_read>.*<b_ship>/s);
+    expect(stdout).not.toContain('kr_');
   });
 
   test('does not make accounts with passwords that others can read', async () => {

@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { nameOf, typeOf } from '../../agent/clickhouse/native/types.ts';
-import { ACCOUNTS, accountStatements, passwordHash } from '../../agent/clickhouse/tables/accounts.ts';
+import { accountStatements, passwordHash, ROLES, sharedAccounts } from '../../agent/clickhouse/tables/accounts.ts';
 import { addColumn, createDatabase, createTable, type Place } from '../../agent/clickhouse/tables/ddl.ts';
 import { BUCKET_NS_DEFAULT, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
 import { versionOf } from '../../agent/clickhouse/tables/server_version.ts';
@@ -97,8 +97,9 @@ async function passBlocks(session: Session, typeName: string): Promise<void> {
 
 /** No account can be made in an embedded server: it only shows whether the statements are understood. */
 function parseAccounts(session: Session): void {
-  const hashes = new Map(ACCOUNTS.map((account) => [account, passwordHash(account)]));
-  const statements = accountStatements('kreplay', hashes);
+  const hashes = new Map(ROLES.map((role) => [role, passwordHash(role)]));
+  const accounts = { database: 'kreplay', prefix: 'kr_', hashes, cluster: 'main' };
+  const statements = [...accountStatements(accounts), sharedAccounts('kreplay', 'kr_')];
   for (const { text } of statements) {
     try {
       session.query(text);

@@ -96,6 +96,13 @@ withServer('on a server', () => {
     }
   });
 
+  test('negative numbers stay numbers behind a minus', async () => {
+    for (const value of [-5, -5n, -1n, -(2n ** 63n) + 1n]) {
+      const [row] = await rowsOf(connection, sql`SELECT toInt64(0-${value}) AS a, [1, ${value}][2] = ${value} AS same`);
+      expect(row).toEqual({ a: -BigInt(value), same: 1n });
+    }
+  });
+
   test('a text of fixed length equals its column', async () => {
     const bytes = Buffer.from("\0'\\ab\xff".padEnd(16, '\0'), 'latin1');
     const [row] = await rowsOf(

@@ -59,17 +59,35 @@ withServer('tables', () => {
     await init();
     await connection.run(sql`ALTER TABLE event DROP COLUMN sys_write_fd`);
     await connection.run(sql`ALTER TABLE event DROP COLUMN origin_bytes`);
-    await connection.run(sql`ALTER TABLE loss DROP COLUMN count`);
+    await connection.run(sql`ALTER TABLE loss DROP COLUMN cause`);
     await connection.run(sql`DROP TABLE stat`);
     await send(connection, 'event', [{ timestamp_ns: 5n, number: 1n }]);
     expect((await upgradeTables(connection, place, 2n)).added.toSorted()).toEqual([
       'event.origin_bytes',
       'event.sys_write_fd',
-      'loss.count',
+      'loss.cause',
       'stat',
     ]);
     const row = await rowsOf(connection, sql`SELECT number, sys_write_fd, origin_bytes FROM event`);
     expect(row).toEqual([{ number: 1n, sys_write_fd: 0n, origin_bytes: [] }]);
+  });
+
+  test('get each column once when several add them at the same time', async () => {
+    const { connection, init, place } = await newPlace();
+    await init();
+    const dropped = ['sys_write_fd', 'context_quality', 'origin_bytes', 'pid'];
+    for (const name of dropped) await connection.run(sql`ALTER TABLE event DROP COLUMN ${identifier(name)}`);
+    const all = await Promise.all([1n, 2n, 3n].map((nowNs) => upgradeTables(connection, place, nowNs)));
+    expect(all.flatMap(({ added }) => added).toSorted()).toEqual(dropped.map((name) => `event.${name}`).toSorted());
+  });
+
+  test('keep the largest count of a loss, in whatever order its states arrive', async () => {
+    const { connection, init } = await newPlace();
+    await init();
+    const counts = [3n, 7n, 5n];
+    for (const count of counts) await send(connection, 'loss', [{ recording: 1n, loss_id: 2n, count }]);
+    await server.sql(`OPTIMIZE TABLE ${connection.database}.loss PARTITION 0 FINAL`);
+    expect(await rowsOf(connection, sql`SELECT count FROM loss`)).toEqual([{ count: 7n }]);
   });
 
   test('of others, and of a newer kreplay, are left alone', async () => {

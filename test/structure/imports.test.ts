@@ -52,7 +52,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...['@prometheus-io/client', 'commander', 'eventsource-parser', 'express', 'helmet', 'pino', 'zod', 'zod-openapi'],
     'node:',
   ],
-  'daemon/store/fleet': ['daemon', 'bpf/schema', 'agent/recording', 'agent/clickhouse', 'node:'],
+  'daemon/store/fleet': ['daemon', 'bpf/schema', 'agent/recording', 'agent/clickhouse', 'agent/process', 'node:'],
   'daemon/cli/player': [
     ...['daemon', 'bpf/schema', 'agent/config', 'agent/recording', 'agent/output'],
     ...['commander', 'eventsource-parser', 'string-width', 'zod', 'node:'],

@@ -6,6 +6,7 @@ import { NativeError } from '../native/errors.ts';
 import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
 import { type Answer, brokenAnswer, type Call, chunksOf, newExchange, startOf } from './exchange.ts';
 import { readPassword } from './password.ts';
+import { newReplicas } from './replicas.ts';
 import { ServerError } from './server_error.ts';
 import type { ConnectionSettings } from './settings.ts';
 
@@ -32,18 +33,21 @@ export interface Target {
   columns: readonly string[];
 }
 
-/** All methods throw a ServerError, except that an aborted signal is its reason. */
+/**
+ * All methods throw a ServerError, except that an aborted signal is its reason. What fails by the state of one replica
+ * moves the next statements to another one.
+ */
 export interface Connection {
   readonly database: string;
   /** Runs a statement that answers nothing. */
   run(statement: Sql, options?: CallOptions): Promise<void>;
   /**
-   * Runs a SELECT without FORMAT. `whole`: the server answers when it has everything, so that no error comes in the
+   * Runs a SELECT without FORMAT, on another replica if one fails before its first block. `whole`: the server answers when it has everything, so that no error comes in the
    * middle; it keeps the answer in memory until then.
    */
   select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when another replica is tried, and must
+   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when nothing of them was sent, and must
    * give the same; they must end, as a server reads all of them before it says what is wrong. Returns when it has stored
    * all of them.
    */
@@ -61,14 +65,55 @@ export function connect(settings: ConnectionSettings): Connection {
     ...(user !== undefined && { 'x-clickhouse-user': headerText(user) }),
     ...(passwordFile !== undefined && { 'x-clickhouse-key': headerText(readPassword(passwordFile)) }),
   };
+  const replicas = newReplicas(settings.urls);
   const exchange = newExchange(settings);
 
-  function callOf(more: Record<string, string>, body: Call['body'], options: CallOptions, headers = {}): Call {
+  /** Only a replica that was not reached is passed over at once: what was sent to another one may have been done. */
+  async function done(call: Call): Promise<void> {
+    let first: unknown;
+    for (const replica of replicas.inTurn()) {
+      try {
+        return await readNothing(await exchange.send(replica, call));
+      } catch (error) {
+        call.signal?.throwIfAborted();
+        if (!replicas.passOver(replica, error) || error.code !== 'unreachable') throw error;
+        first ??= error;
+      }
+    }
+    throw first;
+  }
+
+  async function* read(call: Call): AsyncGenerator<DecodedBlock> {
+    let first: unknown;
+    for (const replica of replicas.inTurn()) {
+      let isBegun = false;
+      try {
+        for await (const block of blocksOf(await exchange.send(replica, call))) {
+          isBegun = true;
+          yield block;
+        }
+        return;
+      } catch (error) {
+        call.signal?.throwIfAborted();
+        if (!replicas.passOver(replica, error) || isBegun) throw error;
+        first ??= error;
+      }
+    }
+    throw first;
+  }
+
+  function callOf(
+    more: Record<string, string>,
+    { body, isRead = false }: Pick<Call, 'body'> & { isRead?: boolean },
+    options: CallOptions,
+    headers = {},
+  ): Call {
     const given = Object.entries(options.settings ?? {}).map(([name, value]) => [name, String(value)] as const);
     return {
       query: new URLSearchParams({ database, ...more, ...Object.fromEntries(given) }).toString(),
       headers: { ...account, ...headers },
       body,
+      isRead,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       signal: options.signal,
     };
@@ -77,12 +122,11 @@ export function connect(settings: ConnectionSettings): Connection {
   return {
     database,
     async run({ text }, options = {}) {
-      await readNothing(await exchange.call(callOf({ wait_end_of_query: '1' }, () => text, options)));
+      await done(callOf({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
-    async *select({ text }, options = {}) {
+    select({ text }, options = {}) {
       const whole: Record<string, string> = options.whole ? { wait_end_of_query: '1' } : {};
-      const answer = await exchange.call(callOf(whole, () => `${text}\nFORMAT Native`, options));
-      yield* blocksOf(answer, options.signal);
+      return read(callOf(whole, { body: () => `${text}\nFORMAT Native`, isRead: true }, options));
     },
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
@@ -95,7 +139,7 @@ export function connect(settings: ConnectionSettings): Connection {
       const { text } = sql`INSERT INTO ${identifier(table)} (${namesOf(columns)}) FORMAT Native`;
       const query = { query: text, wait_end_of_query: '1' };
       try {
-        await readNothing(await exchange.call(callOf(query, () => bodyOf(watched(), compression), options, encoding)));
+        await done(callOf(query, { body: () => bodyOf(watched(), compression) }, options, encoding));
       } catch (error) {
         // An error of the caller's own blocks is none of the connection.
         throw own ? own.error : error;
@@ -152,13 +196,12 @@ async function readNothing(answer: Answer): Promise<void> {
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
 }
 
-async function* blocksOf(answer: Answer, signal?: AbortSignal): AsyncGenerator<DecodedBlock> {
+async function* blocksOf(answer: Answer): AsyncGenerator<DecodedBlock> {
   const { response, replica } = answer;
   try {
     yield* decodeBlocks(chunksOf(answer));
     if (!response.complete) throw cut(replica);
   } catch (error) {
-    signal?.throwIfAborted();
     if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message);
     throw error;
   }

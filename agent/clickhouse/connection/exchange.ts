@@ -1,17 +1,19 @@
-/** One request over HTTP to the first replica that can be reached, and its answer. */
+/** One request over HTTP to a replica, and its answer. */
 import { once } from 'node:events';
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
-import { type ConnectionSettings, type Replica, readTlsFiles, replicaOf } from './settings.ts';
+import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
 
 export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** The body from its beginning: it is asked again when another replica is tried. */
+  /** The body from its beginning: it is asked again when it is sent again. */
   body: () => string | NodeJS.ReadableStream;
+  /** It changes nothing, so that it may be sent again after it was perhaps done. */
+  isRead: boolean;
   /** Longest silence of the server. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
@@ -25,7 +27,7 @@ export interface Answer {
 
 export interface Exchange {
   /** Returns an answer of status 200 whose body is still to be read. Throws ServerError, or what the signal says. */
-  call(call: Call): Promise<Answer>;
+  send(replica: Replica, call: Call): Promise<Answer>;
   close(): void;
 }
 
@@ -34,13 +36,10 @@ const CONNECT_MS_MAX = 5000;
 const TRIES_MAX = 4;
 const ERROR_BYTES_MAX = 64 * 1024;
 
-export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
-  const replicas = urls.map(replicaOf);
-  if (replicas.length === 0) throw new Error('there is no URL');
-  const files = readTlsFiles(tls);
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true, ...files }) };
-  // The last one that answered.
-  let preferred = 0;
+export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
+  const secureContext = secureContextOf(tls);
+  const secure = new HttpsAgent({ keepAlive: true, ...(secureContext && { secureContext }) });
+  const agents = { http: new HttpAgent({ keepAlive: true }), https: secure };
 
   function requestTo({ host, port, isTls }: Replica, { query, headers, signal }: Call): ClientRequest {
     const options = { host, port, path: `/?${query}`, method: 'POST', headers, ...(signal && { signal }) };
@@ -49,8 +48,10 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
 
   async function send(replica: Replica, call: Call): Promise<Answer> {
     for (let tries = 1; ; tries++) {
+      // A packed body that goes to a request which was aborted before would never end.
+      call.signal?.throwIfAborted();
       const request = requestTo(replica, call);
-      const progress = { isConnected: false };
+      const progress = newProgress();
       try {
         const response = await answerTo(request, call, progress);
         const answer = { response, replica, timeoutMs: call.timeoutMs };
@@ -63,28 +64,14 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
         call.signal?.throwIfAborted();
         if (error instanceof ServerError) throw error;
         // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
-        if (!request.reusedSocket || !isCut(error) || tries >= TRIES_MAX) throw failureOf(replica, progress, error);
+        const isClosed = request.reusedSocket && isCut(error) && tries < TRIES_MAX;
+        if (!isClosed || !(call.isRead || progress.isUnsent())) throw failureOf(replica, progress, error);
       }
     }
   }
 
   return {
-    async call(call) {
-      let unreachable: unknown;
-      for (let i = 0; i < replicas.length; i++) {
-        const at = (preferred + i) % replicas.length;
-        const replica = replicas[at]!;
-        try {
-          const answer = await send(replica, call);
-          preferred = at;
-          return answer;
-        } catch (error) {
-          if (!(error instanceof ServerError) || error.code !== 'unreachable') throw error;
-          unreachable ??= error;
-        }
-      }
-      throw unreachable;
-    },
+    send,
     close() {
       agents.http.destroy();
       agents.https.destroy();
@@ -94,12 +81,17 @@ export function newExchange({ urls, tls = {} }: ConnectionSettings): Exchange {
 
 interface Progress {
   isConnected: boolean;
+  isUnsent: () => boolean;
 }
+
+const newProgress = (): Progress => ({ isConnected: false, isUnsent: () => true });
 
 async function answerTo(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
   const slow = setTimeout(() => request.destroy(timeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
   request.setTimeout(call.timeoutMs, () => request.destroy(timeoutError('ESILENT')));
   request.once('socket', (socket) => {
+    const before = socket.bytesWritten;
+    progress.isUnsent = () => socket.bytesWritten === before;
     function ready(): void {
       clearTimeout(slow);
       progress.isConnected = true;

@@ -1,9 +1,10 @@
-/** Reads a password from a file that only its owner can read. No message quotes its contents. */
+/** Reads passwords and keys from files that only their owner can read. No message quotes their contents. */
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../../process/errors.ts';
 
-const BYTES_MAX = 4096;
+const PASSWORD_BYTES_MAX = 4096;
+const KEY_BYTES_MAX = 65_536;
 
 /** systemd gives a service its credentials in this folder, which it closes to all others. */
 const CREDENTIALS_VARIABLE = 'CREDENTIALS_DIRECTORY';
@@ -13,23 +14,37 @@ const CREDENTIALS_VARIABLE = 'CREDENTIALS_DIRECTORY';
  * missing or open to others.
  */
 export function readPassword(path: string, environment: NodeJS.ProcessEnv = process.env): string {
-  const folder = environment[CREDENTIALS_VARIABLE];
-  const credential = folder && !path.includes('/') ? join(folder, path) : undefined;
-  const isCredential = credential !== undefined && existsSync(credential);
-  const text = readClosed(isCredential ? credential : path, isCredential);
+  const text = readSecret(path, { bytesMax: PASSWORD_BYTES_MAX, what: 'a password' }, environment).toString();
   const password = text.replace(/\r?\n$/, '');
   // Both would end the header that carries it.
   if (/[\r\n\0]/.test(password)) throw new UserError(`${path} has more than one line: it must hold the password alone`);
   return password;
 }
 
-function readClosed(path: string, isCredential: boolean): string {
+/** Like readPassword. */
+export function readKey(path: string, environment: NodeJS.ProcessEnv = process.env): Buffer {
+  return readSecret(path, { bytesMax: KEY_BYTES_MAX, what: 'a key' }, environment);
+}
+
+interface Kind {
+  bytesMax: number;
+  what: string;
+}
+
+function readSecret(path: string, kind: Kind, environment: NodeJS.ProcessEnv): Buffer {
+  const folder = environment[CREDENTIALS_VARIABLE];
+  const credential = folder && !path.includes('/') ? join(folder, path) : undefined;
+  const isCredential = credential !== undefined && existsSync(credential);
+  return readClosed(isCredential ? credential : path, kind, isCredential);
+}
+
+function readClosed(path: string, kind: Kind, isCredential: boolean): Buffer {
   let fd: number | undefined;
   try {
     // O_NONBLOCK, because opening a pipe would wait for its other end.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    check(path, fd, isCredential);
-    return readFileSync(fd, 'utf8');
+    check(path, fd, kind, isCredential);
+    return readFileSync(fd);
   } catch (error) {
     if (error instanceof UserError) throw error;
     const { code } = error as NodeJS.ErrnoException;
@@ -40,10 +55,10 @@ function readClosed(path: string, isCredential: boolean): string {
 }
 
 /** Checks the opened file, so that another one under the same name cannot slip in between. */
-function check(path: string, fd: number, isCredential: boolean): void {
+function check(path: string, fd: number, { bytesMax, what }: Kind, isCredential: boolean): void {
   const { mode, uid, size } = fstatSync(fd);
   if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UserError(`${path} is not a file`);
-  if (size > BYTES_MAX) throw new UserError(`${path} is too large for a password`);
+  if (size > bytesMax) throw new UserError(`${path} is too large for ${what}`);
   if (isCredential) return;
   if ((mode & 0o077) !== 0) throw new UserError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
   if (uid !== 0 && uid !== process.geteuid!()) throw new UserError(`${path} belongs to another user`);

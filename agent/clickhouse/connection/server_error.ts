@@ -40,13 +40,21 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [279, ['wait', 'no replica of a shard answers']],
   [285, ['wait', 'too few replicas are there for the quorum']],
   [319, ['repeat', 'the server does not know whether the quorum has it']],
+  [10, ['blocked', SCHEMA]],
   [16, ['blocked', SCHEMA]],
+  [20, ['blocked', SCHEMA]],
+  [
+    36,
+    ['blocked', 'the server refuses a value of the statement or of its settings: check what is set, or this is a bug'],
+  ],
   [47, ['blocked', SCHEMA]],
   [53, ['blocked', SCHEMA]],
   [60, ['blocked', SCHEMA]],
   [62, ['blocked', 'the server does not understand the statement: it is older than 18.16, or this is a bug']],
   [81, ['blocked', 'there is no such database: run `kreplay fleet init`, or set another one']],
+  [115, ['blocked', 'the server does not know a setting: it is older than this kreplay supports']],
   [117, ['blocked', SCHEMA]],
+  [291, ['blocked', 'the account may not use this database: check which ones it is let into']],
   [368, ['blocked', SCHEMA]],
   [164, ['blocked', 'the account may only read: use one that may write']],
   [192, ['blocked', ACCOUNT]],
@@ -57,14 +65,28 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [516, ['blocked', ACCOUNT]],
 ]);
 
+/** Codes that come from the state of one server: it is overloaded, ends, has no keeper, peer, network or disk. */
+const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
+  ...(['unreachable', 'cut', 'timeout', 'malformed'] as const),
+  ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
+]);
+
+/** Whether another replica may well do what this one does not. */
+export function isOfOneReplica(error: unknown): error is ServerError {
+  if (!(error instanceof ServerError)) return false;
+  return OF_ONE_REPLICA.has(error.code) || (error.code === 'refused' && error.meaning === 'wait');
+}
+
 const WORDS_MAX = 300;
+
+/** It never passes by waiting, and has the code of too many parts. 18.16 has no such limit. */
+const TOO_MANY_PARTITIONS = /Too many partitions for single INSERT/i;
 
 /** Makes the error of a server's message: `Code: 60, e.displayText() = DB::Exception: ...`, or of a newer one. */
 export function errorOf(place: string, code: number, text: string): ServerError {
   const words = wordsOf(text);
   const [meaning, advice] = KNOWN.get(code) ?? (['wait', undefined] as const);
-  // An insert into too many partitions has the code of too many parts, but never passes by waiting.
-  const isNever = code === 252 && /partitions/i.test(words);
+  const isNever = code === 252 && TOO_MANY_PARTITIONS.test(words);
   const sentence = isNever ? 'one insert has rows of too many hours' : advice;
   return new ServerError(
     code,

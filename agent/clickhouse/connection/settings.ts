@@ -1,7 +1,10 @@
 /** Where servers are and who we are for them, as an operator set it. */
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { UserError } from '../../process/errors.ts';
 import { isLoopback } from '../../process/loopback.ts';
+import { readKey } from './password.ts';
 
 export interface ConnectionSettings {
   /** Replicas of one shard: `https://db1.example:8443`. */
@@ -9,7 +12,7 @@ export interface ConnectionSettings {
   database: string;
   user?: string | undefined;
   passwordFile?: string | undefined;
-  /** Paths of PEM files. */
+  /** Paths of PEM files; a key that others may read is refused. */
   tls?: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined } | undefined;
 }
 
@@ -45,17 +48,42 @@ function printed(text: string): string {
   return text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200);
 }
 
-export function readTlsFiles({ ca, cert, key }: NonNullable<ConnectionSettings['tls']>): Record<string, Buffer> {
+/** Reads the files once. Throws a UserError if they cannot be used. */
+export function secureContextOf(tls: NonNullable<ConnectionSettings['tls']>): SecureContext | undefined {
+  const { ca, cert, key } = tls;
   if ((cert === undefined) !== (key === undefined))
     throw new UserError('a client certificate needs its key, and a key its certificate');
-  const files = Object.entries({ ca, cert, key }).filter(([, path]) => path !== undefined);
-  return Object.fromEntries(files.map(([name, path]) => [name, readPem(path!)]));
+  if (ca === undefined && cert === undefined) return undefined;
+  const files = {
+    ...(ca !== undefined && { ca: readCertificates(ca) }),
+    ...(cert !== undefined && { cert: readCertificates(cert) }),
+    ...(key !== undefined && { key: readKey(key) }),
+  };
+  try {
+    return createSecureContext(files);
+  } catch (error) {
+    // Certificates that can be parsed fail together with a key only.
+    throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${reasonOf(error)}`);
+  }
 }
 
-function readPem(path: string): Buffer {
+function readCertificates(path: string): Buffer {
+  let pem: Buffer;
   try {
-    return readFileSync(path);
+    pem = readFileSync(path);
   } catch (error) {
     throw new UserError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
+  try {
+    // A context of TLS leaves out what it cannot parse.
+    new X509Certificate(pem);
+  } catch (error) {
+    throw new UserError(`${path} is no certificate in PEM: ${reasonOf(error)}`);
+  }
+  return pem;
+}
+
+function reasonOf(error: unknown): string {
+  const { reason, message } = error as Error & { reason?: string };
+  return reason ?? message;
 }

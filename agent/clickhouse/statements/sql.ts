@@ -22,7 +22,7 @@ function made(text: string): Sql {
   return { text, [MADE_HERE]: true };
 }
 
-/** A number in a hole is written as it is. */
+/** A number in a hole is a literal, in parentheses if it is negative. */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | number | bigint)[]): Sql {
   // A function that gets a list of texts could be called with any; a template of the source code is frozen.
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
@@ -82,7 +82,9 @@ export function number(value: number | bigint): Sql {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);
   if (value < I64_MIN || value > U64_MAX) throw new SqlError(`${value} has more than 64 bits`);
   // Debian's server reads the digits of the smallest number without their sign, and then as a float.
-  return made(BigInt(value) === I64_MIN ? `(-${-(I64_MIN + 1n)} - 1)` : String(value));
+  if (BigInt(value) === I64_MIN) return made(`(-${-(I64_MIN + 1n)} - 1)`);
+  // A minus before it would make it a comment to the end of the line.
+  return made(value < 0 ? `(${value})` : String(value));
 }
 
 /** A number of this very type: servers of 18.16 compare no tuples of different types. */

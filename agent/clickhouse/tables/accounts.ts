@@ -1,10 +1,24 @@
 /** The accounts of a fleet and what each may do: as statements, or as a file for servers that know no rights by table. */
 import { createHash } from 'node:crypto';
-import { identifier, list, type Sql, sql, word } from '../statements/sql.ts';
+import { UserError } from '../../process/errors.ts';
+import type { Connection } from '../connection/connection.ts';
+import { rowsOf } from '../connection/rows.ts';
+import { identifier, list, type Sql, sql, text, word } from '../statements/sql.ts';
 
-/** `kr_ship`: nodes; `kr_read`: the central daemon; `kr_pin`: its pins; `kr_admin`: `kreplay fleet`. */
-export const ACCOUNTS = ['kr_ship', 'kr_read', 'kr_pin', 'kr_admin'] as const;
-export type Account = (typeof ACCOUNTS)[number];
+/** `ship`: nodes; `read`: the central daemon; `pin`: its pins; `admin`: `kreplay fleet`. */
+export const ROLES = ['ship', 'read', 'pin', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Accounts belong to a server, not to a database: fleets that share a server need different prefixes. */
+export const ACCOUNT_PREFIX_DEFAULT = 'kr_';
+
+export interface Accounts {
+  database: string;
+  /** Each account is the prefix and its role. */
+  prefix: string;
+  hashes: PasswordHashes;
+  cluster?: string | undefined;
+}
 
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
@@ -13,23 +27,39 @@ const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as 
 const READ_SECONDS_MAX = 60;
 const READ_BYTES_MAX = 4_000_000_000;
 
-export type PasswordHashes = ReadonlyMap<Account, string>;
+export type PasswordHashes = ReadonlyMap<Role, string>;
 
 export function passwordHash(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }
 
-/** Statements for newer servers. They may be repeated: a changed password takes effect. */
-export function accountStatements(database: string, hashes: PasswordHashes): Sql[] {
+/** For newer servers. Throws a UserError if an account of these names is used with another database. */
+export async function refuseSharedAccounts(
+  connection: Connection,
+  { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
+): Promise<void> {
+  const [shared] = await rowsOf(connection, sharedAccounts(database, prefix));
+  if (shared)
+    throw new UserError(
+      `the account ${shared.account} has rights in the database ${shared.other}: pass --account-prefix NAME_ for accounts of ${database} alone`,
+    );
+}
+
+export function sharedAccounts(database: string, prefix: string): Sql {
+  const names = list(ROLES.map((role) => text(prefix + role)));
+  return sql`SELECT assumeNotNull(user_name) AS account, assumeNotNull(database) AS other FROM system.grants
+    WHERE user_name IN (${names}) AND database NOT IN ('', 'system', ${text(database)}) ORDER BY account, other LIMIT 1`;
+}
+
+/** Statements for newer servers. They may be repeated: changed passwords and limits take effect. */
+export function accountStatements({ database, prefix, hashes, cluster }: Accounts): Sql[] {
   const name = identifier(database);
   const all = sql`${name}.*`;
   const table = (own: string): Sql => sql`${name}.${identifier(own)}`;
-  const users = ACCOUNTS.flatMap((account) => {
-    const identified = sql`IDENTIFIED WITH sha256_hash BY ${word(hashes.get(account)!)}`;
-    return [
-      sql`CREATE USER IF NOT EXISTS ${identifier(account)} ${identified}`,
-      sql`ALTER USER ${identifier(account)} ${identified}`,
-    ];
+  const users = ROLES.flatMap((role) => {
+    const account = identifier(prefix + role);
+    const identified = sql`IDENTIFIED WITH sha256_hash BY ${word(hashes.get(role)!)}`;
+    return [sql`CREATE USER IF NOT EXISTS ${account} ${identified}`, sql`ALTER USER ${account} ${identified}`];
   });
   const limits = list([
     sql`readonly = 1`,
@@ -37,11 +67,12 @@ export function accountStatements(database: string, hashes: PasswordHashes): Sql
     sql`max_memory_usage = ${READ_BYTES_MAX}`,
     sql`cancel_http_readonly_queries_on_client_close = 1`,
   ]);
-  const [ship, read, pin, admin] = ACCOUNTS.map(identifier) as [Sql, Sql, Sql, Sql];
+  const [ship, read, pin, admin] = ROLES.map((role) => identifier(prefix + role)) as [Sql, Sql, Sql, Sql];
   return [
     ...users,
     sql`CREATE SETTINGS PROFILE IF NOT EXISTS ${read} SETTINGS ${limits}`,
-    sql`ALTER USER ${read} SETTINGS PROFILE 'kr_read'`,
+    sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${limits}`,
+    sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
     sql`GRANT SELECT ON ${all} TO ${list([read, pin])}`,
@@ -49,27 +80,29 @@ export function accountStatements(database: string, hashes: PasswordHashes): Sql
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),
     sql`GRANT SELECT, CREATE DATABASE, CREATE TABLE, ALTER COLUMN, ALTER DELETE ON ${all} TO ${admin}`,
     sql`GRANT INSERT ON ${table('meta')} TO ${admin}`,
+    // A server takes a table over all shards for a source elsewhere, also where it exists already.
+    ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
   ];
 }
 
 /** What an operator puts into the folder users.d of a server of 18.16, which knows rights by database only. */
-export function accountsFile(database: string, hashes: PasswordHashes): string {
-  const users = ACCOUNTS.map(
-    (account) => `    <${account}>
-      <password_sha256_hex>${hashes.get(account)}</password_sha256_hex>
+export function accountsFile({ database, prefix, hashes }: Accounts): string {
+  const users = ROLES.map(
+    (role) => `    <${prefix}${role}>
+      <password_sha256_hex>${hashes.get(role)}</password_sha256_hex>
       <networks><ip>::/0</ip></networks>
-      <profile>${account === 'kr_read' ? 'kr_read' : 'default'}</profile>
+      <profile>${role === 'read' ? `${prefix}read` : 'default'}</profile>
       <quota>default</quota>
       <allow_databases><database>${database}</database></allow_databases>
-    </${account}>`,
+    </${prefix}${role}>`,
   );
   return `<yandex>
   <profiles>
-    <kr_read>
+    <${prefix}read>
       <readonly>1</readonly>
       <max_execution_time>${READ_SECONDS_MAX}</max_execution_time>
       <max_memory_usage>${READ_BYTES_MAX}</max_memory_usage>
-    </kr_read>
+    </${prefix}read>
   </profiles>
   <users>
 ${users.join('\n')}

@@ -1,13 +1,15 @@
 /** Makes the tables, and adds what a newer kreplay has. Both may be repeated; nothing is ever removed or rewritten. */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
+import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { nameOf } from '../native/types.ts';
-import { sql } from '../statements/sql.ts';
 import { addColumn, createDatabase, createTable, distributedName, type Place } from './ddl.ts';
-import { columnsInServer, type Meta, readMeta, writeMeta } from './meta.ts';
-import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, type Table, tablesOf } from './schema.ts';
+import { type Found, type FoundTable, foundAt } from './found.ts';
+import { type Layout, layoutOf, type Wanted } from './layout.ts';
+import { columnsInServer, type Meta, writeMeta } from './meta.ts';
+import { SCHEMA_VERSION, type Table, type TableColumn, tablesOf } from './schema.ts';
 import { inDefault, tableSettings } from './server_version.ts';
 
 export interface Changes {
@@ -19,95 +21,123 @@ export interface Changes {
 /** A statement on tables may wait for merges and for a keeper. */
 const TIMEOUT_MS = 300_000;
 
+/** A change that another replica has made may take a moment to arrive. */
+const LOOKS_MAX = 20;
+const LOOK_MS = 100;
+
 /** Makes database and tables where they are missing. Throws a UserError if there are others of that name. */
 export async function createTables(
   settings: ConnectionSettings,
   place: Place,
   { bucketNs, nowNs }: { bucketNs?: bigint | undefined; nowNs: bigint },
 ): Promise<Changes> {
-  await makeDatabase(settings, place);
   const connection = connect(settings);
   try {
-    const before = await readMeta(connection);
-    if (before && bucketNs !== undefined && before.bucketNs !== bucketNs)
-      throw new UserError(
-        `the tables of ${place.database} have buckets of ${before.bucketNs} ns, which cannot change: leave out --bucket`,
-      );
-    refuseNewer(before, place);
-    return await complete(
-      connection,
-      place,
-      before ?? { schemaVersion: SCHEMA_VERSION, bucketNs: bucketNs ?? BUCKET_NS_DEFAULT },
-      nowNs,
-    );
+    const found = await foundAt(connection, settings.urls[0]!);
+    const layout = layoutOf([found], wantedFrom(place, bucketNs), place.database);
+    if (!found.hasDatabase) await makeDatabase(settings, place);
+    return await complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
   } finally {
     connection.close();
   }
 }
 
-/** The database of a connection must exist, so another one is used when it does not. */
+/** The database of a connection must exist, so another one is used. */
 async function makeDatabase(settings: ConnectionSettings, place: Place): Promise<void> {
-  const inside = connect(settings);
   const outside = connect(inDefault(settings));
   try {
-    const isThere = await inside.run(sql`SELECT 1`).then(
-      () => true,
-      () => false,
-    );
-    if (!isThere) await outside.run(createDatabase(place));
+    await outside.run(createDatabase(place));
   } finally {
-    inside.close();
     outside.close();
   }
 }
 
 /** Adds tables and columns. Throws a UserError if there is nothing to add to, or a newer kreplay was here. */
 export async function upgradeTables(connection: Connection, place: Place, nowNs: bigint): Promise<Changes> {
-  const before = await readMeta(connection);
-  if (!before) throw new UserError(`there are no tables in ${place.database}: run \`kreplay fleet init\``);
-  refuseNewer(before, place);
-  return complete(connection, place, before, nowNs);
+  const found = await foundAt(connection, place.database);
+  refuseUnmade(found, place.database);
+  const layout = layoutOf([found], wantedFrom(place), place.database);
+  return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
-function refuseNewer(before: Meta | undefined, { database }: Place): void {
-  if (before && before.schemaVersion > SCHEMA_VERSION)
-    throw new UserError(
-      `the tables of ${database} have schema ${before.schemaVersion}, this kreplay knows ${SCHEMA_VERSION}: use the newer kreplay`,
-    );
+/** Throws a UserError if `kreplay fleet init` has not come to its end there. */
+export function refuseUnmade({ draft }: Found, database: string): void {
+  if (draft?.schemaVersion === undefined)
+    throw new UserError(`there are no tables in ${database}, or not all: run \`kreplay fleet init\``);
 }
 
-async function complete(connection: Connection, place: Place, before: Meta, nowNs: bigint): Promise<Changes> {
-  const tables = tablesOf(before.bucketNs);
-  const found = await columnsInServer(connection);
-  refuseOthers(tables, found, place);
-  const options = { settings: tableSettings(place.version), timeoutMs: TIMEOUT_MS };
-  const added: string[] = [];
-  for (const table of tables) {
-    for (const statement of createTable(place, table)) await connection.run(statement, options);
-    const own = found.get(table.name);
-    if (!own) added.push(table.name);
-    for (const name of [table.name, distributedName(table.name)]) {
-      const columns = found.get(name);
-      if (!columns) continue;
-      for (const column of table.columns.filter(({ name }) => !columns.has(name))) {
-        await connection.run(addColumn(place, name, column), options);
-        added.push(`${name}.${column.name}`);
-      }
-    }
-  }
-  // It comes last: tables that say what they are have all columns.
-  const meta = { ...before, schemaVersion: SCHEMA_VERSION };
-  if (added.includes('meta') || before.schemaVersion !== SCHEMA_VERSION || !(await readMeta(connection)))
-    await writeMeta(connection, meta, nowNs);
+/** What is asked for and possible: old servers have no storage policies. */
+export function wantedFrom({ version, cluster, storagePolicy }: Place, bucketNs?: bigint): Wanted {
+  return { bucketNs, cluster, storagePolicy: version.isCurrent ? storagePolicy : undefined };
+}
+
+interface Work {
+  place: Place;
+  layout: Layout;
+  found: Found;
+  nowNs: bigint;
+}
+
+async function complete(connection: Connection, { place, layout, found, nowNs }: Work): Promise<Changes> {
+  const [metaTable, ...tables] = tablesOf(layout.bucketNs) as [Table, ...Table[]];
+  refuseOthers([metaTable, ...tables], found.tables, place);
+  const added = await completeTable(connection, place, metaTable, found);
+  // Tables that are made halfway say what the others have to be; those that say their version have all columns.
+  const { draft } = found;
+  const keys = ['bucketNs', 'cluster', 'storagePolicy'] as const;
+  if (keys.some((key) => layout[key] !== draft?.[key])) await writeMeta(connection, layout, nowNs);
+  for (const table of tables) added.push(...(await completeTable(connection, place, table, found)));
+  const meta = { ...layout, schemaVersion: SCHEMA_VERSION };
+  if (draft?.schemaVersion !== SCHEMA_VERSION) await writeMeta(connection, { schemaVersion: SCHEMA_VERSION }, nowNs);
   return { added, meta };
 }
 
+/** Returns what was added. */
+async function completeTable(connection: Connection, place: Place, table: Table, found: Found): Promise<string[]> {
+  const options = { settings: tableSettings(place.version), timeoutMs: TIMEOUT_MS };
+  for (const statement of createTable(place, table)) await connection.run(statement, options);
+  const names = place.cluster === undefined ? [table.name] : [table.name, distributedName(table.name)];
+  const added: string[] = [];
+  for (const name of names) {
+    const columns = found.tables.get(name)?.columns;
+    if (!columns) added.push(name);
+    for (const column of columns ? table.columns.filter((one) => !columns.has(one.name)) : []) {
+      const isOurs = await addOnce(connection, name, column, () =>
+        connection.run(addColumn(place, name, column), options),
+      );
+      if (isOurs) added.push(`${name}.${column.name}`);
+    }
+  }
+  return added;
+}
+
+/** A replica, or another kreplay, may add the column at the same time. Returns false if it did. */
+async function addOnce(
+  connection: Connection,
+  table: string,
+  column: TableColumn,
+  add: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    await add();
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.meaning === 'blocked') throw error;
+    for (let looks = 1; ; looks++) {
+      const found = await columnsInServer(connection);
+      if (found.get(table)?.has(column.name)) return false;
+      if (looks === LOOKS_MAX) throw error;
+      await sleep(LOOK_MS);
+    }
+  }
+}
+
 /** A column of another type is not ours to change. */
-function refuseOthers(tables: readonly Table[], found: Map<string, Map<string, string>>, { database }: Place): void {
+function refuseOthers(tables: readonly Table[], found: ReadonlyMap<string, FoundTable>, { database }: Place): void {
   for (const { name, columns } of tables) {
     const existing = found.get(name);
     for (const column of existing ? columns : []) {
-      const type = existing!.get(column.name);
+      const type = existing!.columns.get(column.name)?.type;
       // A newer server writes the time zone behind DateTime.
       if (type !== undefined && type.replace(/^DateTime\(.*\)$/, 'DateTime') !== nameOf(column.type))
         throw new UserError(

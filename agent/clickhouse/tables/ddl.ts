@@ -40,7 +40,8 @@ export function createTable(place: Place, table: Table): Sql[] {
 }
 
 export function addColumn({ database, version }: Place, tableName: string, column: TableColumn): Sql {
-  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${columnOf(version, column)}`;
+  const ifMissing = version.isCurrent ? sql`IF NOT EXISTS ` : sql``;
+  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${ifMissing}${columnOf(version, column)}`;
 }
 
 /** The table of all shards, which is for reading only. */

@@ -6,19 +6,38 @@ import { newBlockEncoder } from '../native/encode.ts';
 import { newTextTable } from '../native/texts.ts';
 import { typeOf } from '../native/types.ts';
 import { identifier, sql, text } from '../statements/sql.ts';
+import { NO_DATABASE } from './server_version.ts';
 
 export interface Meta {
   schemaVersion: number;
   bucketNs: bigint;
+  /** The cluster that the tables are replicated in. */
+  cluster?: string | undefined;
+  /** The storage policy of the tables, if it is not the server's default. */
+  storagePolicy?: string | undefined;
 }
 
-const KEYS = { schemaVersion: 'schema_version', bucketNs: 'bucket_ns' } as const;
+/** What `kreplay fleet init` has written before its end: the schema version comes last. */
+export type MetaDraft = Omit<Meta, 'schemaVersion'> & { schemaVersion?: number | undefined };
+
+const KEYS = {
+  schemaVersion: 'schema_version',
+  bucketNs: 'bucket_ns',
+  cluster: 'cluster',
+  storagePolicy: 'storage_policy',
+} as const;
 
 /** Codes for a table, and for a database, that is not there. */
-const MISSING: readonly unknown[] = [60, 81];
+const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
-/** Undefined if there are no tables yet. Throws a ServerError, also if they say nothing of themselves. */
+/** Undefined if there are no tables yet, or not all. Throws a ServerError, also if they say nothing of themselves. */
 export async function readMeta(connection: Connection): Promise<Meta | undefined> {
+  const draft = await readDraft(connection);
+  return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
+}
+
+/** Undefined if nothing was written. Throws a ServerError. */
+export async function readDraft(connection: Connection): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
     const latest = sql`SELECT key, argMax(value, at) AS value FROM ${identifier('meta')} GROUP BY key`;
@@ -29,21 +48,21 @@ export async function readMeta(connection: Connection): Promise<Meta | undefined
   }
   if (values.size === 0) return undefined;
   const [schema, bucket] = [values.get(KEYS.schemaVersion), values.get(KEYS.bucketNs)];
-  if (!/^[1-9]\d{0,8}$/.test(schema ?? '') || !/^[1-9]\d{0,18}$/.test(bucket ?? ''))
+  if (!/^[1-9]\d{0,8}$/.test(schema ?? '1') || !/^[1-9]\d{0,18}$/.test(bucket ?? ''))
     throw new ServerError('malformed', 'blocked', 'the table meta is not of kreplay: choose another database');
-  return { schemaVersion: Number(schema), bucketNs: BigInt(bucket!) };
+  return {
+    schemaVersion: schema === undefined ? undefined : Number(schema),
+    bucketNs: BigInt(bucket!),
+    cluster: values.get(KEYS.cluster),
+    storagePolicy: values.get(KEYS.storagePolicy),
+  };
 }
 
-/** Rows with equal values are written once: a repeated `fleet init` adds nothing. */
-export async function writeMeta(
-  connection: Connection,
-  { schemaVersion, bucketNs }: Meta,
-  atNs: bigint,
-): Promise<void> {
-  const rows = [
-    [KEYS.schemaVersion, String(schemaVersion)],
-    [KEYS.bucketNs, String(bucketNs)],
-  ] as const;
+/** Writes the values that are given. */
+export async function writeMeta(connection: Connection, values: Partial<Meta>, atNs: bigint): Promise<void> {
+  const rows = (Object.keys(KEYS) as (keyof Meta)[]).flatMap((name) =>
+    values[name] === undefined ? [] : [[KEYS[name], String(values[name])] as const],
+  );
   const columns = [
     { name: 'key', type: typeOf('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
     { name: 'at', type: typeOf('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },

@@ -166,7 +166,9 @@ const BESIDE: readonly Table[] = [
       from_ns UInt64
       to_ns UInt64`),
     key: ['recording', 'loss_id'],
-    // A loss grows at its end, and must meet its earlier row in one partition.
+    // A loss only grows, and an earlier state of it may arrive again.
+    versionColumn: 'count',
+    // It grows at its end, and must meet its earlier row in one partition.
     partition: dayOf('from_ns'),
   },
   {

@@ -28,7 +28,8 @@ export async function versionAt(settings: ConnectionSettings): Promise<ServerVer
   }
 }
 
-const NO_DATABASE = 81;
+/** The code of a server for a database that is not there. */
+export const NO_DATABASE = 81;
 
 /** An account may be shut out of this database, so it is used only where the own one does not exist. */
 export function inDefault(settings: ConnectionSettings): ConnectionSettings {

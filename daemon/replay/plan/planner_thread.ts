@@ -29,16 +29,18 @@ interface Thread {
   asked: Map<number, Asked>;
 }
 
-export function createPlannerThread(places: ServedPaths): Planner {
+/** The compiled file has another extension. */
+const WORKER = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
+
+/** `places` is what the worker reads from: for the default one, recordings. */
+export function createPlannerThread<Places = ServedPaths>(places: Places, workerFile = WORKER): Planner {
   // The thread starts at once: loading it takes longer than the start of a session may take.
   let thread: Thread | undefined = begin();
   let lastId = 0;
   let lastPlan = 0;
 
   function begin(): Thread {
-    // The compiled file has another extension.
-    const file = new URL(`./planner_worker${extname(import.meta.filename)}`, import.meta.url);
-    const worker = new Worker(file, { workerData: places });
+    const worker = new Worker(workerFile, { workerData: places });
     const begun: Thread = { worker, ended: undefined, opened: new Map(), asked: new Map() };
     begun.worker.on('message', (message: FromPlanner) => told(begun, message));
     begun.worker.on('error', (error) => end(begun, error));

@@ -1,100 +1,12 @@
 /** The planner's worker thread: it reads recordings and writes JSON, so that the main thread does neither. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
-import { failureOf } from '../../thread_failure.ts';
+import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import { giveWay } from '../../thread_schedule.ts';
-import { createPlanner, type ReplayPlan } from './planner.ts';
-import type { FromPlanner, PlannerAnswer, PlannerThreadData, Question, ToPlanner } from './thread_messages.ts';
+import { answerQuestions } from './answer_questions.ts';
+import { createPlanner } from './planner.ts';
 
 // This thread reads ahead, while the player's thread must get a CPU whenever it needs one.
 giveWay();
-const port = parentPort!;
-const { data, recordings } = workerData as PlannerThreadData;
-const planner = createPlanner(openRecordingStore(data, recordings));
-const plans = new Map<number, ReplayPlan>();
-
-/** Ends the work at questions that can be abandoned, by id. */
-const abandoning = new Map<number, AbortController>();
-
-port.on('message', (message: ToPlanner) => {
-  if ('abandoned' in message) {
-    abandoning.get(message.abandoned)?.abort();
-    return;
-  }
-  const { id, question } = message;
-  answerTo(question, id).then(
-    (answer) => send({ kind: 'answer', id, answer }),
-    (error) => send({ kind: 'failed', id, failure: failureOf(error) }),
-  );
-});
-
-async function answerTo(question: Question, id: number): Promise<PlannerAnswer> {
-  if (question.kind === 'what_if') return untilAbandoned(id, (signal) => planner.whatIf(question.request, signal));
-  if (question.kind === 'curves') return untilAbandoned(id, (signal) => planner.curves(question.request, signal));
-  if (question.kind === 'has') return planner.has(question.transactionId);
-  const { plan: number, kind } = question;
-  if (kind === 'open') {
-    const plan = await planner.open(question.request, () => tellOutline(number));
-    plans.set(number, plan);
-    tellOutline(number);
-    return null;
-  }
-  const plan = plans.get(number);
-  if (!plan) throw new Problem('session_not_found', 'the session has ended');
-  switch (kind) {
-    case 'page':
-      return plan.page(question.index, question.limit, question.memory);
-    case 'place': {
-      const place = await plan.place(question.target);
-      tellOutline(number);
-      return place;
-    }
-    case 'change_latency':
-      await plan.changeLatency(question.fromIndex, question.change);
-      tellOutline(number);
-      return null;
-    case 'change_timeout':
-      await plan.changeTimeout(question.timeoutNs);
-      tellOutline(number);
-      return null;
-    case 'end_with':
-      return untilAbandoned(id, (signal) => plan.endWith(question.change, signal));
-    case 'close':
-      plans.delete(number);
-      plan.close();
-      return null;
-  }
-}
-
-async function untilAbandoned<Answer>(id: number, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-  const abandon = new AbortController();
-  abandoning.set(id, abandon);
-  try {
-    return await work(abandon.signal);
-  } finally {
-    abandoning.delete(id);
-  }
-}
-
-/** Sends the outline of a plan, always before the answer that it belongs to. */
-function tellOutline(number: number): void {
-  const plan = plans.get(number);
-  if (plan) send({ kind: 'outline', plan: number, outline: plan.outline });
-}
-
-function send(message: FromPlanner): void {
-  port.postMessage(message, transferred(message));
-}
-
-/** The memory of a page, which all its columns share, is transferred, not copied. */
-function transferred(message: FromPlanner): ArrayBuffer[] {
-  if (
-    message.kind !== 'answer' ||
-    typeof message.answer !== 'object' ||
-    message.answer === null ||
-    !('bytes' in message.answer)
-  )
-    return [];
-  return [message.answer.bytes.buffer as ArrayBuffer];
-}
+const { data, recordings } = workerData as ServedPaths;
+answerQuestions(parentPort!, createPlanner(openRecordingStore(data, recordings)));

@@ -1,5 +1,4 @@
 /** The messages between the daemon's main thread and the planner's thread. */
-import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { ThreadFailure } from '../../thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Curve } from './curve.ts';
@@ -8,8 +7,6 @@ import type { LayoutChange } from './merge.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage, PlanRequest } from './plan.ts';
 import type { WhatIf, WhatIfRequest } from './what_if.ts';
-
-export type PlannerThreadData = ServedPaths;
 
 /** The main thread numbers the plans. */
 export type PlanQuestion = { plan: number } & (

@@ -1,8 +1,10 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { NodeLoss, NodeSpan } from '../store.ts';
+import { recordingIdOf } from './answer_dictionary.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 
 export async function servicesIn(fleet: Fleet): Promise<string[]> {
@@ -64,4 +66,24 @@ function ofNodes(nodes: readonly string[] | undefined): Sql[] {
 
 function atLeastZero(time: bigint): bigint {
   return time < 0n ? 0n : time > U64_MAX ? U64_MAX : time;
+}
+
+/** All steps of the clocks of the nodes that made these recordings, by the recording's id. */
+export async function clockStepsIn(fleet: Fleet, recordingIds: readonly string[]): Promise<Map<string, ClockStep[]>> {
+  if (recordingIds.length === 0) return new Map();
+  const ids = list(recordingIds.map((id) => sql`${BigInt(`0x${id}`)}`));
+  const statement = sql`SELECT recording, clock_id, any(boot_ns) AS boot, any(offset_ns) AS offset, any(kind) AS what, any(suspended_ns) AS slept
+FROM ${tableOf(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY recording, clock_id ORDER BY recording, clock_id`;
+  const rows = Map.groupBy(await readRows(fleet, statement), ({ recording }) => recordingIdOf(recording as bigint));
+  return new Map(
+    [...rows].map(([recordingId, own]) => [
+      recordingId,
+      own.map((row) => ({
+        bootNs: row.boot as bigint,
+        offsetNs: row.offset as bigint,
+        kind: row.what as ClockStep['kind'],
+        suspendedNs: row.slept as bigint,
+      })),
+    ]),
+  );
 }

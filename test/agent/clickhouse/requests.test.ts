@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { errorOf, messageIn } from '../../../agent/clickhouse/connection/server_error.ts';
@@ -27,6 +28,7 @@ let connection: Connection;
 const server = createServer(async (request, response) => {
   const body = Buffer.concat(await request.toArray());
   received.push({ url: new URL(request.url!, 'http://x'), headers: request.headers, body });
+  response.once('close', () => server.emit('idle', request.socket));
   answer(response);
 });
 
@@ -89,6 +91,46 @@ test('an account that may only read sends no settings, and no replica gets a sta
   expect(received[0]!.body.toString()).toBe('SELECT 1\nFORMAT Native');
 });
 
+describe('on a kept connection that the server closes', () => {
+  beforeEach(async () => {
+    const idle = once(server, 'idle');
+    await connection.run(sql`SELECT 1`);
+    const [kept] = await idle;
+    received.length = 0;
+    answer = (response) => (response.socket === kept ? response.socket!.destroy() : response.end());
+  });
+
+  test('a statement that was sent is not sent again, as it may have been done', async () => {
+    await expect(connection.run(sql`DROP TABLE once`)).rejects.toMatchObject({ code: 'cut', meaning: 'repeat' });
+    expect(received).toHaveLength(1);
+  });
+
+  test('blocks that were sent are not sent again', async () => {
+    await expect(connection.insert(INTO, () => BLOCKS)).rejects.toMatchObject({ code: 'cut', meaning: 'repeat' });
+    expect(received).toHaveLength(1);
+  });
+
+  test('a read is sent again', async () => {
+    for await (const _block of connection.select(sql`SELECT 1`, { whole: true }));
+    expect(received).toHaveLength(2);
+  });
+
+  test('blocks none of which was sent are sent on another connection', async () => {
+    let count = 0;
+    async function* blocks() {
+      count++;
+      if (count === 1) {
+        server.closeIdleConnections();
+        await sleep(100);
+      }
+      yield* BLOCKS;
+    }
+    await connection.insert(INTO, blocks);
+    expect(received.map(({ body }) => body)).toEqual([Buffer.concat(BLOCKS)]);
+    expect(count).toBe(2);
+  });
+});
+
 describe('an answer', () => {
   test('of a newer server has its code in a header', async () => {
     answer = (response) =>
@@ -114,8 +156,24 @@ describe('an answer', () => {
 
 describe('an error of a server', () => {
   test.each([
-    [252, 'Too many partitions for single INSERT block (more than 100)', 'blocked', /too many hours/],
-    [252, 'Too many parts (300)', 'wait', /merges do not keep up/],
+    [
+      252,
+      "Too many partitions for single INSERT block (more than 100). The limit is controlled by 'max_partitions_per_insert_block' setting",
+      'blocked',
+      /too many hours/,
+    ],
+    [252, 'Too many parts (300). Merges are processing significantly slower than inserts.', 'wait', /do not keep up/],
+    [
+      252,
+      "Too many parts (100001) in all partitions in total in table 'kreplay.event'. This indicates wrong choice of partition key",
+      'wait',
+      /merges do not keep up/,
+    ],
+    [10, 'Not found column bucket: in block', 'blocked', /fleet upgrade/],
+    [20, 'Number of columns doesn’t match', 'blocked', /fleet upgrade/],
+    [36, 'Unknown setting max_parts_in_total for storage MergeTree', 'blocked', /check what is set/],
+    [115, 'Unknown setting insert_deduplication_token', 'blocked', /does not know a setting/],
+    [291, 'Access denied to database tenant', 'blocked', /may not use this database/],
     [243, 'Cannot reserve 1.00 MiB, not enough space', 'wait', /no space left/],
     [516, 'kr_ship: Authentication failed', 'blocked', /check user, password and rights/],
     [497, 'Not enough privileges', 'blocked', /lacks a right/],

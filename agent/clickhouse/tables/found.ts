@@ -1,0 +1,55 @@
+/** What a server holds of a fleet: its tables, and what they say of themselves. */
+import type { Connection } from '../connection/connection.ts';
+import { rowsOf } from '../connection/rows.ts';
+import { ServerError } from '../connection/server_error.ts';
+import { sql, text } from '../statements/sql.ts';
+import { type MetaDraft, readDraft } from './meta.ts';
+import { NO_DATABASE } from './server_version.ts';
+
+export interface FoundColumn {
+  type: string;
+  /** What computes it, as the server writes it; '' for none. */
+  expression: string;
+}
+
+export interface FoundTable {
+  /** With its parameters, keys and settings. */
+  engine: string;
+  columns: ReadonlyMap<string, FoundColumn>;
+}
+
+export interface Found {
+  /** The server, for messages. */
+  place: string;
+  hasDatabase: boolean;
+  tables: ReadonlyMap<string, FoundTable>;
+  draft: MetaDraft | undefined;
+}
+
+/** Throws a ServerError. */
+export async function foundAt(connection: Connection, place: string): Promise<Found> {
+  const draft = await readDraft(connection);
+  try {
+    return { place, hasDatabase: true, tables: await tablesIn(connection), draft };
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.code !== NO_DATABASE) throw error;
+    return { place, hasDatabase: false, tables: new Map(), draft };
+  }
+}
+
+async function tablesIn(connection: Connection): Promise<Map<string, FoundTable>> {
+  const here = sql`database = ${text(connection.database)}`;
+  const columns = new Map<string, Map<string, FoundColumn>>();
+  const all = sql`SELECT table, name, type, default_expression AS expression FROM system.columns WHERE ${here}`;
+  for (const { table, name, type, expression } of await rowsOf(connection, all)) {
+    const own = columns.get(String(table)) ?? new Map<string, FoundColumn>();
+    columns.set(String(table), own.set(String(name), { type: String(type), expression: String(expression) }));
+  }
+  const tables = await rowsOf(connection, sql`SELECT name, engine_full AS engine FROM system.tables WHERE ${here}`);
+  return new Map(
+    tables.map(({ name, engine }) => [
+      String(name),
+      { engine: String(engine), columns: columns.get(String(name)) ?? new Map() },
+    ]),
+  );
+}

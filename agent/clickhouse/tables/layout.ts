@@ -1,0 +1,134 @@
+/** What the tables of a fleet have in common for good. It is read from all servers before any of them is changed. */
+import { UserError } from '../../process/errors.ts';
+import { distributedName } from './ddl.ts';
+import type { Found } from './found.ts';
+import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from './schema.ts';
+
+export interface Layout {
+  bucketNs: bigint;
+  cluster?: string | undefined;
+  storagePolicy?: string | undefined;
+}
+
+/** What an operator asks for. */
+export type Wanted = { [Name in keyof Layout]?: Layout[Name] | undefined };
+
+/** What the tables of a server say; undefined if they say nothing, '' if there is none. */
+interface Said {
+  place: string;
+  bucketNs: bigint | undefined;
+  isReplicated: boolean | undefined;
+  cluster: string | undefined;
+  storagePolicy: string | undefined;
+}
+
+const NAMES = tablesOf(BUCKET_NS_DEFAULT).map(({ name }) => name);
+const BUCKETED = ['event', 'pinned_event'];
+
+/** Throws a UserError where servers differ, or something else is wanted than is there. */
+export function layoutOf(founds: readonly Found[], wanted: Wanted, database: string): Layout {
+  for (const { place, draft } of founds)
+    if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)
+      throw new UserError(
+        `the tables of ${database} at ${place} have schema ${draft!.schemaVersion}, this kreplay knows ${SCHEMA_VERSION}: use the newer kreplay`,
+      );
+  const said = founds.map((found) => saidBy(found, database));
+  const bucketNs = agreed(said, ({ bucketNs }) => bucketNs, bucketText);
+  if (bucketNs !== undefined && (wanted.bucketNs ?? bucketNs) !== bucketNs)
+    throw new UserError(
+      `the tables of ${database} have ${bucketText(bucketNs)}, which cannot change: leave out --bucket`,
+    );
+  const storagePolicy = agreed(said, ({ storagePolicy }) => storagePolicy, policyText);
+  if (storagePolicy !== undefined && (wanted.storagePolicy ?? storagePolicy) !== storagePolicy) {
+    const instead = storagePolicy === '' ? '' : `pass --storage-policy ${storagePolicy}, or `;
+    throw new UserError(
+      `the tables of ${database} have ${policyText(storagePolicy)}: ${instead}leave out --storage-policy`,
+    );
+  }
+  return {
+    bucketNs: bucketNs ?? wanted.bucketNs ?? BUCKET_NS_DEFAULT,
+    cluster: clusterOf(said, wanted.cluster, database) || undefined,
+    storagePolicy: (storagePolicy ?? wanted.storagePolicy) || undefined,
+  };
+}
+
+const bucketText = (ns: bigint): string => `buckets of ${ns} ns`;
+const policyText = (policy: string): string => (policy === '' ? 'no storage policy' : `the storage policy ${policy}`);
+const replicationText = (isReplicated: boolean): string => `${isReplicated ? '' : 'un'}replicated tables`;
+
+function clusterOf(said: readonly Said[], wanted: string | undefined, database: string): string | undefined {
+  const isReplicated = agreed(said, ({ isReplicated }) => isReplicated, replicationText);
+  if (isReplicated === false && wanted !== undefined)
+    throw new UserError(`the tables of ${database} are not replicated: leave out --cluster`);
+  const cluster = agreed(
+    said,
+    ({ cluster }) => cluster || undefined,
+    (name) => `tables of the cluster ${name}`,
+  );
+  if (isReplicated && cluster !== undefined && (wanted ?? cluster) !== cluster)
+    throw new UserError(
+      `the tables of ${database} are replicated in the cluster ${cluster}: pass --cluster ${cluster}, or leave it out`,
+    );
+  if (isReplicated && cluster === undefined && wanted === undefined)
+    throw new UserError(
+      `the tables of ${database} are replicated, but none says in which cluster: pass --cluster NAME`,
+    );
+  return isReplicated === false ? undefined : (cluster ?? wanted);
+}
+
+function agreed<T>(
+  said: readonly Said[],
+  read: (one: Said) => T | undefined,
+  textOf: (value: T) => string,
+): T | undefined {
+  const [first, ...others] = said.filter((one) => read(one) !== undefined);
+  const value = first && read(first);
+  const other = others.find((one) => read(one) !== value);
+  if (other)
+    throw new UserError(
+      `${first!.place} has ${textOf(value!)}, ${other.place} has ${textOf(read(other)!)}: they are not of one fleet, so name only those that are`,
+    );
+  return value;
+}
+
+function saidBy({ place, tables, draft }: Found, database: string): Said {
+  const own = NAMES.filter((name) => tables.has(name));
+  const engineOf = (name: string): string => tables.get(name)?.engine ?? '';
+  const isReplicated = (name: string): boolean => engineOf(name).startsWith('Replicated');
+  const alone = own.find((name) => !isReplicated(name));
+  const replicated = own.find(isReplicated);
+  if (alone !== undefined && replicated !== undefined)
+    throw new UserError(
+      `${place}: ${database}.${replicated} is replicated, ${database}.${alone} is not: drop the one that is wrong, and run the command again`,
+    );
+  const twin = own.map((name) => /^Distributed\(['`]?(\w+)/.exec(engineOf(distributedName(name)))?.[1]).find(Boolean);
+  const policy = /storage_policy = '([^']*)'/.exec(engineOf(own.includes('event') ? 'event' : (own[0] ?? '')))?.[1];
+  return {
+    place,
+    bucketNs: bucketIn({ place, tables, draft }, database),
+    isReplicated: own.length > 0 ? replicated !== undefined : undefined,
+    cluster: draft?.cluster ?? twin,
+    storagePolicy: own.length > 0 ? (draft?.storagePolicy ?? policy ?? '') : undefined,
+  };
+}
+
+/** The length of a bucket is in `meta`, and in the expression of each column `bucket`. */
+function bucketIn({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
+  const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
+  for (const name of BUCKETED.flatMap((name) => [name, distributedName(name)])) {
+    const column = tables.get(name)?.columns.get('bucket');
+    const ns = /^toUInt32\(intDiv\(`?timestamp_ns`?, (\d+)\)\)$/.exec(column?.expression ?? '')?.[1];
+    if (ns !== undefined) places.set(name, BigInt(ns));
+    else if (column)
+      throw new UserError(
+        `${place}: the column bucket of ${database}.${name} is not of kreplay: choose another database`,
+      );
+  }
+  const [first, ...others] = places;
+  const other = others.find(([, ns]) => ns !== first![1]);
+  if (other)
+    throw new UserError(
+      `${place}: ${database}.${first![0]} says ${bucketText(first![1])}, ${database}.${other[0]} has ${bucketText(other[1])}: drop the one that is wrong, or choose another database`,
+    );
+  return first?.[1];
+}

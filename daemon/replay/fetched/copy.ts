@@ -1,0 +1,112 @@
+/**
+ * Copies events of a fleet into recordings of this machine, one for each recording that they are of. Event ids stay the
+ * same, and a copy is a snapshot: what arrives later, or is removed at the fleet, does not change it.
+ */
+import { join } from 'node:path';
+import { takeRows } from '../../../agent/recording/read/assemble_block.ts';
+import { type BundleWriter, createBundle } from '../../../agent/recording/write/bundle.ts';
+import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { remapped } from '../../export/remap.ts';
+import {
+  type Dictionary,
+  type NodeRecording,
+  recordingOf,
+  type ScannedBlock,
+} from '../../store/blocks/scanned_block.ts';
+import type { Fleet } from '../../store/fleet/fleet.ts';
+import { clockStepsIn, lossesIn } from '../../store/fleet/fleet_info.ts';
+import { scanFleet } from '../../store/fleet/scan.ts';
+import type { TransactionSummary } from '../../store/store.ts';
+
+interface Copied {
+  writer: BundleWriter;
+  node: string;
+  /** Numbers of events that may be of several transactions. */
+  shared: Set<bigint>;
+}
+
+/** Writes the files into an empty folder, and returns their paths. Rejects soon after `signal` aborts. */
+export async function copyTransactions(
+  fleet: Fleet,
+  transactions: readonly TransactionSummary[],
+  folder: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const copies = new Map<string, Copied>();
+  const paths: string[] = [];
+  const createdNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
+
+  function copyOf({ recordingId, node }: NodeRecording): Copied {
+    const known = copies.get(recordingId);
+    if (known) return known;
+    const path = join(folder, `${recordingId}.kreplay`);
+    const writer = createBundle({ path, recordingId, node, bootId: '', machineId: '', createdNs });
+    const made = { writer, node, shared: new Set<bigint>() };
+    copies.set(recordingId, made);
+    paths.push(path);
+    return made;
+  }
+
+  function append(scanned: ScannedBlock): void {
+    const { block, dictionary } = scanned;
+    for (const [index, rows] of rowsByRecording(scanned)) {
+      const copy = copyOf(dictionary.recording(index));
+      const fresh = transactions.length > 1 ? rows.filter((row) => isFresh(copy, block.numbers[row]!)) : rows;
+      if (fresh.length > 0) copy.writer.append(remapped(takeRows(block, fresh), idsIn(copy.writer, dictionary)));
+    }
+  }
+
+  try {
+    for (const { transactionId } of transactions) {
+      for await (const scanned of scanFleet(fleet, { filter: { transactionId }, order: 'asc' })) {
+        signal.throwIfAborted();
+        append(scanned);
+      }
+    }
+    await copyNotes(fleet, transactions, copies);
+  } finally {
+    for (const { writer } of copies.values()) writer.close();
+  }
+  return paths;
+}
+
+/** An event is of several transactions if they own parts of it: it is copied with the first of them. */
+function isFresh({ shared }: Copied, number: bigint): boolean {
+  if (shared.has(number)) return false;
+  shared.add(number);
+  return true;
+}
+
+function rowsByRecording({ block }: ScannedBlock): Map<number, Uint32Array> {
+  const indexOf = recordingOf(block);
+  const rows = Array.from({ length: block.rowCount }, (_, row) => row);
+  return new Map([...Map.groupBy(rows, indexOf)].map(([index, own]) => [index, Uint32Array.from(own)]));
+}
+
+function idsIn(writer: BundleWriter, dictionary: Dictionary) {
+  return {
+    name: (id: number) => writer.nameId(dictionary.name(id)),
+    file(id: number) {
+      const file = dictionary.file(id);
+      return file ? writer.fileId(file.path, file.kind as FileKind) : 0;
+    },
+    context: (id: number) => writer.contextId(dictionary.context(id)),
+  };
+}
+
+/** Losses and steps of the clocks in the time of the transactions. */
+async function copyNotes(
+  fleet: Fleet,
+  transactions: readonly TransactionSummary[],
+  copies: ReadonlyMap<string, Copied>,
+): Promise<void> {
+  const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
+  const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (a > b ? a : b)) + 1n;
+  const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
+  for (const { node, fromNs: from, toNs: to, lost, cause } of await lossesIn(fleet, fromNs, toNs, nodes)) {
+    const copy = [...copies.values()].find((one) => one.node === node);
+    copy?.writer.recordLoss({ cause: cause as never, eventType: null, count: lost, fromNs: from, toNs: to });
+  }
+  for (const [recordingId, steps] of await clockStepsIn(fleet, [...copies.keys()]))
+    for (const step of steps) copies.get(recordingId)!.writer.recordClock(step);
+}

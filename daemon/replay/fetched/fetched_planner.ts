@@ -1,0 +1,18 @@
+/** A planner of a fleet's transactions that works in a thread of its own; this is the main thread's side. */
+import { extname } from 'node:path';
+import type { FleetSettings } from '../../store/fleet/open_fleet.ts';
+import type { Planner } from '../plan/planner.ts';
+import { createPlannerThread } from '../plan/planner_thread.ts';
+
+/** Copies of transactions are kept in a folder, up to so many bytes and what sessions use. */
+export interface FetchedPlaces {
+  fleet: FleetSettings;
+  folder: string;
+  bytesMax: number;
+}
+
+export function createFetchedPlanner(places: FetchedPlaces): Planner {
+  // The compiled file has another extension.
+  const file = new URL(`./fetched_worker${extname(import.meta.filename)}`, import.meta.url);
+  return createPlannerThread(places, file);
+}

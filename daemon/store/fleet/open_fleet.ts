@@ -1,0 +1,34 @@
+/** Connects to the tables of a fleet, and checks that they are there and of a schema that this kreplay reads. */
+import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
+import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
+import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
+import { columnsInServer, readMeta } from '../../../agent/clickhouse/tables/meta.ts';
+import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
+import { UserError } from '../../../agent/process/errors.ts';
+import type { Fleet } from './fleet.ts';
+
+/** Where a fleet's tables are; it can be passed to a thread. */
+export type FleetSettings = ConnectionSettings;
+
+/** Throws a UserError, also if a server cannot be reached. */
+export async function openFleet(settings: FleetSettings): Promise<Fleet> {
+  const connection = connect(settings);
+  try {
+    return await openedOver(connection);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+async function openedOver(connection: Connection): Promise<Fleet> {
+  const meta = await readMeta(connection);
+  const { database } = connection;
+  if (!meta) throw new UserError(`the database ${database} has no tables of kreplay: run \`kreplay fleet init\``);
+  if (meta.schemaVersion !== SCHEMA_VERSION) {
+    const advice = meta.schemaVersion < SCHEMA_VERSION ? 'run `kreplay fleet upgrade`' : 'install that version here';
+    throw new UserError(`the database ${database} has schema ${meta.schemaVersion}, not ${SCHEMA_VERSION}: ${advice}`);
+  }
+  const isCluster = (await columnsInServer(connection)).has(distributedName('event'));
+  return { connection, bucketNs: meta.bucketNs, isCluster };
+}

@@ -1,0 +1,86 @@
+/** A server with the tables of a fleet, and `kreplay ship` from recordings of a test into it. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClickHouseServer, endWithServers, startServer } from '../clickhouse/server.ts';
+import { type Ended, type Running, start } from '../daemon/command_line.ts';
+import type { Row } from '../daemon/recorded.ts';
+import { arrivedAt, lossesAt } from './centre.ts';
+import { eventsOf, textOf } from './plain_events.ts';
+import { statsAt, statsOf, summariesAt, summariesOf } from './plain_sums.ts';
+
+export async function startFleet(options: Parameters<typeof startServer>[0] = {}): Promise<ClickHouseServer> {
+  const server = await startServer(options);
+  await initFleet(server);
+  return server;
+}
+
+export async function initFleet(server: ClickHouseServer): Promise<void> {
+  const { code, stderr } = await start('fleet', 'init', '--url', server.url).ended;
+  if (code !== 0) throw new Error(stderr);
+}
+
+const TABLES = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
+
+/** Removes all rows, so that the next test begins with an empty fleet. */
+export async function emptyFleet(server: ClickHouseServer): Promise<void> {
+  for (const table of TABLES) await server.sql(`TRUNCATE TABLE kreplay.${table}`);
+}
+
+/** Merges rows with equal keys now. */
+export async function mergeFleet(server: ClickHouseServer): Promise<void> {
+  for (const table of TABLES) await server.sql(`OPTIMIZE TABLE kreplay.${table} FINAL`);
+}
+
+export const stateOf = (folder: string) => join(folder, 'ship');
+
+const running = new Set<Running>();
+endWithServers(endShippers);
+
+/** Suites that leave a service running call it in afterEach(). */
+export async function endShippers(): Promise<void> {
+  for (const one of running) one.child.kill('SIGKILL');
+  await Promise.all([...running].map(({ ended }) => ended));
+}
+
+/** Starts `kreplay ship` over the recording in a folder, whose state is in a folder beside it. */
+export function startShip(folder: string, url: string | readonly string[], ...more: string[]): Running {
+  const places = ['--data', folder, '--state', stateOf(folder), '--url', ...[url].flat()];
+  const one = start('ship', ...places, ...more);
+  running.add(one);
+  void one.ended.finally(() => running.delete(one));
+  return one;
+}
+
+export function shipOnce(folder: string, url: string | readonly string[], ...more: string[]): Promise<Ended> {
+  return startShip(folder, url, '--once', ...more).ended;
+}
+
+export function forgetPosition(folder: string): void {
+  rmSync(join(stateOf(folder), 'position.json'));
+}
+
+/** Expects that the rows arrived exactly, each once by its key, and that all sums are those of the rows. */
+export async function expectAll(server: ClickHouseServer, rows: readonly Row[]): Promise<void> {
+  const events = eventsOf(rows);
+  const arrived = await arrivedAt(server);
+  expectSame(arrived.events, new Map(events.map((event) => [event.number, textOf(event)])));
+  expect(await lossesAt(server)).toEqual({});
+  await expectSums(server, events);
+}
+
+/** Expects that the sums are those of these events. */
+export async function expectSums(server: ClickHouseServer, events: ReturnType<typeof eventsOf>): Promise<void> {
+  expect(await summariesAt(server, { kind: 1 })).toEqual(summariesOf(events, 'transaction'));
+  expect(await summariesAt(server, { kind: 2 })).toEqual(summariesOf(events, 'trace'));
+  expect(await summariesAt(server, { service: '' })).toEqual(summariesOf(events, 'transaction'));
+  expect(await statsAt(server)).toEqual(statsOf(events));
+}
+
+/** Compares many entries; a failure shows the first ones that differ. */
+export function expectSame(found: ReadonlyMap<number, string>, wanted: ReadonlyMap<number, string>): void {
+  const differing = [...new Set([...found.keys(), ...wanted.keys()])].filter(
+    (key) => found.get(key) !== wanted.get(key),
+  );
+  const shown = differing.slice(0, 3).map((key) => ({ found: found.get(key), wanted: wanted.get(key) }));
+  expect({ count: differing.length, shown }).toEqual({ count: 0, shown: [] });
+}
