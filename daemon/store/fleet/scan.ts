@@ -23,9 +23,11 @@ const BUCKET_MAX = 2n ** 32n - 1n;
 
 type Order = ScanRequest['order'];
 
+/** `also`: conditions beside those of the filter. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
+  also: readonly Sql[] = [],
 ): AsyncGenerator<ScannedBlock, void> {
   const condition = eventCondition(filter);
   const times = timesOf(filter);
@@ -35,14 +37,20 @@ export async function* scanFleet(
   const steps = stepsOf(found, {
     order,
     fleet,
-    wholeRows: isOfTimesAlone(filter) ? Math.min(limit, STATEMENT_ROWS_MAX) : undefined,
+    wholeRows: isOfTimesAlone(filter) && also.length === 0 ? Math.min(limit, STATEMENT_ROWS_MAX) : undefined,
   });
   let key = after && rowKeyOf(after);
   let left = limit;
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
-    const conditions = [timeCondition(fleet, step), ...(key ? [following(key, order)] : []), ...found.more, condition];
+    const conditions = [
+      timeCondition(fleet, step),
+      ...(key ? [following(key, order)] : []),
+      ...found.more,
+      ...also,
+      condition,
+    ];
     const statement = sql`SELECT ${columns(blocks.selected)} FROM ${tableOf(fleet, 'event')}
 WHERE ${and(conditions)} ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
     const rows = { found: 0, returned: 0 };

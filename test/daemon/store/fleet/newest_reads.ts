@@ -83,7 +83,7 @@ try {
 async function compareAnswers(connection: Connection): Promise<number> {
   const { recordedCorpus, TRANSACTIONS } = await import('./corpus.ts');
   const { storesOf, resultOf } = await import('./both_stores.ts');
-  const { drawnFilter, drawnGroups, drawnOrder, drawnSort, drawnTransactionFilter } = await import(
+  const { drawnFilter, drawnGroups, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter } = await import(
     './drawn_requests.ts'
   );
   const fleet = { connection, bucketNs: BUCKET_NS_DEFAULT, isCluster: false };
@@ -113,6 +113,10 @@ async function compareAnswers(connection: Connection): Promise<number> {
     fc.asyncProperty(drawnTransactionFilter, drawnSort, async (filter, sort) => {
       await compare((store) => resultOf(store.transactions({ filter, sort, limit: 20 })));
     }),
+    RUNS,
+  );
+  await fc.assert(
+    fc.asyncProperty(drawnSums, (request) => compare((store) => resultOf(store.stats(request)))),
     RUNS,
   );
   await close();
