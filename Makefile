@@ -152,7 +152,7 @@ CHDB := chdb@3.4.0
 test-fleet-new: build ## run statements and blocks for ClickHouse on the newest version that can be embedded (540 MB from npm)
 	@mkdir -p build/chdb && echo '{"private":true}' > build/chdb/package.json
 	$(Q)if npm install --prefix build/chdb --no-save --no-audit --no-fund --loglevel=error $(CHDB); then \
-		node test/clickhouse/newest.ts build/chdb; \
+		node test/clickhouse/newest.ts build/chdb && node test/daemon/store/fleet/newest_reads.ts build/chdb; \
 	else \
 		echo "skipped: $(CHDB) cannot be installed here, so nothing ran on a newer ClickHouse"; \
 	fi

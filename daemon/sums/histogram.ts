@@ -23,6 +23,19 @@ export function newHistogram(): Histogram {
   return { count: 0, max: 0n, blocks: new Array(BLOCKS).fill(undefined) };
 }
 
+/** A histogram of values whose largest is `max`, from the slots that have counts. */
+export function histogramOf(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
+  const histogram = newHistogram();
+  histogram.max = max;
+  for (let i = 0; i < slots.length; i++) {
+    const block = Math.floor(slots[i]! / BLOCK_SLOTS);
+    histogram.blocks[block] ??= new Float64Array(BLOCK_SLOTS);
+    histogram.blocks[block][slots[i]! % BLOCK_SLOTS]! += counts[i]!;
+    histogram.count += counts[i]!;
+  }
+  return histogram;
+}
+
 /** Adds the counts of `more`. */
 export function addHistogram(histogram: Histogram, more: Histogram): void {
   histogram.count += more.count;

@@ -4,7 +4,7 @@ import { Problem } from '../problem.ts';
 import { bigColumn } from '../store/blocks/column.ts';
 import { rowNumbers } from '../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
-import { addCell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
+import { addCell, type Cell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 
 /** Maximum number of rows in an answer. */
@@ -40,22 +40,61 @@ export function statsColumns(groupBy: readonly DimensionName[]): string[] {
   return ['duration_ns', 'result', ...groupBy.flatMap((name) => dimension(name).columns)];
 }
 
+/** The sums of a group. */
+export interface GroupCell {
+  group: readonly DimensionValue[];
+  cell: Cell;
+}
+
+/** Gets the groups of each bucket, in order; the start is null for one bucket over all time. */
+export type OnBucket = (startNs: bigint | null, groups: GroupCell[]) => void;
+
 export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
+  const table = statsTable(groupBy);
+  const { add, finish } = gatherCells({ bucketNs, groupBy }, table.add);
+  return {
+    add,
+    finish() {
+      finish();
+      return table.finish();
+    },
+  };
+}
+
+/** The rows of an answer; buckets must be added in ascending order. */
+export function statsTable(groupBy: readonly DimensionName[]): { add: OnBucket; finish(): StatsTable } {
   const total = newCell();
   const stats: StatsRow[] = [];
+  return {
+    add(startNs, groups) {
+      for (const { group, cell } of groups.sort((a, b) => compareGroups(a.group, b.group))) {
+        addCell(total, cell);
+        const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i]]));
+        stats.push({ bucket_start_ns: startNs, group: values, ...summedOf(cell) });
+      }
+      if (stats.length > STATS_ROWS_MAX) throw tooMany();
+    },
+    finish: () => ({ stats, total: summedOf(total) }),
+  };
+}
+
+/** Sums up blocks, which must be in ascending order if there are buckets. */
+export function gatherCells(
+  { bucketNs, groupBy }: StatsOptions,
+  onBucket: OnBucket,
+): { add(scanned: ScannedBlock): void; finish(): void } {
   const groups = groupNumbers(groupBy);
   /** The sums of the open bucket. */
   const sums = nativeSums.createSums();
   let startNs = 0n;
   let endNs = bucketNs === undefined ? NO_END : 0n;
+  /** Number of rows of closed buckets. */
+  let closed = 0;
 
   function closeBucket(): void {
     const found = nativeSums.takeSums(sums).map((of) => ({ group: groups.groupOf(of.number), cell: cellOf(of) }));
-    for (const { group, cell } of found.sort((a, b) => compareGroups(a.group, b.group))) {
-      addCell(total, cell);
-      const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i]]));
-      stats.push({ bucket_start_ns: bucketNs === undefined ? null : startNs, group: values, ...summedOf(cell) });
-    }
+    closed += found.length;
+    onBucket(bucketNs === undefined ? null : startNs, found);
   }
 
   function openBucketOf(timestampNs: bigint): void {
@@ -75,14 +114,11 @@ export function createStats({ bucketNs, groupBy }: StatsOptions): Stats {
         if (timestamps[row]! >= endNs) openBucketOf(timestamps[row]!);
         const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, row + 1, block.rowCount, endNs);
         const used = nativeSums.addRows(sums, numbers, row, end, durations, results);
-        if (stats.length + used > STATS_ROWS_MAX) throw tooMany();
+        if (closed + used > STATS_ROWS_MAX) throw tooMany();
         row = end;
       }
     },
-    finish() {
-      closeBucket();
-      return { stats, total: summedOf(total) };
-    },
+    finish: closeBucket,
   };
 }
 

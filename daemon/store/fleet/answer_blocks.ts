@@ -115,11 +115,9 @@ interface Piece {
 function blockOf(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock {
   const { decoded, types, rows, dictionary } = piece;
   const block = newBlock(0, []);
-  for (const row of rows) block.typeCounts[types[row]!]!++;
-  const ofTypes = EVENTS.map(({ id }) => [id, rows.filter((row) => types[row] === id)] as const);
-  const rowsOf = new Map([[0, rows], ...ofTypes]);
-  for (const one of columns)
-    block.columns.set(one.column.name, columnOf(piece, one, rowsOf.get(one.column.eventType)!));
+  for (let i = 0; i < rows.length; i++) block.typeCounts[types[rows[i]!]!]!++;
+  const rowsOf = [rows, ...rowsByType(block.typeCounts, types, rows)];
+  for (const one of columns) block.columns.set(one.column.name, columnOf(piece, one, rowsOf[one.column.eventType]!));
   const recordings = numbersOf(decoded, 'recording') as BigUint64Array;
   const nodes = textsOf(decoded, 'node');
   const nodeNames: string[] = [];
@@ -136,6 +134,17 @@ function blockOf(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock 
   block.columns.set(RECORDING_COLUMN, indexes);
   const numbers = valuesOf(numbersOf(decoded, 'number') as BigUint64Array, rows);
   return { ...block, rowCount: rows.length, numbers };
+}
+
+/** Rows of each type, the first of which has id 1. */
+function rowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): Uint32Array[] {
+  const found = Array.from(counts, (count) => new Uint32Array(count));
+  const next = new Uint32Array(counts.length);
+  for (let i = 0; i < rows.length; i++) {
+    const type = types[rows[i]!]!;
+    found[type]![next[type]!++] = rows[i]!;
+  }
+  return found.slice(1);
 }
 
 function columnOf(piece: Piece, one: AnswerColumn, rows: Uint32Array): ColumnArray {

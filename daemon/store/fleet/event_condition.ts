@@ -13,7 +13,7 @@ import { labelsOf } from './answer_columns.ts';
 import { pathCondition } from './path_condition.ts';
 
 /** What `owner` has where an event has several. */
-const SEVERAL_OWNERS = '*';
+export const SEVERAL_OWNERS = '*';
 const TRACE_ID = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
 

@@ -36,15 +36,15 @@ export async function lossesIn(
     ...ofNodes(nodes),
   ];
   // A loss that grew may be there in several states.
-  const statement = sql`SELECT min(from_ns) AS from, max(to_ns) AS to, max(count) AS lost, any(cause) AS why, any(node) AS at
+  const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
 FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const rows = await readRows(fleet, statement);
   return rows.map((row) => ({
-    fromNs: row.from as bigint,
-    toNs: row.to as bigint,
+    fromNs: row.began_ns as bigint,
+    toNs: row.ended_ns as bigint,
     lost: Number(row.lost),
     cause: knownCause(row.why as string),
-    node: row.at as string,
+    node: row.whose as string,
   }));
 }
 

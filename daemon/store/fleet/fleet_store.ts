@@ -9,7 +9,8 @@ import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { scanFleet } from './scan.ts';
 import type { ChosenFilter } from './selected_transactions.ts';
-import { chosenFilter, compareIn, heatmapIn, slowestIn, statsIn } from './sums.ts';
+import { statsIn } from './summed_stats.ts';
+import { chosenFilter, compareIn, heatmapIn, slowestIn } from './sums.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
 /** The store takes the connection over: it closes it. A filter of transactions may need `eventsMax` events. */

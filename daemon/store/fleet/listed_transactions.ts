@@ -31,15 +31,16 @@ type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked
 const KEPT_EXTRA_MAX = 4096;
 
 export async function* listedTransactions(fleet: Fleet, request: ChosenRequest): AsyncGenerator<void, TransactionPage> {
-  const { rank, reach } = request.filter.hashes ? yield* rankedHere(fleet, request) : await rankedThere(fleet, request);
+  const { rank, reach: reachOfAll } = request.filter.hashes
+    ? yield* rankedHere(fleet, request)
+    : rankedThere(fleet, request);
   const { fromNs = 0n } = request.filter;
   const transactions: TransactionSummary[] = [];
-  let after = request.after;
+  // One transaction more than requested shows whether there is a next page.
+  const [reach, first] = await Promise.all([reachOfAll(), rank(request.after, request.limit + 1)]);
+  let found = first;
   for (;;) {
-    const wanted = request.limit - transactions.length;
-    // One transaction more than requested shows whether there is a next page.
-    const found = await rank(after, wanted + 1);
-    const shown = found.slice(0, wanted);
+    const shown = found.slice(0, request.limit - transactions.length);
     const summaries = await transactionsById(
       fleet,
       shown.map(({ id }) => id),
@@ -53,24 +54,28 @@ export async function* listedTransactions(fleet: Fleet, request: ChosenRequest):
     const last = found.length > shown.length ? shown.at(-1) : undefined;
     const next = last ? { value: last.value, transactionId: last.id } : null;
     if (!next || transactions.length >= request.limit) return { transactions, reach, next };
-    after = next;
+    found = await rank(next, request.limit - transactions.length + 1);
   }
 }
 
-async function rankedThere(
-  fleet: Fleet,
-  { filter, sort }: ChosenRequest,
-): Promise<{ rank: Rank; reach: TransactionReach | null }> {
-  const selected = selection(fleet, filter);
-  if (!selected) return { rank: async () => [], reach: null };
+/** How a list is ranked, and where all of its transactions took place. */
+interface Ranking {
+  rank: Rank;
+  reach(): Promise<TransactionReach | null>;
+}
+
+function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Ranking {
+  const selected = selection(fleet, filter, { withIds: true });
+  const withNodes = selection(fleet, filter, { withNodes: true });
+  if (!selected || !withNodes) return { rank: async () => [], reach: async () => null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {
-    reach: await reachOf(fleet, selected),
+    reach: () => reachOf(fleet, withNodes),
     async rank(after, count) {
-      const statement = sql`SELECT id, hash, ${value} AS value FROM (${selected})
+      const statement = sql`SELECT whole_id, hash, ${value} AS value FROM (${selected})
 WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
       const rows = await readRows(fleet, statement);
-      return rows.map((row) => ({ id: row.id as string, value: row.value as bigint, hash: Number(row.hash) }));
+      return rows.map((row) => ({ id: row.whole_id as string, value: row.value as bigint, hash: Number(row.hash) }));
     },
   };
 }
@@ -85,10 +90,10 @@ function following(value: Sql, { value: last, transactionId }: TransactionKey): 
 async function* rankedHere(
   fleet: Fleet,
   { filter, sort, limit, after: first }: ChosenRequest,
-): AsyncGenerator<void, { rank: Rank; reach: TransactionReach | null }> {
+): AsyncGenerator<void, Ranking> {
   const finder = reachFinder();
   let ranked: Ranked[] = [];
-  for await (const rows of selectedTransactions(fleet, filter)) {
+  for await (const rows of selectedTransactions(fleet, filter, { withIds: true })) {
     finder.add(rows);
     for (let row = 0; row < rows.length; row++) {
       const value = (sort === 'slowest' ? rows.durationsNs : rows.startsNs)[row]!;
@@ -100,7 +105,7 @@ async function* rankedHere(
   }
   ranked = best(ranked, ranked.length);
   return {
-    reach: finder.reach(),
+    reach: async () => finder.reach(),
     rank: async (after, count) => ranked.filter((one) => !after || isBefore(placeOf(after), one)).slice(0, count),
   };
 }

@@ -11,32 +11,46 @@ import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';
 import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
 import { type Fleet, tableOf } from './fleet.ts';
-import { scanRanges } from './scan_ranges.ts';
+import { type ScanRanges, scanRanges } from './scan_ranges.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
 const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
+/** Events are not spread evenly: a step is for so many times the rows that are wanted. */
+const ROWS_SPARE = 2;
 const BUCKET_MAX = 2n ** 32n - 1n;
 
 type Order = ScanRequest['order'];
 
+/** `also`: conditions beside those of the filter. */
 export async function* scanFleet(
   fleet: Fleet,
   { filter, order, after, limit = Number.POSITIVE_INFINITY, columns: wanted }: ScanRequest,
+  also: readonly Sql[] = [],
 ): AsyncGenerator<ScannedBlock, void> {
   const condition = eventCondition(filter);
   const times = timesOf(filter);
   if (!condition || !times || limit <= 0) return;
-  const { ranges, more, areShort } = await scanRanges(fleet, filter, times);
+  const found = await scanRanges(fleet, filter, times);
   const blocks = answerBlocks(wanted);
-  const steps = stepsOf(ranges, { order, fleet, areShort });
+  const steps = stepsOf(found, {
+    order,
+    fleet,
+    wholeRows: isOfTimesAlone(filter) && also.length === 0 ? Math.min(limit, STATEMENT_ROWS_MAX) : undefined,
+  });
   let key = after && rowKeyOf(after);
   let left = limit;
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
-    const conditions = [timeCondition(fleet, step), ...(key ? [following(key, order)] : []), ...more, condition];
+    const conditions = [
+      timeCondition(fleet, step),
+      ...(key ? [following(key, order)] : []),
+      ...found.more,
+      ...also,
+      condition,
+    ];
     const statement = sql`SELECT ${columns(blocks.selected)} FROM ${tableOf(fleet, 'event')}
 WHERE ${and(conditions)} ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
     const rows = { found: 0, returned: 0 };
@@ -69,6 +83,10 @@ async function* readBlocks(
   }
 }
 
+function isOfTimesAlone({ fromNs: _, toNs: __, ...others }: ScanRequest['filter']): boolean {
+  return Object.values(others).every((value) => value === undefined);
+}
+
 interface Steps {
   /** The step to read now; undefined behind the last one. */
   next(): TimeRange | undefined;
@@ -80,13 +98,27 @@ interface Steps {
   pass(foundLittle: boolean): void;
 }
 
+interface StepOptions {
+  order: Order;
+  fleet: Fleet;
+  /** The rows that are wanted, if all rows are. */
+  wholeRows: number | undefined;
+}
+
 function stepsOf(
-  ascending: readonly TimeRange[],
-  { order, fleet: { bucketNs }, areShort }: { order: Order; fleet: Fleet; areShort: boolean },
+  { ranges: ascending, events }: ScanRanges,
+  { order, fleet: { bucketNs }, wholeRows }: StepOptions,
 ): Steps {
   const isAscending = order === 'asc';
   const ranges = isAscending ? [...ascending] : ascending.toReversed();
+  const areShort = events === undefined;
   let lengthNs = areShort ? STEP_NS_MAX : bucketNs;
+  // A part of a bucket may do where all rows are wanted: the server need not sort the rest.
+  if (events && wholeRows !== undefined) {
+    const [{ firstNs, lastNs }] = ranges as [TimeRange];
+    const enoughNs = ((lastNs - firstNs) * BigInt(ROWS_SPARE * wholeRows)) / events;
+    if (enoughNs < lengthNs) lengthNs = enoughNs > STEP_NS_MIN ? enoughNs : STEP_NS_MIN;
+  }
   let current: TimeRange | undefined;
 
   /** The first step of a range; it ends with a bucket. */

@@ -11,8 +11,8 @@ export interface ScanRanges {
   ranges: TimeRange[];
   /** Conditions beside those of the filter, which let the server find the rows by its key. */
   more: Sql[];
-  /** Whether the ranges are short, so that there is no need for steps. */
-  areShort: boolean;
+  /** Number of events in the ranges, of all filters; undefined for ranges that are short, which need no steps. */
+  events: bigint | undefined;
 }
 
 /** Ranges that are closer than this many buckets are read as one. */
@@ -36,18 +36,21 @@ WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)} ORDER BY t_min`;
   return {
     ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
     more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
-    areShort: true,
+    events: undefined,
   };
 }
 
 /** What is committed: rows of a segment that is not are no part of an answer yet. */
 async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
-  const statement = sql`SELECT toUInt64(count()) AS segments, min(t_min) AS first, max(t_max) AS last
+  const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
   const [row] = await readRows(fleet, statement);
-  if (!row || row.segments === 0n) return { ranges: [], more: [], areShort: false };
-  const range = within({ firstNs: row.first as bigint, lastNs: row.last as bigint }, times);
-  return { ranges: [range], more: [], areShort: false };
+  if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
+  const whole = { firstNs: row.first_ns as bigint, lastNs: row.last_ns as bigint };
+  const range = within(whole, times);
+  // Events are taken to be spread evenly.
+  const share = (lengthOf(range) * (row.events as bigint)) / lengthOf(whole);
+  return { ranges: [range], more: [], events: share };
 }
 
 function touches({ firstNs, lastNs }: TimeRange): Sql {
@@ -60,6 +63,10 @@ function within(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
     firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
     lastNs: range.lastNs < lastNs ? range.lastNs : lastNs,
   };
+}
+
+function lengthOf({ firstNs, lastNs }: TimeRange): bigint {
+  return lastNs - firstNs + 1n;
 }
 
 /** Joins ranges, which are in order of their starts, where the gap is short. */

@@ -24,11 +24,23 @@ const HOUR_NS = 3_600_000_000_000n;
 const STORED_MAX = 2n ** 63n - 1n;
 const WORD = 2 ** 32;
 
+/** What a selection has beside hash, started, lasted and has_failed of each transaction. */
+interface Selected {
+  /** whole_id, which takes as long as all else. */
+  withIds?: boolean;
+  /** on_nodes. */
+  withNodes?: boolean;
+}
+
 /**
- * A statement that selects id, hash, started, lasted, has_failed and on_nodes of each; undefined if there can be none. Its
- * names are none of the table's columns, which the aggregate functions read.
+ * A statement that selects transactions, by the hashes of their ids as a recording's tables do; undefined if there can be
+ * none. Its names are none of the table's columns, which the aggregate functions read.
  */
-export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefined {
+export function selection(
+  fleet: Fleet,
+  filter: TransactionFilter,
+  { withIds = false, withNodes = false }: Selected,
+): Sql | undefined {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
   const { hasError, nodes, services, excluded } = filter;
   const isImpossible =
@@ -52,13 +64,23 @@ export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefi
     ...(fromNs > HOUR_NS ? [sql`t_min >= ${fromNs - HOUR_NS}`] : []),
     ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
   ]);
-  const ofServices = services ? [idsOfServices(fleet, named(services), within)] : [];
-  return sql`SELECT id, any(text_hash) AS hash, min(t_min) AS started,
-  toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted,
-  toUInt8(sum(errors) > 0) AS has_failed, groupUniqArray(node) AS on_nodes, groupUniqArrayArray(services) AS of_services
-FROM ${tableOf(fleet, 'transaction')} FINAL
-WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY id HAVING ${and(having)}`;
+  const ofServices = services ? [hashesOfServices(fleet, named(services), within)] : [];
+  const more = [
+    ...(withIds ? [sql`any(id) AS whole_id`] : []),
+    ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(CAST(node AS String)) AS on_nodes`] : []),
+    ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
+  ];
+  // Rows that were sent twice change none of these, so there is no need to look for them.
+  return sql`SELECT ${list([...SUMS, ...more])} FROM ${tableOf(fleet, 'transaction')}
+WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY text_hash HAVING ${and(having)}`;
 }
+
+const SUMS: readonly Sql[] = [
+  sql`text_hash AS hash`,
+  sql`min(t_min) AS started`,
+  sql`toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted`,
+  sql`toUInt8(max(errors) > 0) AS has_failed`,
+];
 
 function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sql {
   const column = names === 'on_nodes' ? sql`on_nodes` : sql`of_services`;
@@ -66,32 +88,37 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
 }
 
 /** Services come first in the key of the table. */
-function idsOfServices(fleet: Fleet, services: readonly string[], within: Sql): Sql {
-  const ids = sql`SELECT id FROM ${tableOf(fleet, 'transaction')}
+function hashesOfServices(fleet: Fleet, services: readonly string[], within: Sql): Sql {
+  const hashes = sql`SELECT text_hash FROM ${tableOf(fleet, 'transaction')}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
-  return fleet.isCluster ? sql`id GLOBAL IN (${ids})` : sql`id IN (${ids})`;
+  return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
 }
 
 /** The reach of all transactions of a selection; null without any. */
 export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
-  const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first, max(started + lasted) AS last,
+  const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
   const [row] = await readRows(fleet, statement);
   if (!row || row.transactions === 0n) return null;
   const nodes = row.nodes as readonly string[];
   // An event that began when the last one ended may be lost.
-  return { fromNs: row.first as bigint, toNs: (row.last as bigint) + 1n, nodes: [...nodes].sort() };
+  return { fromNs: row.first_ns as bigint, toNs: (row.last_ns as bigint) + 1n, nodes: [...nodes].sort() };
 }
 
 /** Transactions as columns, with what a list needs beside them. */
 export interface SelectedRows extends TransactionRows {
+  /** Only if ids were asked for. */
   idAt(row: number): string;
   nodesAt(row: number): string[];
 }
 
 /** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
-export async function* selectedTransactions(fleet: Fleet, filter: ChosenFilter): AsyncGenerator<SelectedRows, void> {
-  const selected = selection(fleet, filter);
+export async function* selectedTransactions(
+  fleet: Fleet,
+  filter: ChosenFilter,
+  { withIds = false } = {},
+): AsyncGenerator<SelectedRows, void> {
+  const selected = selection(fleet, filter, { withIds, withNodes: true });
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
 }
@@ -102,14 +129,14 @@ function rowsOf(decoded: DecodedBlock, wanted: ReadonlySet<number> | undefined):
   const rows = Uint32Array.from({ length: decoded.rowCount }, (_, row) => row).filter(
     (row) => !wanted || wanted.has(all[row]!),
   );
-  const [ids, nodes] = [textsOf(decoded, 'id'), listsOf(decoded, 'on_nodes')];
+  const nodes = listsOf(decoded, 'on_nodes');
   return {
     length: rows.length,
     hashes: all.filter((hash) => !wanted || wanted.has(hash)),
     startsNs: valuesOf(numbersOf(decoded, 'started') as BigUint64Array<ArrayBuffer>, rows),
     durationsNs: valuesOf(numbersOf(decoded, 'lasted') as BigUint64Array<ArrayBuffer>, rows),
     failed: valuesOf(numbersOf(decoded, 'has_failed') as Uint8Array<ArrayBuffer>, rows),
-    idAt: (row) => textAt(ids, rows[row]!),
+    idAt: (row) => textAt(textsOf(decoded, 'whole_id'), rows[row]!),
     nodesAt: (row) => textsAt(nodes, rows[row]!),
   };
 }

@@ -7,7 +7,6 @@ import { gatherPopulation, type PopulationRows, waitedRange } from '../../sums/d
 import { PROFILE_COLUMNS } from '../../sums/differences/profiles.ts';
 import { HEATMAP_COLUMNS, heatmapCounter, timedRows } from '../../sums/heatmap.ts';
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
-import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type {
   ComparisonRequest,
@@ -16,22 +15,12 @@ import type {
   HeatmapRequest,
   ScanRequest,
   SlowestRequest,
-  StatsRequest,
   TransactionFilter,
   TransactionReach,
 } from '../store.ts';
 import type { Fleet } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 import { type ChosenFilter, reachFinder, selectedTransactions } from './selected_transactions.ts';
-
-export async function* statsIn(
-  fleet: Fleet,
-  { filter, bucketNs, groupBy }: StatsRequest,
-): AsyncGenerator<void, StatsTable> {
-  const stats = createStats({ bucketNs, groupBy });
-  yield* scannedInto(stats, scanned(fleet, { filter, columns: statsColumns(groupBy) }));
-  return stats.finish();
-}
 
 export async function* slowestIn(
   fleet: Fleet,
@@ -166,7 +155,7 @@ async function* fewScannedInto(
   return true;
 }
 
-async function* scannedInto(
+export async function* scannedInto(
   sums: { add(scanned: ScannedBlock): void },
   blocks: AsyncIterable<ScannedBlock>,
 ): AsyncGenerator<void, void> {

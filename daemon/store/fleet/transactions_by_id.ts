@@ -22,8 +22,8 @@ const NO_TRACE = '0'.repeat(32);
 export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {
   const found = new Map<string, TransactionSummary>();
   for (const some of portions(ids.filter((id) => id !== ''))) {
-    const statement = sql`SELECT * FROM ${tableOf(fleet, 'by_id')} FINAL
-WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY recording, first_number, day`;
+    const statement = sql`SELECT * FROM ${tableOf(fleet, 'by_id')}
+WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`;
     const rows = Map.groupBy(await readRows(fleet, statement), ({ id }) => id as string);
     for (const [id, own] of rows) found.set(id, summaryOf(own));
   }

@@ -1,6 +1,7 @@
 /** The same recordings twice: as files, and sent to the tables of a fleet. */
 import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
+import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { startServer } from '../../../clickhouse/server.ts';
@@ -13,7 +14,10 @@ export interface BothStores {
 }
 
 export async function bothStores(paths: readonly string[]): Promise<BothStores> {
-  const fleet = await newFleet(await startServer(), 'fleet');
+  return storesOf(await newFleet(await startServer(), 'fleet'), paths);
+}
+
+export async function storesOf(fleet: Fleet, paths: readonly string[]): Promise<BothStores> {
   // What is sent again counts once.
   for (const path of [...paths, ...paths.slice(1)]) await shipAll(fleet, path);
   const files = embeddedStore(openRecordingStore(undefined, paths));

@@ -56,7 +56,17 @@ function only<T extends object>(all: T, names: readonly string[]): T {
 
 const time = fc.oneof(
   fc.bigInt({ min: START - 60n * SECOND, max: START + 1200n * SECOND }),
-  fc.constantFrom(0n, -5n, START, START + 40n * SECOND, START - 20_000n * SECOND + 3n, 2n ** 64n, 2n ** 64n - 1n),
+  fc.constantFrom(
+    0n,
+    -5n,
+    START,
+    START + 60n * SECOND,
+    START + 600n * SECOND,
+    START + 40n * SECOND,
+    START - 20_000n * SECOND + 3n,
+    2n ** 64n,
+    2n ** 64n - 1n,
+  ),
 );
 const duration = fc.constantFrom(...DURATIONS, 2n, 2n ** 53n, 2n ** 64n - 1n, 2n ** 64n);
 
@@ -99,3 +109,29 @@ export const drawnTransactionFilter: fc.Arbitrary<TransactionFilter> = fc
 
 export const drawnSort: fc.Arbitrary<TransactionsRequest['sort']> = fc.constantFrom('recent', 'slowest');
 export const drawnGroups = fc.uniqueArray(fc.constantFrom(...DIMENSION_NAMES), { maxLength: 2 });
+
+const summedValues = fc.record(
+  {
+    services: some([...SERVICES, '', 'not there']),
+    nodes: some([...NODES, 'not there']),
+    eventTypes: some(['sys_write', 'sys_sync', 'block_io'] as const),
+  },
+  { requiredKeys: [] },
+);
+
+/** Questions that sums of minutes answer, mostly; times are at minutes, between them, and missing. */
+export const drawnSums = fc
+  .record({
+    times: fc.record({ fromNs: time, toNs: time }, { requiredKeys: [] }),
+    values: summedValues.chain((all) => fewOf(all, 2)),
+    excluded: fc.option(
+      summedValues.chain((all) => fewOf(all, 2)),
+      { nil: undefined },
+    ),
+    bucketNs: fc.constantFrom(undefined, 60n * SECOND, 120n * SECOND, 3600n * SECOND, 90n * SECOND),
+    groupBy: fc.subarray(['service', 'node', 'event_type'] as const),
+  })
+  .map(({ times, values: of, excluded, ...more }) => ({
+    filter: { ...times, ...of, ...(excluded && { excluded }) },
+    ...more,
+  }));

@@ -8,7 +8,7 @@ import { endServers, isInstalled } from '../../../clickhouse/server.ts';
 import { START } from '../../recorded.ts';
 import { type BothStores, bothStores, resultOf } from './both_stores.ts';
 import { HOSTILE, NODES, recordedCorpus, SECOND, TRANSACTIONS } from './corpus.ts';
-import { drawnFilter, drawnGroups, drawnSort, drawnTransactionFilter } from './drawn_requests.ts';
+import { drawnFilter, drawnGroups, drawnSort, drawnSums, drawnTransactionFilter } from './drawn_requests.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
 const RUNS = { numRuns: 60 };
@@ -104,6 +104,13 @@ withServer('both stores', () => {
         expectSame((store) => resultOf(store.stats({ filter, bucketNs, groupBy }))),
       ),
       RUNS,
+    );
+  }, 120_000);
+
+  test('have the same sums of minutes that were summed up when they were sent', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnSums, (request) => expectSame((store) => resultOf(store.stats(request)))),
+      { numRuns: 200 },
     );
   }, 120_000);
 

@@ -1,0 +1,187 @@
+/**
+ * Sums of events by time and group. Senders have summed up each minute of their segments: these sums do where the groups
+ * and the filter are of what they were summed by. Events are read for the rest, and their sums are added:
+ *
+ *   time     from | | whole minutes ............................. | | to
+ *   read     events | sums of one owner, events of several owners | events
+ */
+import type { Row, Cell as Value } from '../../../agent/clickhouse/connection/rows.ts';
+import { and, identifier, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
+import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
+import { addCell, type Cell } from '../../sums/cells.ts';
+import { histogramOf } from '../../sums/histogram.ts';
+import {
+  createStats,
+  type GroupCell,
+  gatherCells,
+  STATS_ROWS_MAX,
+  type StatsOptions,
+  type StatsTable,
+  statsColumns,
+  statsTable,
+} from '../../sums/stats.ts';
+import type { StatsRequest } from '../store.ts';
+import { named, SEVERAL_OWNERS, timesOf } from './event_condition.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { scanFleet } from './scan.ts';
+import { scannedInto } from './sums.ts';
+
+const MINUTE_NS = 60_000_000_000n;
+const MINUTES_MAX = 2n ** 32n;
+const GROUPS = ['service', 'node', 'event_type'] as const;
+/** Fields of a filter by which sums are kept. */
+const FIELDS = ['services', 'nodes', 'eventTypes', 'fromNs', 'toNs', 'excluded'];
+const EXCLUDED_FIELDS = ['services', 'nodes', 'eventTypes'];
+
+export async function* statsIn(fleet: Fleet, request: StatsRequest): AsyncGenerator<void, StatsTable> {
+  const { filter, bucketNs, groupBy } = request;
+  const minutes = areSummed(request) ? wholeMinutes(filter) : undefined;
+  const columns = statsColumns(groupBy);
+  if (!minutes) {
+    const stats = createStats(request);
+    yield* scannedInto(stats, scanFleet(fleet, { filter, columns, order: 'asc' }));
+    return stats.finish();
+  }
+  const merged = mergedCells({ bucketNs, groupBy });
+  for (const row of await readRows(fleet, summed(fleet, request, minutes))) {
+    const cell = cellOf(row);
+    // Without groups there is a row even where nothing is summed up.
+    if (cell.durations.count === 0) continue;
+    merged.add(bucketOf(request, row), [{ group: groupBy.map((name) => row[name] as string), cell }]);
+  }
+  for (const { within, also } of rest(filter, minutes)) {
+    const cells = gatherCells({ bucketNs, groupBy }, merged.add);
+    yield* scannedInto(cells, scanFleet(fleet, { filter: within, columns, order: 'asc' }, also));
+    cells.finish();
+  }
+  return merged.finish();
+}
+
+/** Whether the groups, the buckets and the filter are of what sums are kept by. */
+function areSummed({ filter, bucketNs, groupBy }: StatsRequest): boolean {
+  const hasOnly = (of: object, names: readonly string[]) =>
+    Object.entries(of).every(([name, value]) => value === undefined || names.includes(name));
+  return (
+    groupBy.every((name) => (GROUPS as readonly string[]).includes(name)) &&
+    (bucketNs === undefined || bucketNs % MINUTE_NS === 0n) &&
+    hasOnly(filter, FIELDS) &&
+    hasOnly(filter.excluded ?? {}, EXCLUDED_FIELDS)
+  );
+}
+
+/** Half-open; there are no bounds where the filter has none. */
+interface Minutes {
+  from: bigint;
+  end: bigint;
+}
+
+function wholeMinutes(filter: EventFilter): Minutes | undefined {
+  const times = timesOf(filter);
+  if (!times) return undefined;
+  const from = (times.firstNs + MINUTE_NS - 1n) / MINUTE_NS;
+  const end = filter.toNs === undefined ? MINUTES_MAX : (times.lastNs + 1n) / MINUTE_NS;
+  return end > from ? { from, end } : undefined;
+}
+
+function summed(fleet: Fleet, { filter, bucketNs, groupBy }: StatsRequest, { from, end }: Minutes): Sql {
+  const { services, nodes, eventTypes, excluded = {} } = filter;
+  const bucket = bucketNs === undefined ? sql`toUInt32(0)` : sql`intDiv(minute, ${bucketNs / MINUTE_NS})`;
+  const conditions = [
+    sql`minute >= ${from} AND minute < ${end}`,
+    // A newer kreplay has other types as well.
+    oneOf(sql`event_type`, EVENT_TYPES),
+    ...(eventTypes ? [oneOf(sql`event_type`, eventTypes)] : []),
+    ...(nodes ? [oneOf(sql`node`, nodes)] : []),
+    ...(services ? [oneOf(sql`owner`, named(services))] : []),
+    ...(excluded.eventTypes ? [sql`NOT ${oneOf(sql`event_type`, excluded.eventTypes)}`] : []),
+    ...(excluded.nodes ? [sql`NOT ${oneOf(sql`node`, excluded.nodes)}`] : []),
+    ...(excluded.services ? [sql`NOT ${oneOf(sql`owner`, named(excluded.services))}`] : []),
+    ...(isOfOwners(filter) ? [sql`owner != ${text(SEVERAL_OWNERS)}`] : []),
+  ];
+  const groups = groupBy.map((name) => identifier(name));
+  return sql`SELECT ${list([sql`${bucket} AS bucket`, ...groups, ...SUMS])} FROM ${tableOf(fleet, 'stat')} FINAL
+WHERE ${and(conditions)} GROUP BY ${list([sql`bucket`, ...groups])} LIMIT ${STATS_ROWS_MAX + 1}`;
+}
+
+function oneOf(column: Sql, texts: readonly string[]): Sql {
+  return texts.length === 0 ? sql`0` : sql`(${column} IN (${list([...new Set(texts)].map(text))}))`;
+}
+
+/** Whether it depends on the owners of an event whether the filter selects it. */
+function isOfOwners({ services, excluded }: EventFilter): boolean {
+  return services !== undefined || excluded?.services !== undefined;
+}
+
+/** Sums of 128 bits, as the sums of their parts: those of 64 bits would overflow. */
+function wideSum(name: 'bytes' | 'duration'): Sql[] {
+  const [low, high] = [identifier(`${name}_low`), identifier(`${name}_high`)];
+  return [
+    sql`sum(bitAnd(${low}, 4294967295)) AS ${identifier(`${name}_0`)}`,
+    sql`sum(bitShiftRight(${low}, 32)) AS ${identifier(`${name}_1`)}`,
+    sql`sum(${high}) AS ${identifier(`${name}_2`)}`,
+  ];
+}
+
+const HISTOGRAM = sql`sumMap(slots, arrayMap(one -> toUInt64(one), counts))`;
+const SUMS: readonly Sql[] = [
+  sql`sum(errors) AS failed`,
+  sql`max(duration_max) AS longest`,
+  ...wideSum('bytes'),
+  ...wideSum('duration'),
+  sql`tupleElement(${HISTOGRAM}, 1) AS used_slots`,
+  sql`tupleElement(${HISTOGRAM}, 2) AS used_counts`,
+];
+
+function bucketOf({ bucketNs }: StatsRequest, row: Row): bigint | null {
+  return bucketNs === undefined ? null : (row.bucket as bigint) * bucketNs;
+}
+
+function cellOf(row: Row): Cell {
+  const wide = (name: string) =>
+    (row[`${name}_0`] as bigint) + ((row[`${name}_1`] as bigint) << 32n) + ((row[`${name}_2`] as bigint) << 64n);
+  const numbers = (name: string) => (row[name] as readonly Value[]).map(Number);
+  return {
+    errorCount: Number(row.failed),
+    durations: histogramOf(row.longest as bigint, numbers('used_slots'), numbers('used_counts')),
+    bytes: wide('bytes'),
+    durationNs: wide('duration'),
+  };
+}
+
+/** What the sums lack: minutes of which the filter has a part, and events that belong to several services. */
+function rest(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
+  const [fromNs, toNs] = [from * MINUTE_NS, end * MINUTE_NS];
+  const isOpen = filter.toNs === undefined;
+  const whole = { ...filter, ...(filter.fromNs !== undefined && { fromNs }), ...(!isOpen && { toNs }) };
+  return [
+    ...(filter.fromNs !== undefined && filter.fromNs < fromNs
+      ? [{ within: { ...filter, toNs: fromNs }, also: [] }]
+      : []),
+    ...(isOfOwners(filter) ? [{ within: whole, also: [sql`owner = ${text(SEVERAL_OWNERS)}`] }] : []),
+    ...(!isOpen && filter.toNs! > toNs ? [{ within: { ...filter, fromNs: toNs }, also: [] }] : []),
+  ];
+}
+
+/** Adds up the groups of the same bucket from several sources. */
+function mergedCells({ groupBy }: StatsOptions) {
+  const buckets = new Map<bigint | null, Map<string, GroupCell>>();
+  return {
+    add(startNs: bigint | null, groups: readonly GroupCell[]): void {
+      const known = buckets.get(startNs) ?? new Map<string, GroupCell>();
+      for (const one of groups) {
+        const key = JSON.stringify(one.group);
+        const same = known.get(key);
+        if (same) addCell(same.cell, one.cell);
+        else known.set(key, one);
+      }
+      if (known.size > 0) buckets.set(startNs, known);
+    },
+    finish(): StatsTable {
+      const table = statsTable(groupBy);
+      const inOrder = [...buckets].sort(([a], [b]) => ((a ?? 0n) < (b ?? 0n) ? -1 : 1));
+      for (const [startNs, groups] of inOrder) table.add(startNs, [...groups.values()]);
+      return table.finish();
+    },
+  };
+}
