@@ -1,6 +1,7 @@
 /** Tests the sizes that operators may set, and the defaults. */
 import { statfsSync } from 'node:fs';
-import { parseBytes, retentionLimits } from '../../agent/retention_options.ts';
+import { parseBytes } from '../../agent/config/bytes.ts';
+import { retentionLimits } from '../../agent/retention_options.ts';
 
 test.each([
   ['8388608', 8_388_608],
