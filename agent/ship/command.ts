@@ -2,6 +2,8 @@
 
 import { join } from 'node:path';
 import { Command } from 'commander';
+import type { Logger } from 'pino';
+import { SHIP_SOCKET } from '../../bpf/schema/ship_report.ts';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
 import { replicaOf } from '../clickhouse/connection/settings.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
@@ -9,6 +11,7 @@ import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { withServerSettings } from '../config/server_settings.ts';
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
+import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
 import { endingSignal } from '../process/ending.ts';
 import { AgentError, UserError } from '../process/errors.ts';
@@ -16,7 +19,8 @@ import { isLoopback } from '../process/loopback.ts';
 import { serviceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
-import { newProgress, type ShipProgress } from './progress.ts';
+import { makeStateFolder } from './position.ts';
+import { newProgress, reportOf, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
 interface ShipFlags extends LogFlags {
@@ -129,6 +133,7 @@ async function run(flags: ShipFlags): Promise<void> {
   const connection = connect({ urls: url, database, user, passwordFile, tls: { ca, cert, key } });
   const stopWatching = manager.watch(() => true);
   manager.ready('shipping');
+  const socket = flags.once ? undefined : reportSocket(flags.state, progress, log);
   try {
     await ship(
       {
@@ -149,6 +154,7 @@ async function run(flags: ShipFlags): Promise<void> {
       join(flags.data, RECORDING_FILE),
     );
   } finally {
+    socket?.close();
     stopWatching();
     manager.stopping();
     connection.close();
@@ -160,6 +166,16 @@ async function run(flags: ShipFlags): Promise<void> {
 function compressionFor(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
   return urls.every((url) => isLoopback(replicaOf(url).host)) ? 'none' : undefined;
+}
+
+/** A service has one; a command that ends is not scraped. Throws a UserError if the folder cannot be made. */
+function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
+  makeStateFolder(folder);
+  const startMs = Date.now();
+  return openReportSocket(join(folder, SHIP_SOCKET), () => reportOf(progress, startMs, Date.now()), {
+    readableAs: folder,
+    onProblem: (message) => log.warn(message),
+  });
 }
 
 function report({ events, groups, unshipped, trouble }: ShipProgress): void {
