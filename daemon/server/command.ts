@@ -121,12 +121,13 @@ async function servedFleet(
   statePath: string | null,
 ): Promise<Served> {
   const store = fleetStore(await openFleet(settings));
+  const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
-    return { store, planner: createPlannerThread({ fleet: settings, folder, bytesMax: fetchedBytes }) };
+    return { store, planner: createPlannerThread({ fleet: readers, folder, bytesMax: fetchedBytes }) };
   }
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-fetched-'));
-  const planner = createPlannerThread({ fleet: settings, folder, bytesMax: fetchedBytes });
+  const planner = createPlannerThread({ fleet: readers, folder, bytesMax: fetchedBytes });
   const close = async () => {
     await planner.close();
     rmSync(folder, { recursive: true, force: true });

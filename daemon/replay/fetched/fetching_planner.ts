@@ -2,7 +2,7 @@
 import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
+import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
 import { openFleet } from '../../store/fleet/open_fleet.ts';
 import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
@@ -103,7 +103,7 @@ function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
       }),
     async close() {
       for (const close of [...open]) await close();
-      fleet.connection.close();
+      closeFleet(fleet);
     },
   };
 }

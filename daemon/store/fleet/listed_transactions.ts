@@ -61,7 +61,7 @@ async function rankedThere(
   fleet: Fleet,
   { filter, sort }: ChosenRequest,
 ): Promise<{ rank: Rank; reach: TransactionReach | null }> {
-  const selected = selection(fleet, filter);
+  const selected = await selection(fleet, filter);
   if (!selected) return { rank: async () => [], reach: null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {

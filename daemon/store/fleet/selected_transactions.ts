@@ -6,7 +6,7 @@
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import type { Lists } from '../../../agent/clickhouse/native/encode.ts';
 import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
-import { and, integer, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
@@ -28,7 +28,7 @@ const WORD = 2 ** 32;
  * A statement that selects id, hash, started, lasted, has_failed and on_nodes of each; undefined if there can be none. Its
  * names are none of the table's columns, which the aggregate functions read.
  */
-export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefined {
+export async function selection(fleet: Fleet, filter: TransactionFilter): Promise<Sql | undefined> {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
   const { hasError, nodes, services, excluded } = filter;
   const isImpossible =
@@ -52,12 +52,18 @@ export function selection(fleet: Fleet, filter: TransactionFilter): Sql | undefi
     ...(fromNs > HOUR_NS ? [sql`t_min >= ${fromNs - HOUR_NS}`] : []),
     ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
   ]);
-  const ofServices = services ? [idsOfServices(fleet, named(services), within)] : [];
+  const isDropped = (fromNs > HOUR_NS ? fromNs - HOUR_NS : 0n) < (await fleet.oldestNs());
+  const tables = isDropped ? ['transaction', 'pinned_transaction'] : ['transaction'];
+  const ofServices = services ? [or(tables.map((table) => idsOfServices(fleet, table, named(services), within)))] : [];
+  // A row that both have counts once in each of these sums.
+  const rows = tables.map(
+    (table) => sql`SELECT id, text_hash, t_min, end_max, errors, node, services FROM ${tableOf(fleet, table)} FINAL
+WHERE service = '' AND ${and([within, ...ofServices])}`,
+  );
   return sql`SELECT id, any(text_hash) AS hash, min(t_min) AS started,
   toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted,
   toUInt8(sum(errors) > 0) AS has_failed, groupUniqArray(node) AS on_nodes, groupUniqArrayArray(services) AS of_services
-FROM ${tableOf(fleet, 'transaction')} FINAL
-WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY id HAVING ${and(having)}`;
+FROM (${unionAll(rows)}) GROUP BY id HAVING ${and(having)}`;
 }
 
 function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sql {
@@ -66,8 +72,8 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
 }
 
 /** Services come first in the key of the table. */
-function idsOfServices(fleet: Fleet, services: readonly string[], within: Sql): Sql {
-  const ids = sql`SELECT id FROM ${tableOf(fleet, 'transaction')}
+function idsOfServices(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
+  const ids = sql`SELECT id FROM ${tableOf(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`id GLOBAL IN (${ids})` : sql`id IN (${ids})`;
 }
@@ -91,7 +97,7 @@ export interface SelectedRows extends TransactionRows {
 
 /** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
 export async function* selectedTransactions(fleet: Fleet, filter: ChosenFilter): AsyncGenerator<SelectedRows, void> {
-  const selected = selection(fleet, filter);
+  const selected = await selection(fleet, filter);
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
 }
