@@ -127,12 +127,13 @@ async function servedFleet(
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
   const store = fleetStore(timedFleet(await openFleet(settings), onStatement));
+  const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
-    return { store, planner: createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes }) };
+    return { store, planner: createFetchedPlanner({ fleet: readers, folder, bytesMax: fetchedBytes }) };
   }
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-fetched-'));
-  const planner = createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes });
+  const planner = createFetchedPlanner({ fleet: readers, folder, bytesMax: fetchedBytes });
   const close = async () => {
     await planner.close();
     rmSync(folder, { recursive: true, force: true });

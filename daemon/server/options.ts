@@ -24,6 +24,8 @@ export interface DaemonFlags extends AccessFlags {
   fleetDatabase: string;
   fleetUser?: string;
   fleetPasswordFile?: string;
+  fleetPinUser?: string;
+  fleetPinPasswordFile?: string;
   fleetTlsCa?: string;
   fleetTlsCert?: string;
   fleetTlsKey?: string;
@@ -92,7 +94,10 @@ export function withDaemonCommandOptions(command: Command): Command {
 }
 
 function withFleetOptions(command: Command): Command {
-  return withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables').addOption(
+  withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables')
+    .addOption(new Setting('--fleet-pin-user <name>', 'account that writes pins (default: the one that reads)'))
+    .addOption(new Setting('--fleet-pin-password-file <file>', 'file with the password of that account'));
+  return command.addOption(
     new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
       .takes(FETCHED_BYTES)
       .defaultText('2GB'),
@@ -104,12 +109,16 @@ export function fleetOf(flags: DaemonFlags): FleetSettings | undefined {
   const { fleetUrl: urls, fleetDatabase: database, fleetUser: user, fleetPasswordFile: passwordFile } = flags;
   if (!urls || urls.length === 0) return undefined;
   const tls = { ca: flags.fleetTlsCa, cert: flags.fleetTlsCert, key: flags.fleetTlsKey };
-  return { urls, database, user, passwordFile, tls };
+  const { fleetPinUser, fleetPinPasswordFile } = flags;
+  const pins = fleetPinUser === undefined ? undefined : { user: fleetPinUser, passwordFile: fleetPinPasswordFile };
+  return { urls, database, user, passwordFile, tls, pins };
 }
 
 function invalidFlags(flags: DaemonFlags): string | undefined {
   if (flags.fleetUrl?.length && flags.recording?.length)
     return '--fleet-url and --recording are for different daemons: one serves a fleet, the other files';
+  if (flags.fleetPinPasswordFile !== undefined && flags.fleetPinUser === undefined)
+    return '--fleet-pin-password-file needs --fleet-pin-user';
   return invalidCombination(flags);
 }
 

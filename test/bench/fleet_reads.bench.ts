@@ -43,7 +43,7 @@ const FROM_OURS: Readonly<Record<string, string>> = {
 
 interface Question {
   text: string;
-  /** Of the daemon; `place` is from 0 to 1. */
+  /** What the daemon is asked for; `place` is from 0 to 1. */
   path(place: number): string;
   sql(place: number): string;
 }

@@ -213,7 +213,7 @@ async function measureKilled(stage: Stage, side: Side, path: string, events: num
   return { kills, ...(await arrived(server, side, events)) };
 }
 
-/** By an event's id, after merges: a row that was replaced is none. */
+/** Counts by the ids of events, after merges: a row that was replaced is none. */
 async function arrived(server: ClickHouseServer, side: Side, events: number): Promise<Omit<Killed, 'kills'>> {
   const [table, id] = isOurs(side) ? ['kreplay.event', '(recording, number)'] : ['peer.rows', 'event_id'];
   await server.sql(`OPTIMIZE TABLE ${table} FINAL`);

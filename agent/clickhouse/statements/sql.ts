@@ -103,6 +103,12 @@ export function list(parts: readonly Sql[]): Sql {
   return made(parts.map(textOf).join(', '));
 }
 
+/** The rows of several SELECTs, as they are. */
+export function unionAll(selects: readonly Sql[]): Sql {
+  if (selects.length === 0) throw new SqlError('a union in SQL has at least one SELECT');
+  return made(selects.map(textOf).join('\nUNION ALL\n'));
+}
+
 export function and(conditions: readonly Sql[]): Sql {
   return combined(conditions, ' AND ', '1');
 }

@@ -44,6 +44,11 @@ export function addColumn({ database, version }: Place, tableName: string, colum
   return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${ifMissing}${columnOf(version, column)}`;
 }
 
+/** The partitions of the table are numbers. One that is not there is no error. */
+export function dropPartition(tableName: string, partition: bigint): Sql {
+  return sql`ALTER TABLE ${identifier(tableName)} DROP PARTITION ${partition}`;
+}
+
 /** The table of all shards, which is for reading only. */
 export function distributedName(name: string): string {
   return `${name}_all`;

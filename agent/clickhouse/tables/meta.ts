@@ -63,6 +63,14 @@ export async function writeMeta(connection: Connection, values: Partial<Meta>, a
   const rows = (Object.keys(KEYS) as (keyof Meta)[]).flatMap((name) =>
     values[name] === undefined ? [] : [[KEYS[name], String(values[name])] as const],
   );
+  await insert(connection, rows, atNs);
+}
+
+async function insert(
+  connection: Connection,
+  rows: readonly (readonly [key: string, value: string])[],
+  atNs: bigint,
+): Promise<void> {
   const columns = [
     { name: 'key', type: typeOf('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
     { name: 'at', type: typeOf('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },
@@ -70,6 +78,25 @@ export async function writeMeta(connection: Connection, values: Partial<Meta>, a
   ];
   const block = newBlockEncoder().encode(columns, rows.length);
   await connection.insert({ table: 'meta', columns: columns.map(({ name }) => name) }, () => [block]);
+}
+
+/** A value with a key of its own; undefined if there is none. Throws a ServerError. */
+export async function readValue(connection: Connection, key: string): Promise<string | undefined> {
+  return (await latestOf(connection, key))?.value;
+}
+
+/** Replaces the value of a key, whatever the clock says. Throws a ServerError. */
+export async function writeValue(connection: Connection, key: string, value: string, nowNs: bigint): Promise<void> {
+  const latest = await latestOf(connection, key);
+  const atNs = latest && latest.atNs >= nowNs ? latest.atNs + 1n : nowNs;
+  await insert(connection, [[key, value]], atNs);
+}
+
+async function latestOf(connection: Connection, key: string): Promise<{ value: string; atNs: bigint } | undefined> {
+  const statement = sql`SELECT argMax(value, at) AS value, max(at) AS latest FROM ${identifier('meta')}
+WHERE key = ${text(key)} HAVING count() > 0`;
+  const [row] = await rowsOf(connection, statement);
+  return row && { value: String(row.value), atNs: row.latest as bigint };
 }
 
 /** Names and types of the columns that a table of the database has. */

@@ -229,15 +229,19 @@ const META: Table = {
 
 const PIN: Table = {
   name: 'pin',
+  // It keeps everything from `from_ns` to `start_ns`, where the transaction starts, and the transaction to `end_ns`.
   columns: columns(`pin UInt64
     transaction_id String
+    nodes Array(String)
     from_ns UInt64
-    to_ns UInt64
+    start_ns UInt64
+    end_ns UInt64
     pinned_ns UInt64`),
   key: ['pin'],
+  partition: sql`pin`,
 };
 
-/** What a pin keeps lies in a partition of its own, so that unpinning drops it. */
+/** A pin and what it keeps lie in partitions of their own, so that unpinning drops them. */
 function pinned(table: Table): Table {
   return {
     ...table,

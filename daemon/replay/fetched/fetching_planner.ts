@@ -2,7 +2,7 @@
 import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
+import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
 import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
@@ -95,7 +95,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
       }),
     async close() {
       for (const close of [...open]) await close();
-      fleet.connection.close();
+      closeFleet(fleet);
     },
   };
 }

@@ -4,14 +4,33 @@ import { type Row, rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
+import { rememberedOldest } from '../../../agent/clickhouse/tables/oldest.ts';
 import { Problem } from '../../problem.ts';
 
 export interface Fleet {
   readonly connection: Connection;
+  /** With the account that may write pins. */
+  readonly pinning: Connection;
   /** Length of the buckets by which events are sorted. */
   readonly bucketNs: bigint;
   /** Whether each shard has a part of the rows. */
   readonly isCluster: boolean;
+  /** What began before was dropped, except what pins keep; 0 if nothing was. */
+  oldestNs(): Promise<bigint>;
+}
+
+/** Without `pinning`, the account that reads has to be allowed to write pins. */
+export function fleetOver(
+  connection: Connection,
+  about: Pick<Fleet, 'bucketNs' | 'isCluster'>,
+  pinning = connection,
+): Fleet {
+  return { connection, pinning, ...about, oldestNs: rememberedOldest(connection) };
+}
+
+export function closeFleet({ connection, pinning }: Fleet): void {
+  connection.close();
+  if (pinning !== connection) pinning.close();
 }
 
 /** The table to read from: that of all shards, where there are several. */

@@ -9,8 +9,11 @@ import { type Fleet, readRows, tableOf } from './fleet.ts';
 
 export async function servicesIn(fleet: Fleet): Promise<string[]> {
   const statement = sql`SELECT DISTINCT text FROM ${tableOf(fleet, 'name')} WHERE kind = 'service'`;
-  const rows = await readRows(fleet, statement);
-  return rows.map((row) => row.text as string).sort();
+  const names = (await readRows(fleet, statement)).map((row) => row.text as string);
+  const isDropped = (await fleet.oldestNs()) > 0n;
+  const pinned = sql`SELECT DISTINCT service FROM ${tableOf(fleet, 'pinned_transaction')} WHERE service != ''`;
+  const kept = isDropped ? (await readRows(fleet, pinned)).map((row) => row.service as string) : [];
+  return [...new Set([...names, ...kept])].sort();
 }
 
 /** A node without events is known by what it says of itself. */

@@ -3,9 +3,10 @@ import { Problem } from '../../problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import type { Store, TransactionFilter } from '../store.ts';
-import { type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
+import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
 import { fleetHealth } from './fleet_health.ts';
 import { lossesIn, nodesIn, servicesIn, spansIn } from './fleet_info.ts';
+import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { scanFleet } from './scan.ts';
@@ -14,8 +15,17 @@ import { statsIn } from './summed_stats.ts';
 import { chosenFilter, compareIn, heatmapIn, slowestIn } from './sums.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
-/** The store takes the connection over: it closes it. A filter of transactions may need `eventsMax` events. */
-export function fleetStore(fleet: Fleet, eventsMax = KEPT_EVENTS_MAX): Store {
+export interface FleetStoreOptions {
+  /** Events that a filter of transactions may need. */
+  eventsMax?: number;
+  pinLimits?: PinLimits;
+}
+
+/** The store takes the connections over: it closes them. */
+export function fleetStore(
+  fleet: Fleet,
+  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS }: FleetStoreOptions = {},
+): Store {
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
     const found = yield* chosenFilter(fleet, filter, eventsMax);
     if (found) return found;
@@ -44,14 +54,14 @@ export function fleetStore(fleet: Fleet, eventsMax = KEPT_EVENTS_MAX): Store {
           return yield* listedTransactions(fleet, { ...request, filter: yield* chosen(request.filter) });
         })(),
       ),
-    pin: async () => notServed('pinning'),
-    unpin: async () => notServed('pinning'),
-    pins: async () => [],
+    pin: (request) => withFleetErrors(() => pinIn(fleet, request, pinLimits)),
+    unpin: (transactionId) => withFleetErrors(() => unpinIn(fleet, transactionId)),
+    pins: (transactionId) => withFleetErrors(() => pinsIn(fleet, transactionId)),
     services: () => withFleetErrors(() => servicesIn(fleet)),
     nodes: () => withFleetErrors(() => nodesIn(fleet)),
     losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(fleet, fromNs, toNs, nodes)),
     spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes)),
-    close: async () => fleet.connection.close(),
+    close: async () => closeFleet(fleet),
   };
 }
 

@@ -1,11 +1,11 @@
 /** Finds one event by its id: its segment gives the time, by which the table of events is sorted. */
-import { and, columns, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { eventsOf } from '../blocks/event.ts';
 import { answerBlocks } from './answer_blocks.ts';
+import { eventStatement, pinnedStatement } from './event_statement.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
-import { timeCondition, totalOrder } from './scan.ts';
 
 export async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
   const id = parseEventId(eventId);
@@ -14,12 +14,17 @@ export async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEven
   const segments = sql`SELECT t_min, t_max FROM ${tableOf(fleet, 'segment')}
 WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number} LIMIT 1`;
   const [segment] = await readRows(fleet, segments);
-  if (!segment) return undefined;
-  const times = timeCondition(fleet, { firstNs: segment.t_min as bigint, lastNs: segment.t_max as bigint });
+  const own = [recording, sql`number = ${id.number}`];
   const blocks = answerBlocks();
-  const statement = sql`SELECT ${columns(blocks.selected)} FROM ${tableOf(fleet, 'event')}
-WHERE ${and([times, recording, sql`number = ${id.number}`])} ORDER BY ${totalOrder('asc')} LIMIT 1`;
-  for await (const decoded of fleet.connection.select(statement, { whole: true }))
-    for (const scanned of blocks.read(decoded, 1)) return eventsOf(scanned)[0];
+  const asked = { selected: blocks.selected, conditions: own, order: 'asc', rowsMax: 1 } as const;
+  const times = segment && { firstNs: segment.t_min as bigint, lastNs: segment.t_max as bigint };
+  const statements = [
+    ...(times ? [eventStatement(fleet, { ...asked, times }, false)] : []),
+    // What is pinned has no segment, and is little: no time is needed.
+    ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [pinnedStatement(fleet, asked)] : []),
+  ];
+  for (const statement of statements)
+    for await (const decoded of fleet.connection.select(statement, { whole: true }))
+      for (const scanned of blocks.read(decoded, 1)) return eventsOf(scanned)[0];
   return undefined;
 }

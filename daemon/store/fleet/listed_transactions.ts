@@ -33,7 +33,7 @@ const KEPT_EXTRA_MAX = 4096;
 export async function* listedTransactions(fleet: Fleet, request: ChosenRequest): AsyncGenerator<void, TransactionPage> {
   const { rank, reach: reachOfAll } = request.filter.hashes
     ? yield* rankedHere(fleet, request)
-    : rankedThere(fleet, request);
+    : await rankedThere(fleet, request);
   const { fromNs = 0n } = request.filter;
   const transactions: TransactionSummary[] = [];
   // One transaction more than requested shows whether there is a next page.
@@ -64,9 +64,9 @@ interface Ranking {
   reach(): Promise<TransactionReach | null>;
 }
 
-function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Ranking {
-  const selected = selection(fleet, filter, { withIds: true });
-  const withNodes = selection(fleet, filter, { withNodes: true });
+async function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Promise<Ranking> {
+  const selected = await selection(fleet, filter, { withIds: true });
+  const withNodes = await selection(fleet, filter, { withNodes: true });
   if (!selected || !withNodes) return { rank: async () => [], reach: async () => null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {

@@ -5,23 +5,36 @@ import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { columnsInServer, readMeta } from '../../../agent/clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
 import { UserError } from '../../../agent/process/errors.ts';
-import type { Fleet } from './fleet.ts';
+import { type Fleet, fleetOver } from './fleet.ts';
 
 /** Where a fleet's tables are; it can be passed to a thread. */
-export type FleetSettings = ConnectionSettings;
+export interface FleetSettings extends ConnectionSettings {
+  /** The account that may write pins, if it is another one. */
+  pins?: Pick<ConnectionSettings, 'user' | 'passwordFile'> | undefined;
+}
 
 /** Throws a UserError, also if a server cannot be reached. */
 export async function openFleet(settings: FleetSettings): Promise<Fleet> {
   const connection = connect(settings);
+  const pinning = settings.pins ? connectedToPin(settings, connection) : connection;
   try {
-    return await openedOver(connection);
+    return await openedOver(connection, pinning);
   } catch (error) {
-    connection.close();
+    for (const one of new Set([connection, pinning])) one.close();
     throw error;
   }
 }
 
-async function openedOver(connection: Connection): Promise<Fleet> {
+function connectedToPin({ pins, ...settings }: FleetSettings, opened: Connection): Connection {
+  try {
+    return connect({ ...settings, ...pins });
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+async function openedOver(connection: Connection, pinning: Connection): Promise<Fleet> {
   const meta = await readMeta(connection);
   const { database } = connection;
   if (!meta) throw new UserError(`the database ${database} has no tables of kreplay: run \`kreplay fleet init\``);
@@ -30,5 +43,5 @@ async function openedOver(connection: Connection): Promise<Fleet> {
     throw new UserError(`the database ${database} has schema ${meta.schemaVersion}, not ${SCHEMA_VERSION}: ${advice}`);
   }
   const isCluster = (await columnsInServer(connection)).has(distributedName('event'));
-  return { connection, bucketNs: meta.bucketNs, isCluster };
+  return fleetOver(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
 }

@@ -4,13 +4,14 @@
  *
  *   buckets   | 1 | 2     | 4             | 8 ...
  */
-import { and, columns, integer, type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';
 import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
-import { type Fleet, tableOf } from './fleet.ts';
+import { eventStatement } from './event_statement.ts';
+import type { Fleet } from './fleet.ts';
 import { type ScanRanges, scanRanges } from './scan_ranges.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
@@ -19,7 +20,6 @@ const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
 /** Events are not spread evenly: a step is for so many times the rows that are wanted. */
 const ROWS_SPARE = 2;
-const BUCKET_MAX = 2n ** 32n - 1n;
 
 type Order = ScanRequest['order'];
 
@@ -32,7 +32,8 @@ export async function* scanFleet(
   const condition = eventCondition(filter);
   const times = timesOf(filter);
   if (!condition || !times || limit <= 0) return;
-  const found = await scanRanges(fleet, filter, times);
+  const oldestNs = await fleet.oldestNs();
+  const found = await scanRanges(fleet, filter, times, oldestNs);
   const blocks = answerBlocks(wanted);
   const steps = stepsOf(found, {
     order,
@@ -44,15 +45,9 @@ export async function* scanFleet(
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
-    const conditions = [
-      timeCondition(fleet, step),
-      ...(key ? [following(key, order)] : []),
-      ...found.more,
-      ...also,
-      condition,
-    ];
-    const statement = sql`SELECT ${columns(blocks.selected)} FROM ${tableOf(fleet, 'event')}
-WHERE ${and(conditions)} ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
+    const conditions = [...(key ? [following(key, order)] : []), ...found.more, ...also, condition];
+    const asked = { selected: blocks.selected, times: step, conditions, order, rowsMax };
+    const statement = eventStatement(fleet, asked, step.firstNs < oldestNs);
     const rows = { found: 0, returned: 0 };
     for await (const scanned of readBlocks(fleet, statement, blocks, left, rows)) yield scanned;
     left -= rows.returned;
@@ -157,22 +152,10 @@ function stepsOf(
   };
 }
 
-/** Buckets are the first part of the key, and times decide about partitions. */
-export function timeCondition({ bucketNs }: Fleet, { firstNs, lastNs }: TimeRange): Sql {
-  const [first, last] = [firstNs / bucketNs, lastNs / bucketNs];
-  const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;
-  if (last > BUCKET_MAX) return times;
-  return sql`bucket >= ${integer('UInt32', first)} AND bucket <= ${integer('UInt32', last)} AND ${times}`;
-}
-
 /** The rows that come after one in the order. */
 function following({ timestampNs, recording, number }: RowKey, order: Order): Sql {
   const beyond = order === 'asc' ? sql`>` : sql`<`;
   return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
-}
-
-export function totalOrder(order: Order): Sql {
-  return order === 'asc' ? sql`timestamp_ns, recording, number` : sql`timestamp_ns DESC, recording DESC, number DESC`;
 }
 
 /** An id that is none of an event is before all ids. */

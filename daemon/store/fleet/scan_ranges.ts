@@ -1,5 +1,6 @@
 /** Where in the table `event` a filter's rows can be: ranges of time, and what is known of the rows there. */
-import type { Cell } from '../../../agent/clickhouse/connection/rows.ts';
+import type { Cell, Row } from '../../../agent/clickhouse/connection/rows.ts';
+import { readPins } from '../../../agent/clickhouse/pins/pins.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { type TimeRange, traceBytes } from './event_condition.ts';
@@ -18,21 +19,39 @@ export interface ScanRanges {
 /** Ranges that are closer than this many buckets are read as one. */
 const GAP_BUCKETS = 2n;
 
-export async function scanRanges(fleet: Fleet, filter: EventFilter, times: TimeRange): Promise<ScanRanges> {
+/** What began before `oldestNs` is only there as far as pins keep it. */
+export async function scanRanges(
+  fleet: Fleet,
+  filter: EventFilter,
+  times: TimeRange,
+  oldestNs: bigint,
+): Promise<ScanRanges> {
   const { transactionId, traceId } = filter;
-  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION, transactionId, times);
+  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION, transactionId, times, oldestNs);
   const trace = traceId === undefined ? undefined : traceBytes(traceId);
-  if (trace) return rangesOfId(fleet, TRACE, traceId!, times);
+  if (trace) return rangesOfId(fleet, TRACE, traceId!, times, oldestNs);
   const nodes = filter.nodes?.length ? [sql`node IN (${list(filter.nodes.map(text))})`] : [];
-  return rangeOfSegments(fleet, nodes, times);
+  const { ranges, ...rest } = await rangeOfSegments(fleet, nodes, times);
+  if (times.firstNs >= oldestNs) return { ranges, ...rest };
+  const all = [...ranges, ...(await rangesOfPins(fleet, times))].sort(byStart);
+  return { ranges: joined(all, GAP_BUCKETS * fleet.bucketNs), ...rest };
 }
 
-async function rangesOfId(fleet: Fleet, kind: number, id: string, times: TimeRange): Promise<ScanRanges> {
-  const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, 'by_id')}
-WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)} ORDER BY t_min`;
-  const rows = await readRows(fleet, statement);
+async function rangesOfId(
+  fleet: Fleet,
+  kind: number,
+  id: string,
+  times: TimeRange,
+  oldestNs: bigint,
+): Promise<ScanRanges> {
+  const rows: Row[] = [];
+  for (const table of times.firstNs < oldestNs ? ['by_id', 'pinned_by_id'] : ['by_id']) {
+    const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
+WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
+    rows.push(...(await readRows(fleet, statement)));
+  }
   const owners = new Set(rows.flatMap((row) => row.owners as readonly Cell[] as readonly string[]));
-  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min as bigint, lastNs: t_max as bigint }));
+  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min as bigint, lastNs: t_max as bigint })).sort(byStart);
   return {
     ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
     more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
@@ -51,6 +70,18 @@ FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`
   // Events are taken to be spread evenly.
   const share = (lengthOf(range) * (row.events as bigint)) / lengthOf(whole);
   return { ranges: [range], more: [], events: share };
+}
+
+/** The times in which pins keep something. */
+async function rangesOfPins(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
+  const pins = await readPins(fleet.connection, fleet);
+  return pins
+    .filter(({ fromNs, endNs }) => endNs >= times.firstNs && fromNs <= times.lastNs)
+    .map(({ fromNs, endNs }) => within({ firstNs: fromNs, lastNs: endNs }, times));
+}
+
+function byStart(a: TimeRange, b: TimeRange): number {
+  return a.firstNs < b.firstNs ? -1 : a.firstNs > b.firstNs ? 1 : 0;
 }
 
 function touches({ firstNs, lastNs }: TimeRange): Sql {

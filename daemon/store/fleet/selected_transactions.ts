@@ -6,7 +6,7 @@
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import type { Lists } from '../../../agent/clickhouse/native/encode.ts';
 import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
-import { and, integer, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
@@ -36,11 +36,11 @@ interface Selected {
  * A statement that selects transactions, by the hashes of their ids as a recording's tables do; undefined if there can be
  * none. Its names are none of the table's columns, which the aggregate functions read.
  */
-export function selection(
+export async function selection(
   fleet: Fleet,
   filter: TransactionFilter,
   { withIds = false, withNodes = false }: Selected,
-): Sql | undefined {
+): Promise<Sql | undefined> {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;
   const { hasError, nodes, services, excluded } = filter;
   const isImpossible =
@@ -64,15 +64,26 @@ export function selection(
     ...(fromNs > HOUR_NS ? [sql`t_min >= ${fromNs - HOUR_NS}`] : []),
     ...(toNs <= U64_MAX - HOUR_NS ? [sql`t_min < ${toNs + HOUR_NS}`] : []),
   ]);
-  const ofServices = services ? [hashesOfServices(fleet, named(services), within)] : [];
+  const isDropped = (fromNs > HOUR_NS ? fromNs - HOUR_NS : 0n) < (await fleet.oldestNs());
+  const tables = isDropped ? ['transaction', 'pinned_transaction'] : ['transaction'];
+  const ofServices = services
+    ? [or(tables.map((table) => hashesOfServices(fleet, table, named(services), within)))]
+    : [];
   const more = [
     ...(withIds ? [sql`any(id) AS whole_id`] : []),
     ...(withNodes || nodes || excluded?.nodes ? [sql`groupUniqArray(CAST(node AS String)) AS on_nodes`] : []),
     ...(excluded?.services ? [sql`groupUniqArrayArray(services) AS of_services`] : []),
   ];
-  // Rows that were sent twice change none of these, so there is no need to look for them.
-  return sql`SELECT ${list([...SUMS, ...more])} FROM ${tableOf(fleet, 'transaction')}
-WHERE service = '' AND ${and([within, ...ofServices])} GROUP BY text_hash HAVING ${and(having)}`;
+  // Rows that are there twice change none of these, so there is no need to look for them.
+  const rows = tables.map(
+    (table) => sql`SELECT id, text_hash, t_min, end_max, errors, node, services FROM ${tableOf(fleet, table)}
+WHERE service = '' AND ${and([within, ...ofServices])}`,
+  );
+  const only =
+    tables.length === 1
+      ? sql`${tableOf(fleet, 'transaction')} WHERE service = '' AND ${and([within, ...ofServices])}`
+      : sql`(${unionAll(rows)})`;
+  return sql`SELECT ${list([...SUMS, ...more])} FROM ${only} GROUP BY text_hash HAVING ${and(having)}`;
 }
 
 const SUMS: readonly Sql[] = [
@@ -88,8 +99,8 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
 }
 
 /** Services come first in the key of the table. */
-function hashesOfServices(fleet: Fleet, services: readonly string[], within: Sql): Sql {
-  const hashes = sql`SELECT text_hash FROM ${tableOf(fleet, 'transaction')}
+function hashesOfServices(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
+  const hashes = sql`SELECT text_hash FROM ${tableOf(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
 }
@@ -118,7 +129,7 @@ export async function* selectedTransactions(
   filter: ChosenFilter,
   { withIds = false } = {},
 ): AsyncGenerator<SelectedRows, void> {
-  const selected = selection(fleet, filter, { withIds, withNodes: true });
+  const selected = await selection(fleet, filter, { withIds, withNodes: true });
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
 }

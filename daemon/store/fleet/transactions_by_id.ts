@@ -21,13 +21,34 @@ const NO_TRACE = '0'.repeat(32);
 /** Returns what is known of each; those that are not known are left out. */
 export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {
   const found = new Map<string, TransactionSummary>();
+  const oldestNs = await fleet.oldestNs();
   for (const some of portions(ids.filter((id) => id !== ''))) {
-    const statement = sql`SELECT * FROM ${tableOf(fleet, 'by_id')}
-WHERE kind = ${TRANSACTION} AND id IN (${list(some.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`;
-    const rows = Map.groupBy(await readRows(fleet, statement), ({ id }) => id as string);
+    const kept = (await rowsOfIds(fleet, 'by_id', some)).filter(({ t_max }) => (t_max as bigint) >= oldestNs);
+    const pinned = oldestNs > 0n ? await rowsOfIds(fleet, 'pinned_by_id', some) : [];
+    const rows = Map.groupBy(pinned.length > 0 ? onceEach([...kept, ...pinned]) : kept, ({ id }) => id as string);
     for (const [id, own] of rows) found.set(id, summaryOf(own));
   }
   return found;
+}
+
+async function rowsOfIds(fleet: Fleet, table: string, ids: readonly string[]): Promise<Row[]> {
+  return readRows(
+    fleet,
+    sql`SELECT * FROM ${tableOf(fleet, table)}
+WHERE kind = ${TRANSACTION} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
+  );
+}
+
+/** Rows of a key are the same, as far as they are of the same time; they stay in the order of their keys. */
+function onceEach(rows: readonly Row[]): Row[] {
+  const byKey = new Map<string, Row>();
+  for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
+  const keyOf = (row: Row) => [row.recording, row.first_number, row.day] as bigint[];
+  return [...byKey.values()].sort((one, other) => {
+    const [a, b] = [keyOf(one), keyOf(other)];
+    const at = a.findIndex((value, i) => value !== b[i]);
+    return at < 0 ? 0 : a[at]! < b[at]! ? -1 : 1;
+  });
 }
 
 function portions(ids: readonly string[]): string[][] {

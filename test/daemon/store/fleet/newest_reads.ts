@@ -86,7 +86,8 @@ async function compareAnswers(connection: Connection): Promise<number> {
   const { drawnFilter, drawnGroups, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter } = await import(
     './drawn_requests.ts'
   );
-  const fleet = { connection, bucketNs: BUCKET_NS_DEFAULT, isCluster: false };
+  const { fleetOver } = await import('../../../../daemon/store/fleet/fleet.ts');
+  const fleet = fleetOver(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: false });
   const { files, tables, close } = await storesOf(fleet, recordedCorpus());
   let questions = 0;
   async function compare(ask: (store: Store) => Promise<unknown>): Promise<void> {

@@ -8,7 +8,7 @@ import { versionAt } from '../../../../agent/clickhouse/tables/server_version.ts
 import { COMMAND_PATIENCE } from '../../../../agent/ship/persist.ts';
 import { newProgress } from '../../../../agent/ship/progress.ts';
 import { ship } from '../../../../agent/ship/ship.ts';
-import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
+import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
 import type { ClickHouseServer } from '../../../clickhouse/server.ts';
 import { newFolder } from '../../recorded.ts';
 
@@ -16,7 +16,7 @@ import { newFolder } from '../../recorded.ts';
 export async function newFleet({ url }: ClickHouseServer, database: string): Promise<Fleet> {
   const settings = { urls: [url], database };
   await createTables(settings, { database, version: await versionAt(settings) }, { nowNs: 1n });
-  return { connection: connect(settings), bucketNs: BUCKET_NS_DEFAULT, isCluster: false };
+  return fleetOver(connect(settings), { bucketNs: BUCKET_NS_DEFAULT, isCluster: false });
 }
 
 /** Sends all of a recording, also where it was sent before. Groups are small, so that there are several. */

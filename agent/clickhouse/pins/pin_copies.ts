@@ -1,0 +1,114 @@
+/** Copies what a pin keeps. It may be repeated: copies replace themselves, and what has come since is added. */
+import type { Connection } from '../connection/connection.ts';
+import { type Row, rowsOf } from '../connection/rows.ts';
+import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
+import { distributedName } from '../tables/ddl.ts';
+import { withinTimes } from '../tables/event_times.ts';
+import { BUCKET_NS_DEFAULT, tablesOf } from '../tables/schema.ts';
+import { type FleetPin, PINNED, writePin } from './pins.ts';
+
+export interface CopiedFrom {
+  bucketNs: bigint;
+  /** Whether rows are of all shards; the copies are in one. */
+  isCluster: boolean;
+}
+
+type Kept = keyof typeof PINNED;
+
+interface Copy {
+  into: Kept;
+  where: Sql;
+}
+
+const TIMEOUT_MS = 300_000;
+const NO_TRACE = '0'.repeat(32);
+const [TRANSACTION, TRACE] = [1, 2];
+
+/** Throws a ServerError. */
+export async function copyPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<void> {
+  const known = await knownOf(connection, from, pin);
+  if (!known) return;
+  const { nodes, endNs } = known;
+  if (endNs > pin.endNs || nodes.some((node) => !pin.nodes.includes(node))) await writePin(connection, known);
+  for (const { into, where } of copiesOf(from, known)) {
+    const copied = columns(columnsOf(PINNED[into]));
+    await connection.run(
+      sql`INSERT INTO ${identifier(into)} (pin, ${copied})
+SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${sourceOf(from, into)} WHERE ${where}`,
+      { timeoutMs: TIMEOUT_MS },
+    );
+  }
+}
+
+/** How many events the copy would have. Throws a ServerError. */
+export async function countPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<bigint> {
+  const known = await knownOf(connection, from, pin);
+  const wheres = known ? copiesOf(from, known).filter(({ into }) => into === 'pinned_event') : [];
+  let count = 0n;
+  for (const { into, where } of wheres) {
+    const statement = sql`SELECT toUInt64(count()) AS events FROM ${sourceOf(from, into)} WHERE ${where}`;
+    count += (await rowsOf(connection, statement))[0]!.events as bigint;
+  }
+  return count;
+}
+
+interface Known extends FleetPin {
+  /** Start of the transaction: events of before the pin's may have come since. */
+  firstNs: bigint;
+  owners: readonly string[];
+  traces: readonly string[];
+}
+
+/** The pin with what has come for its transaction; undefined if there is nothing of it. */
+async function knownOf(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
+  const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${sourceOf(from, 'pinned_by_id')}
+WHERE kind = ${TRANSACTION} AND id = ${text(pin.transactionId)}`;
+  const rows = await rowsOf(connection, statement);
+  if (rows.length === 0) return undefined;
+  const distinct = (textsOf: (row: Row) => readonly string[], more: readonly string[] = []) => [
+    ...new Set([...more, ...rows.flatMap(textsOf)]),
+  ];
+  return {
+    ...pin,
+    nodes: distinct(({ node }) => [node as string], pin.nodes),
+    endNs: rows.map((row) => row.t_max as bigint).reduce((a, b) => (a > b ? a : b), pin.endNs),
+    firstNs: rows.map((row) => row.t_min as bigint).reduce((a, b) => (a < b ? a : b), pin.startNs),
+    owners: distinct(({ owners }) => owners as readonly string[]),
+    traces: distinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id as string])),
+  };
+}
+
+function copiesOf({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, owners, ...known }: Known): Copy[] {
+  const id = text(known.transactionId);
+  const before = and([
+    withinTimes(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),
+    sql`node IN (${list(known.nodes.map(text))})`,
+  ]);
+  const own = and([
+    withinTimes(bucketNs, { firstNs, lastNs: endNs }),
+    ...(owners.length > 0 ? [sql`owner IN (${list(owners.map(text))})`] : []),
+    sql`(transaction_id = ${id} OR has(origin_transactions, ${id}))`,
+  ]);
+  const ids = [
+    sql`(kind = ${TRANSACTION} AND id = ${id})`,
+    ...known.traces.map(
+      (trace) => sql`(kind = ${TRACE} AND id = ${text(trace)} AND t_max >= ${firstNs} AND t_min <= ${endNs})`,
+    ),
+  ];
+  return [
+    ...(fromNs < startNs ? [{ into: 'pinned_event', where: before } as const] : []),
+    { into: 'pinned_event', where: own },
+    { into: 'pinned_by_id', where: or(ids) },
+    { into: 'pinned_transaction', where: and([sql`t_min >= ${firstNs}`, sql`t_min <= ${endNs}`, sql`id = ${id}`]) },
+  ];
+}
+
+function sourceOf({ isCluster }: CopiedFrom, into: Kept): Sql {
+  return identifier(isCluster ? distributedName(PINNED[into]) : PINNED[into]);
+}
+
+/** Columns that the server does not compute. */
+function columnsOf(name: string): string[] {
+  const table = tablesOf(BUCKET_NS_DEFAULT).find((one) => one.name === name)!;
+  return table.columns.filter(({ computed }) => !computed).map((column) => column.name);
+}

@@ -1,0 +1,70 @@
+/** Pins of a fleet: a row for each, and copies of what it keeps, which retention does not drop. */
+import { createHash } from 'node:crypto';
+import type { Connection } from '../connection/connection.ts';
+import { rowsOf } from '../connection/rows.ts';
+import { identifier, list, type Sql, sql, text } from '../statements/sql.ts';
+import { distributedName, dropPartition } from '../tables/ddl.ts';
+
+export interface FleetPin {
+  pin: bigint;
+  transactionId: string;
+  /** The nodes of the transaction. */
+  nodes: readonly string[];
+  /** Everything that they did from here on is kept ... */
+  fromNs: bigint;
+  /** ... until the transaction starts ... */
+  startNs: bigint;
+  /** ... and its own events until the last one begins. */
+  endNs: bigint;
+  pinnedNs: bigint;
+}
+
+/** The tables of what pins keep, and whose rows these are. */
+export const PINNED = { pinned_event: 'event', pinned_by_id: 'by_id', pinned_transaction: 'transaction' } as const;
+
+const TIMEOUT_MS = 300_000;
+
+/** A transaction has one pin, however often it is pinned. */
+export function pinNumberOf(transactionId: string): bigint {
+  return createHash('sha256').update(transactionId).digest().readBigUInt64BE();
+}
+
+/** What is known of a pin grows: its rows are one. Oldest first. */
+export async function readPins(
+  connection: Connection,
+  { isCluster, transactionId }: { isCluster: boolean; transactionId?: string | undefined },
+): Promise<FleetPin[]> {
+  const own = transactionId === undefined ? sql`1` : sql`pin = ${pinNumberOf(transactionId)}`;
+  const statement = sql`SELECT pin, any(transaction_id) AS id, groupUniqArrayArray(nodes) AS on_nodes,
+  min(from_ns) AS first, min(start_ns) AS start, max(end_ns) AS last, min(pinned_ns) AS pinned
+FROM ${identifier(isCluster ? distributedName('pin') : 'pin')} WHERE ${own} GROUP BY pin ORDER BY pinned, id`;
+  return (await rowsOf(connection, statement)).map((row) => ({
+    pin: row.pin as bigint,
+    transactionId: row.id as string,
+    nodes: [...(row.on_nodes as readonly string[])].sort(),
+    fromNs: row.first as bigint,
+    startNs: row.start as bigint,
+    endNs: row.last as bigint,
+    pinnedNs: row.pinned as bigint,
+  }));
+}
+
+/** Throws a ServerError. */
+export async function writePin(connection: Connection, own: FleetPin): Promise<void> {
+  const values: Sql[] = [
+    sql`toUInt64(${own.pin})`,
+    text(own.transactionId),
+    sql`[${list(own.nodes.map(text))}]`,
+    ...[own.fromNs, own.startNs, own.endNs, own.pinnedNs].map((time) => sql`toUInt64(${time})`),
+  ];
+  await connection.run(
+    sql`INSERT INTO pin (pin, transaction_id, nodes, from_ns, start_ns, end_ns, pinned_ns) SELECT ${list(values)}`,
+    { timeoutMs: TIMEOUT_MS },
+  );
+}
+
+/** The row goes last: what is interrupted can be repeated. Throws a ServerError. */
+export async function dropPin(connection: Connection, pin: bigint): Promise<void> {
+  for (const table of [...Object.keys(PINNED), 'pin'])
+    await connection.run(dropPartition(table, pin), { timeoutMs: TIMEOUT_MS });
+}

@@ -1,0 +1,18 @@
+/** Conditions on the times of events, as the table `event` is sorted by them. */
+import { integer, type Sql, sql } from '../statements/sql.ts';
+
+const BUCKET_MAX = 2n ** 32n - 1n;
+
+export interface Times {
+  /** Inclusive bounds of the start. */
+  firstNs: bigint;
+  lastNs: bigint;
+}
+
+/** Buckets are the first part of the key, and times decide about partitions. */
+export function withinTimes(bucketNs: bigint, { firstNs, lastNs }: Times): Sql {
+  const [first, last] = [firstNs / bucketNs, lastNs / bucketNs];
+  const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;
+  if (last > BUCKET_MAX) return times;
+  return sql`bucket >= ${integer('UInt32', first)} AND bucket <= ${integer('UInt32', last)} AND ${times}`;
+}

@@ -1,0 +1,42 @@
+/** Statements that read events in the total order, also those that pins keep when the others were dropped. */
+import { and, columns, type Sql, sql, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
+import { withinTimes } from '../../../agent/clickhouse/tables/event_times.ts';
+import type { ScanRequest } from '../store.ts';
+import type { TimeRange } from './event_condition.ts';
+import { type Fleet, tableOf } from './fleet.ts';
+
+type Order = ScanRequest['order'];
+
+export interface AskedEvents {
+  selected: readonly string[];
+  conditions: readonly Sql[];
+  order: Order;
+  rowsMax: number;
+}
+
+/** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
+export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
+  const conditions = [withinTimes(fleet.bucketNs, asked.times), ...asked.conditions];
+  const kept = selectFrom(tableOf(fleet, 'event'), { ...asked, conditions });
+  if (!withPinned) return kept;
+  const pinned = selectFrom(tableOf(fleet, 'pinned_event'), { ...asked, conditions });
+  const both = unionAll([sql`SELECT * FROM (${kept})`, sql`SELECT * FROM (${pinned})`]);
+  return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
+}
+
+export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
+  return selectFrom(tableOf(fleet, 'pinned_event'), asked);
+}
+
+function selectFrom(table: Sql, asked: AskedEvents): Sql {
+  return sql`SELECT ${columns(asked.selected)} FROM ${table}
+WHERE ${and(asked.conditions)} ${end(asked)}`;
+}
+
+function end({ order, rowsMax }: AskedEvents): Sql {
+  return sql`ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
+}
+
+function totalOrder(order: Order): Sql {
+  return order === 'asc' ? sql`timestamp_ns, recording, number` : sql`timestamp_ns DESC, recording DESC, number DESC`;
+}

@@ -1,0 +1,92 @@
+/** Pins in the tables of a fleet: what they keep is copied, so that retention can drop hours as a whole. */
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
+import { dropPin, type FleetPin, pinNumberOf, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
+import { sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { Problem } from '../../problem.ts';
+import type { Pin, PinRequest } from '../store.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { transactionsById } from './transactions_by_id.ts';
+
+export interface PinLimits {
+  pinsMax: number;
+  /** Events that all pins keep. */
+  eventsMax: number;
+}
+
+export const PIN_LIMITS: PinLimits = { pinsMax: 1000, eventsMax: 50_000_000 };
+
+/** Codes with which a server refuses an account that may only read, or lacks a right. */
+const REFUSED: readonly unknown[] = [164, 497];
+
+/** A transaction that is pinned again stays pinned, with the longer time before it. */
+export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits): Promise<Pin[] | undefined> {
+  const { transactionId, beforeNs, nowNs } = request;
+  const summary = (await transactionsById(fleet, [transactionId])).get(transactionId);
+  if (!summary) return undefined;
+  const [known] = await readPins(fleet.connection, { ...fleet, transactionId });
+  const startNs = summary.firstTimestampNs;
+  const fromNs = startNs > beforeNs ? startNs - beforeNs : 0n;
+  const wanted: FleetPin = {
+    pin: pinNumberOf(transactionId),
+    transactionId,
+    nodes: summary.nodes,
+    fromNs: known && known.fromNs < fromNs ? known.fromNs : fromNs,
+    startNs,
+    endNs: summary.lastEndNs,
+    pinnedNs: known?.pinnedNs ?? nowNs,
+  };
+  await refuseTooMany(fleet, wanted, known, limits);
+  // Retention looks for the pin before it drops something, and copies what is not copied yet.
+  await withWriteErrors(async () => {
+    await writePin(fleet.pinning, wanted);
+    await copyPinned(fleet.pinning, fleet, wanted);
+  });
+  return pinsIn(fleet, transactionId);
+}
+
+async function refuseTooMany(
+  fleet: Fleet,
+  wanted: FleetPin,
+  known: FleetPin | undefined,
+  { pinsMax, eventsMax }: PinLimits,
+): Promise<void> {
+  if (!known && (await readPins(fleet.connection, fleet)).length >= pinsMax)
+    throw new Problem('pins_full', `${pinsMax} transactions are pinned already: unpin others`);
+  const others = sql`SELECT toUInt64(count()) AS events FROM ${tableOf(fleet, 'pinned_event')} WHERE pin != ${wanted.pin}`;
+  const kept = (await readRows(fleet, others))[0]!.events as bigint;
+  const added = await countPinned(fleet.connection, fleet, wanted);
+  if (kept + added > BigInt(eventsMax))
+    throw new Problem(
+      'pins_full',
+      `pinned transactions would keep ${kept + added} events, at most ${eventsMax} are allowed: unpin others, or pin less of what came before`,
+    );
+}
+
+/** Returns whether the transaction was pinned. */
+export async function unpinIn(fleet: Fleet, transactionId: string): Promise<boolean> {
+  const [known] = await readPins(fleet.connection, { ...fleet, transactionId });
+  if (!known) return false;
+  await withWriteErrors(() => dropPin(fleet.pinning, known.pin));
+  return true;
+}
+
+/** One for each node of each transaction. */
+export async function pinsIn(fleet: Fleet, transactionId?: string): Promise<Pin[]> {
+  const pins = await readPins(fleet.connection, { ...fleet, transactionId });
+  return pins.flatMap(({ nodes, ...pin }) =>
+    nodes.map((node) => ({ transactionId: pin.transactionId, node, fromNs: pin.fromNs, pinnedNs: pin.pinnedNs })),
+  );
+}
+
+async function withWriteErrors<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ServerError) || !REFUSED.includes(error.code)) throw error;
+    throw new Problem(
+      'recording_not_writable',
+      `the account of the daemon may not write pins: set fleet-pin-user and fleet-pin-password-file to one that may, such as kr_pin (${error.message})`,
+    );
+  }
+}
