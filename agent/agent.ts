@@ -1,7 +1,9 @@
 /** The agent's life cycle: attaches the probes, opens the recording, records until the end, and closes both. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { AGENT_SOCKET } from '../bpf/schema/agent_report.ts';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
@@ -170,7 +172,8 @@ async function recordInto(
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () =>
       counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
-    socket = openReportSocket(path, report, (message) => log.warn(message));
+    const socketPath = join(dirname(path), AGENT_SOCKET);
+    socket = openReportSocket(socketPath, report, { readableAs: path, onProblem: (message) => log.warn(message) });
     const recorder = recorderFor(options, { probes, writer, clock, cgroups });
     recorder.setFilter(filter.settings);
     filter.recorder = recorder;

@@ -2,19 +2,25 @@
 
 import { join } from 'node:path';
 import { Command } from 'commander';
+import type { Logger } from 'pino';
+import { SHIP_SOCKET } from '../../bpf/schema/ship_report.ts';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
+import { replicaOf } from '../clickhouse/connection/settings.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { withServerSettings } from '../config/server_settings.ts';
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
+import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
 import { endingSignal } from '../process/ending.ts';
 import { AgentError, UserError } from '../process/errors.ts';
+import { isLoopback } from '../process/loopback.ts';
 import { serviceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
-import { newProgress, type ShipProgress } from './progress.ts';
+import { makeStateFolder } from './position.ts';
+import { newProgress, reportOf, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
 interface ShipFlags extends LogFlags {
@@ -104,7 +110,7 @@ function withShipOptions(command: Command): Command {
         .defaultText('3'),
     )
     .addOption(
-      new Setting('--compression <method>', 'auto: zstd, or gzip for old servers')
+      new Setting('--compression <method>', 'auto: none on this machine, else zstd, or gzip for old servers')
         .takes(oneOf(['auto', 'none', 'gzip', 'zstd']))
         .default('auto'),
     )
@@ -127,13 +133,14 @@ async function run(flags: ShipFlags): Promise<void> {
   const connection = connect({ urls: url, database, user, passwordFile, tls: { ca, cert, key } });
   const stopWatching = manager.watch(() => true);
   manager.ready('shipping');
+  const socket = flags.once ? undefined : reportSocket(flags.state, progress, log);
   try {
     await ship(
       {
         folder: flags.state,
         connection,
         quorum: flags.quorum,
-        compression: compression === 'auto' ? undefined : compression,
+        compression: compressionFor(compression, url),
         eventsMax: flags.groupEvents,
         flushMs: Number(flags.flush / 1_000_000n),
         catchUp: flags.catchUp,
@@ -147,11 +154,28 @@ async function run(flags: ShipFlags): Promise<void> {
       join(flags.data, RECORDING_FILE),
     );
   } finally {
+    socket?.close();
     stopWatching();
     manager.stopping();
     connection.close();
   }
   report(progress);
+}
+
+/** Undefined leaves it to the version of the server. */
+function compressionFor(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
+  if (chosen !== 'auto') return chosen;
+  return urls.every((url) => isLoopback(replicaOf(url).host)) ? 'none' : undefined;
+}
+
+/** A service has one; a command that ends is not scraped. Throws a UserError if the folder cannot be made. */
+function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
+  makeStateFolder(folder);
+  const startMs = Date.now();
+  return openReportSocket(join(folder, SHIP_SOCKET), () => reportOf(progress, startMs, Date.now()), {
+    readableAs: folder,
+    onProblem: (message) => log.warn(message),
+  });
 }
 
 function report({ events, groups, unshipped, trouble }: ShipProgress): void {

@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
 import { UserError } from '../process/errors.ts';
-
-export const POSITION_FILE = 'position.json';
 
 const NUMBER = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const TIME = z.string().regex(/^\d{1,20}$/);

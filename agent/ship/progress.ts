@@ -1,5 +1,7 @@
 /** What a shipper has done and what keeps it from going on, for its log, its metrics and its service manager. */
-import type { ErrorCode, Meaning } from '../clickhouse/connection/server_error.ts';
+import type { ShipReport } from '../../bpf/schema/ship_report.ts';
+import { type ErrorCode, type Meaning, OWN_CODES } from '../clickhouse/connection/server_error.ts';
+import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
@@ -8,31 +10,74 @@ export interface Trouble {
   message: string;
 }
 
+/** Events that are sealed and have not arrived. */
+export interface Waiting {
+  events: number;
+  /** Start of the oldest one; undefined if nothing waits. */
+  sinceNs: bigint | undefined;
+}
+
 export interface ShipProgress {
+  /** Undefined until there is a recording. */
+  node: string | undefined;
   /** Events that arrived since the start of this process. */
   events: number;
   /** Events that were recorded and will not arrive, since the start of this process. */
   unshipped: number;
   groups: number;
+  /** Bytes of rows that were sent, packed as they were. */
+  wireBytes: number;
   retries: Map<string, number>;
   /** Undefined while nothing is in the way. */
   trouble: Trouble | undefined;
-  /** Events that are sealed and have not arrived. */
-  backlog: number;
-  /** How long the last group took to arrive. */
-  insertMs: number;
+  /** Asks the recording, as the count grows also while nothing can be sent. */
+  waiting: () => Waiting;
+  /** How long groups took to arrive. */
+  inserts: Buckets;
   clock: ClockEstimate | undefined;
 }
 
+/** Bounds from a small group on an idle server to one that waits for merges. */
+const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export const NOTHING_WAITS = (): Waiting => ({ events: 0, sinceNs: undefined });
+
 export function newProgress(): ShipProgress {
   return {
+    node: undefined,
     events: 0,
     unshipped: 0,
     groups: 0,
-    retries: new Map(),
+    wireBytes: 0,
+    // A series that began with its first failure would not show that failure as an increase.
+    retries: new Map(OWN_CODES.map((code) => [code, 0])),
     trouble: undefined,
-    backlog: 0,
-    insertMs: 0,
+    waiting: NOTHING_WAITS,
+    inserts: createBuckets(INSERT_SECONDS),
     clock: undefined,
+  };
+}
+
+export function reportOf(progress: ShipProgress, startMs: number, nowMs: number): ShipReport {
+  const { node, events, unshipped, wireBytes, retries, trouble, inserts, clock } = progress;
+  const { events: waiting, sinceNs } = progress.waiting();
+  const waitingMs = sinceNs === undefined ? 0 : nowMs - Number(sinceNs / 1_000_000n);
+  return {
+    node: node ?? null,
+    start_time_seconds: startMs / 1e3,
+    events,
+    unshipped,
+    wire_bytes: wireBytes,
+    backlog: { events: waiting, seconds: Math.max(0, waitingMs / 1e3) },
+    trouble: trouble
+      ? { code: String(trouble.code), blocked: trouble.meaning === 'blocked', message: trouble.message }
+      : null,
+    retries: Object.fromEntries(retries),
+    inserts: {
+      bounds_seconds: [...inserts.boundsSeconds],
+      counts: [...inserts.counts],
+      sum_seconds: inserts.sumSeconds,
+    },
+    clock_offset_seconds: clock ? Number(clock.offsetNs) / 1e9 : null,
   };
 }

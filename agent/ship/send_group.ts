@@ -17,6 +17,8 @@ export interface Destination {
   /** Number of replicas that must have a row before it counts as arrived. */
   quorum?: number | undefined;
   compression?: ReturnType<typeof compressionOf> | undefined;
+  /** Called with the number of bytes that went out. */
+  onSent?: ((bytes: number) => void) | undefined;
 }
 
 export interface SentGroup {
@@ -103,11 +105,13 @@ type Send = (
 ) => Promise<void>;
 
 /** `name` names the rows of each insert, together with its table: a server drops those that it has already. */
-export function sender({ connection, version, quorum, compression }: Destination, name: string, signal: AbortSignal) {
+export function sender(destination: Destination, name: string, signal: AbortSignal) {
+  const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>
     connection.insert(into, blocks, {
       compression: compression ?? compressionOf(version),
       settings: insertSettings(version, { token: `${name}-${into.table}${label}`, quorum }),
+      onSent,
       signal,
     });
   return send;

@@ -5,6 +5,7 @@ import { openReader, type RecordingReader } from '../recording/read/reader.ts';
 import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
 import { makeStateFolder, newPosition, type Position, readPosition, writePosition } from './position.ts';
+import { NOTHING_WAITS } from './progress.ts';
 import { sender, sendTable } from './send_group.ts';
 import { type ShipperOptions, shipRecording } from './shipper.ts';
 import { lossTables } from './side_rows.ts';
@@ -24,6 +25,7 @@ export async function ship(options: ShipperOptions, path: string): Promise<void>
         position = await shipRecording(options, { reader, path }, position);
         if (!options.once) position = await leave(options, reader, position);
       } finally {
+        options.progress.waiting = NOTHING_WAITS;
         reader.close();
       }
       if (options.once) return;

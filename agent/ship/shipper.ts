@@ -10,6 +10,7 @@ import { askClock, askStart, askVersion, checkClaim, checkSchema } from './conta
 import { knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
 import { type Position, positionAfter, positionBefore, writePosition } from './position.ts';
+import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import { type Destination, sender, sendGroup, sendSide, sendTable } from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
@@ -56,6 +57,12 @@ export async function shipRecording(
   let destination: Destination | undefined;
   let heartbeatMs = Number.NEGATIVE_INFINITY;
 
+  progress.node = reader.node;
+  progress.waiting = () => waitingIn(reader, position.number);
+  const onSent = (bytes: number) => {
+    progress.wireBytes += bytes;
+  };
+
   function moveTo(next: Position): void {
     position = next;
     writePosition(options.folder, position);
@@ -69,7 +76,7 @@ export async function shipRecording(
     if (!claims) await checkClaim(connection, reader.recordingId, position.claim, signal);
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
-    const greeted = { connection, version, quorum, compression };
+    const greeted = { connection, version, quorum, compression, onSent };
     await beat(greeted);
     claims = false;
     return greeted;
@@ -87,9 +94,8 @@ export async function shipRecording(
 
   async function beat(to: Destination): Promise<void> {
     const span = reader.recordedSpan();
-    const { end, sealedEnd } = reader.ends();
+    const { end } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
-    progress.backlog = Math.max(0, sealedEnd - position.number);
     const state = {
       atNs: BigInt(Date.now()) * 1_000_000n,
       machineId,
@@ -123,14 +129,13 @@ export async function shipRecording(
     const sinceMs = performance.now();
     const nowNs = BigInt(Date.now()) * 1_000_000n;
     const sent = await sendGroup(destination, source, { group, position, nowNs }, signal);
-    progress.insertMs = performance.now() - sinceMs;
+    progress.inserts.add((performance.now() - sinceMs) / 1000);
     progress.events += sent.events;
     progress.groups++;
     noteLost(sent.lost);
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
     moveTo({ ...positionAfter(position, group.end, Date.now()), ...sent.side, lastNs });
     const { sealedEnd } = reader.ends();
-    progress.backlog = Math.max(0, sealedEnd - position.number);
     rate.note(sealedEnd);
     if (group.isFull && !options.once) await pace(sent.events, performance.now() - sinceMs);
     return group.isFull || position.number < Math.min(untilNumber, sealedEnd);
@@ -176,6 +181,17 @@ export async function shipRecording(
     if (isReplaced()) return position;
     rate.note(reader.ends().sealedEnd);
     await waitForTick(options.flushMs, phaseOf(reader.node, options.flushMs), isReplaced, signal);
+  }
+}
+
+function waitingIn(reader: RecordingReader, number: number): Waiting {
+  try {
+    const events = Math.max(0, reader.ends().sealedEnd - number);
+    const [oldest] = events > 0 ? reader.sealedSegments(number, 1) : [];
+    return { events, sinceNs: oldest?.minNs };
+  } catch {
+    // Shipping reports a recording that cannot be read; metrics must not end it.
+    return NOTHING_WAITS();
   }
 }
 

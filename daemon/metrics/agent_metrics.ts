@@ -6,6 +6,7 @@ import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { LOSS_CAUSES } from '../../bpf/schema/losses.ts';
+import { reportedHistogram } from './reported_histogram.ts';
 
 /** Type label of a lost definition, or of lost events of any type. */
 const ANY_TYPE = 'any';
@@ -32,12 +33,16 @@ export function agentMetrics(registry: Registry) {
     'Events and definitions that were lost, by cause and, where it is known, type.',
     ...['cause', 'event_type'],
   );
-  const commits = commitHistogram(registry);
+  const commits = reportedHistogram(
+    registry,
+    'kreplay_agent_commit_duration_seconds',
+    'How long the agent took to commit what it had gathered to the recording.',
+  );
   const all = [up, startTime, cpu, memory, ringSize, ringPending, ringPeak, recorded, lost];
   return {
     set(report: AgentReport | undefined): void {
       for (const metric of all) metric.reset();
-      commits.set(report);
+      commits.set(report?.node ?? '', report?.commits);
       if (!report) return;
       const { node, ring } = report;
       up.set(1);
@@ -54,39 +59,6 @@ export function agentMetrics(registry: Registry) {
           lost.inc({ node, cause, event_type }, 0);
       for (const { cause, event_type, count } of report.lost)
         lost.inc({ node, cause, event_type: event_type ?? ANY_TYPE }, count);
-    },
-  };
-}
-
-/** A histogram that the agent counted; the library's own histograms count by themselves. */
-function commitHistogram(registry: Registry) {
-  const name = 'kreplay_agent_commit_duration_seconds';
-  const help = 'How long the agent took to commit what it had gathered to the recording.';
-  let values: { metricName: string; labels: Record<string, string | number>; value: number }[] = [];
-  registry.registerMetric({
-    name,
-    help,
-    labelNames: ['node'],
-    get: async () => ({ name, help, type: 'histogram', values }),
-  } as never);
-  return {
-    set(report: AgentReport | undefined): void {
-      if (!report) {
-        values = [];
-        return;
-      }
-      const { node, commits } = report;
-      let total = 0;
-      const buckets = commits.counts.map((count, i) => {
-        total += count;
-        const le = commits.bounds_seconds[i] ?? '+Inf';
-        return { metricName: `${name}_bucket`, labels: { node, le }, value: total };
-      });
-      values = [
-        ...buckets,
-        { metricName: `${name}_sum`, labels: { node }, value: commits.sum_seconds },
-        { metricName: `${name}_count`, labels: { node }, value: total },
-      ];
     },
   };
 }

@@ -9,13 +9,16 @@ import type { RequestHandler } from 'express';
 import type { CloseReason } from '../http/access/connections.ts';
 import type { EndedRequest } from '../http/request_log.ts';
 import type { Sessions } from '../replay/session/sessions.ts';
+import type { FleetState } from '../store/fleet_state.ts';
 import type { RecordingState, Store } from '../store/store.ts';
 import { agentMetrics } from './agent_metrics.ts';
 import { agentSocketIn, askAgent } from './agent_report.ts';
 import { connectionMetrics } from './connection_metrics.ts';
+import { fleetMetrics } from './fleet_metrics.ts';
 import { httpMetrics } from './http_metrics.ts';
 import { recordingMetrics } from './recording_metrics.ts';
 import { replayMetrics } from './replay_metrics.ts';
+import { shipMetrics, shippingState } from './ship_metrics.ts';
 
 /**
  * The library samples the event loop every 10 and 100 ms by default, which costs an idle daemon half a percent of a
@@ -44,6 +47,8 @@ export interface MetricSources {
   now: () => bigint;
   /** The data folder, or a recording in it, whose agent is asked for its metrics. */
   data: string | undefined;
+  /** State folder of a shipper on this host, which is asked for its metrics. */
+  shipState?: string | undefined;
 }
 
 /** The description of a metric in the README. */
@@ -61,6 +66,8 @@ export interface Metrics {
   watchUnsent(unsent: { readonly bytes: number }): void;
   /** Records the lateness of an event that a replay has just played. */
   played(latenessNs: number): void;
+  /** Records how long the server of a fleet took for a statement. */
+  queriedFleet(seconds: number): void;
   text(sources: MetricSources): Promise<string>;
   /** Describes the metrics of kreplay itself. */
   described(): MetricDescription[];
@@ -73,6 +80,8 @@ export function createMetrics(): Metrics {
   const replay = replayMetrics(registry);
   const recordings = recordingMetrics(registry);
   const agent = agentMetrics(registry);
+  const ship = shipMetrics(registry);
+  const fleet = fleetMetrics(registry);
   buildInfo(registry);
   collectDefaultMetrics({
     register: registry,
@@ -82,10 +91,13 @@ export function createMetrics(): Metrics {
   for (const name of UNWANTED) registry.removeSingleMetric(name);
   let scrape: Promise<string> | undefined;
 
-  async function collect({ store, sessions, now, data }: MetricSources): Promise<string> {
+  async function collect({ store, sessions, now, data, shipState }: MetricSources): Promise<string> {
     const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data));
     agent.set(answer === 'silent' ? undefined : answer);
-    const states = await statesOf(store);
+    ship.set(shipState === undefined ? undefined : await shippingState(shipState));
+    const state = await fleetStateOf(store);
+    fleet.set(state);
+    const states = store.fleet && !state?.nodes ? undefined : await statesOf(store);
     const unreadable = await store.unreadable();
     recordings.set(states, now(), answer, unreadable.length);
     replay.set(sessions);
@@ -100,6 +112,7 @@ export function createMetrics(): Metrics {
     connectionClosed: connections.closed,
     watchUnsent: connections.watchUnsent,
     played: replay.played,
+    queriedFleet: fleet.queried,
     described: () => (registry.getMetricsAsArray() as unknown as MetricDescription[]).filter(isOurs),
     /** Concurrent requests share one scrape, because the metrics are set for one at a time. */
     text(sources) {
@@ -119,6 +132,15 @@ function isOurs({ name }: MetricDescription): boolean {
 async function statesOf(store: Store): Promise<RecordingState[] | undefined> {
   try {
     return await store.recordingStates();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Resolves to undefined without a fleet, and where its server does not answer. */
+async function fleetStateOf({ fleet }: Store): Promise<FleetState | undefined> {
+  try {
+    return await fleet?.state();
   } catch {
     return undefined;
   }

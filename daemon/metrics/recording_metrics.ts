@@ -8,7 +8,10 @@ import { agentOf } from './recording_agent.ts';
 export function recordingMetrics(registry: Registry) {
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const ready = gauge('kreplay_ready', '1 when every recording that is served can be read, as /readyz reports.');
+  const ready = gauge(
+    'kreplay_ready',
+    '1 when every recording that is served can be read, or the fleet, as /readyz reports.',
+  );
   const unreadable = gauge(
     'kreplay_unreadable_imports',
     'Imported files that cannot be read, and that the others are served without; /readyz names them.',

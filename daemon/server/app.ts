@@ -42,6 +42,8 @@ export interface AppOptions {
   metrics?: Metrics | undefined;
   /** The path served by --data, whose agent is asked for its metrics. */
   data?: string | undefined;
+  /** State folder of a shipper on this host, which is asked for its metrics. */
+  shipState?: string | undefined;
   /** Requests that take longer are logged. */
   slowMs?: number | undefined;
 }
@@ -50,7 +52,7 @@ export const SLOW_MS_DEFAULT = 1000;
 
 export function buildApp(options: AppOptions): express.Express {
   const { store, sessions, tails, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
-  const { allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
+  const { shipState, allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
   const app = express();
   app.set('query parser', queryOf);
   app.set('case sensitive routing', true);
@@ -63,7 +65,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(pageRoutes());
   app.use(documentRoutes());
   app.use(healthRoutes({ store, sessions, now, data }));
-  app.use(metricsRoutes(metrics, { store, sessions, now, data }));
+  app.use(metricsRoutes(metrics, { store, sessions, now, data, shipState }));
   const streamRoom = createStreamRoom();
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));

@@ -32,6 +32,7 @@ import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.t
 import type { ServedPaths } from '../store/embedded/served_files.ts';
 import { fleetStore } from '../store/fleet/fleet_store.ts';
 import { type FleetSettings, openFleet } from '../store/fleet/open_fleet.ts';
+import { timedFleet } from '../store/fleet/timed_fleet.ts';
 import type { Store } from '../store/store.ts';
 import { createTails } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
@@ -44,6 +45,8 @@ export interface DaemonOptions {
   places: ServedPaths;
   /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
   fleet?: { settings: FleetSettings; fetchedBytes: number } | undefined;
+  /** State folder of a shipper on this host. */
+  shipState?: string | undefined;
   listen: ListenAddress;
   access: AccessFlags;
   /** Where sessions are stored. */
@@ -65,7 +68,7 @@ export interface DaemonOptions {
 /** Runs until the signal aborts. If the daemon cannot start, throws an error with a one-line message. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
-  const { scansInThreads = true } = options;
+  const { scansInThreads = true, shipState } = options;
   const now = () => BigInt(Date.now()) * 1_000_000n;
   const metrics = createMetrics();
   const unsent = createUnsent({ onClosed: () => metrics.connectionClosed('not_read') });
@@ -74,13 +77,14 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { path: statePath, reason } = statePlace(options.state, places.data);
   const state = statePath === null ? undefined : await openState(statePath);
   const { store, planner } = options.fleet
-    ? await servedFleet(options.fleet, statePath)
+    ? await servedFleet(options.fleet, statePath, metrics.queriedFleet)
     : servedRecordings(places, scansInThreads, log);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
   const tails = createTails({ store, now, log });
   let stop = () => {};
   try {
-    const app = buildApp({ store, sessions, tails, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
+    const served = { store, sessions, tails, data: places.data, shipState };
+    const app = buildApp({ ...served, now, log, metrics, slowMs, allowed, scanGate });
     const [server, url] = await listen(app, address, { ...listening, onClosed: metrics.connectionClosed });
     stop = started(server);
     onListening(url);
@@ -120,8 +124,9 @@ function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Log
 async function servedFleet(
   { settings, fetchedBytes }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
+  onStatement: (seconds: number) => void,
 ): Promise<Served> {
-  const store = fleetStore(await openFleet(settings));
+  const store = fleetStore(timedFleet(await openFleet(settings), onStatement));
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
     return { store, planner: createFetchedPlanner({ fleet: settings, folder, bytesMax: fetchedBytes }) };
@@ -180,6 +185,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
     fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes },
     listen,
     access: flags,
+    shipState: flags.shipState,
   };
   const state = flags.state === true ? undefined : flags.state;
   const manager = serviceManager();

@@ -28,6 +28,7 @@ export interface DaemonFlags extends AccessFlags {
   fleetTlsCert?: string;
   fleetTlsKey?: string;
   fetchedBytes: number;
+  shipState?: string;
 }
 
 /** The larger of this and the copies that replays use is taken. */
@@ -84,7 +85,9 @@ export function withDaemonOptions(command: Command): Command {
 /** Adds all options of the daemon. */
 export function withDaemonCommandOptions(command: Command): Command {
   const data = `folder that the agent records into, or a recording (default: "${DATA_DEFAULT}", none with --recording)`;
-  withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared()));
+  withDaemonOptions(command.addOption(new Setting('--data <path>', data).shared())).addOption(
+    new Setting('--ship-state <folder>', 'state folder of `kreplay ship` on this host, for its metrics'),
+  );
   return withLogOptions(withFleetOptions(command));
 }
 

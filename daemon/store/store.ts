@@ -12,6 +12,7 @@ import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
 import type { SlowestOptions, SlowestPage } from '../sums/slowest.ts';
 import type { StatsOptions, StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
+import type { FleetHealth } from './fleet_state.ts';
 import type { WrittenSpan } from './written_span.ts';
 
 export type { EventFilter };
@@ -243,6 +244,8 @@ export interface FollowedBatch {
  * recording would be incomplete. Async generators yield so that other work can run in between.
  */
 export interface Store {
+  /** How a fleet is, if the store is one of a fleet; the methods about files return nothing then. */
+  readonly fleet?: FleetHealth;
   /** Returns the state of each file: copies of a recording are listed separately. */
   recordingStates(): Promise<RecordingState[]>;
   /** Imports found unreadable so far that may be of these nodes, or of all nodes; `losses` includes them too. */

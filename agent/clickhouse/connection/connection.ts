@@ -23,6 +23,8 @@ export interface CallOptions {
 
 export interface InsertOptions extends CallOptions {
   compression?: Compression | undefined;
+  /** Called with the number of bytes of each piece of the body that goes out, packed, also when it goes out again. */
+  onSent?: ((bytes: number) => void) | undefined;
 }
 
 export type Blocks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
@@ -105,7 +107,7 @@ export function connect(settings: ConnectionSettings): Connection {
   function callOf(
     more: Record<string, string>,
     { body, isRead = false }: Pick<Call, 'body'> & { isRead?: boolean },
-    options: CallOptions,
+    options: InsertOptions,
     headers = {},
   ): Call {
     const given = Object.entries(options.settings ?? {}).map(([name, value]) => [name, String(value)] as const);
@@ -116,6 +118,7 @@ export function connect(settings: ConnectionSettings): Connection {
       isRead,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       signal: options.signal,
+      onSent: options.onSent,
     };
   }
 

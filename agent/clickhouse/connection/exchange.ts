@@ -17,6 +17,8 @@ export interface Call {
   /** Longest silence of the server. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
+  /** Called with the number of bytes of each piece of a streamed body. */
+  onSent?: ((bytes: number) => void) | undefined;
 }
 
 export interface Answer {
@@ -104,7 +106,7 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
   try {
     // A server may answer before the end of the body, when it refuses it.
-    const [response] = await Promise.race([answered, sendBody(request, call.body()).then(() => answered)]);
+    const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered)]);
     // From now on a caller that reads slowly is no silence of the server.
     request.setTimeout(0);
     return response;
@@ -113,10 +115,17 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
   }
 }
 
-async function sendBody(request: ClientRequest, body: string | NodeJS.ReadableStream): Promise<void> {
+async function sendBody(request: ClientRequest, call: Call): Promise<void> {
+  const body = call.body();
   // Node sends headers in the encoding of a text that goes with them, and those that we make are bytes.
-  if (typeof body === 'string') request.end(Buffer.from(body));
-  else await pipeline(body, request);
+  if (typeof body === 'string') {
+    request.end(Buffer.from(body));
+    return;
+  }
+  const sent = pipeline(body, request);
+  // A listener before the pipe would start the flow without it.
+  if (call.onSent) body.on('data', (piece: Buffer) => call.onSent?.(piece.length));
+  await sent;
 }
 
 function timeoutError(code: string): Error {

@@ -7,8 +7,11 @@ import { UserError } from '../../process/errors.ts';
  */
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
-/** A number is a code of ClickHouse; the words are ours, for what is no answer of a server. */
-export type ErrorCode = number | 'unreachable' | 'cut' | 'timeout' | 'refused' | 'malformed' | 'claimed';
+/** Codes for what is no answer of a server. */
+export const OWN_CODES = ['unreachable', 'cut', 'timeout', 'refused', 'malformed', 'claimed'] as const;
+
+/** A number is a code of ClickHouse. */
+export type ErrorCode = number | (typeof OWN_CODES)[number];
 
 export class ServerError extends UserError {
   override readonly name = 'ServerError';

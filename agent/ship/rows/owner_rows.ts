@@ -1,5 +1,6 @@
 /** Rows of the tables `by_id` and `transaction`: what a segment has of each transaction and trace. */
 import type { BlockRange } from '../../recording/codec/encode_segment.ts';
+import type { ContextText } from '../../recording/format/ids.ts';
 import { textHash53 } from '../../recording/format/text_hash.ts';
 import { wordsToBigint } from '../../recording/words64.ts';
 import { type Keyed, type Summary, summarize } from '../../recording/write/transaction_sums.ts';
@@ -40,6 +41,31 @@ function ownersBy(idOf: (context: number) => { id: string | null; traceId: strin
   };
 }
 
+/**
+ * Finds the traces that are one transaction each, as most are: what is summed up for the transaction is that of the
+ * trace too. Events of a context are of both or of none.
+ */
+function tracesOfOne(contexts: readonly ContextText[]): { byTransaction: Map<string, string>; others: Set<string> } {
+  const transactions = new Map<string, string | null>();
+  const traces = new Map<string, string | null>();
+  const others = new Set<string>();
+  for (const { transactionId, traceId } of contexts) {
+    if (traceId !== null) {
+      const known = transactions.get(traceId);
+      if (transactionId === null || (known !== undefined && known !== transactionId)) others.add(traceId);
+      transactions.set(traceId, transactionId);
+    }
+    if (transactionId === null) continue;
+    const known = traces.get(transactionId);
+    if (known !== undefined && known !== traceId) for (const one of [known, traceId]) if (one !== null) others.add(one);
+    traces.set(transactionId, traceId);
+  }
+  const byTransaction = new Map<string, string>();
+  for (const [traceId, transactionId] of transactions)
+    if (!others.has(traceId)) byTransaction.set(transactionId!, traceId);
+  return { byTransaction, others };
+}
+
 export function ownerRows(recording: ShippedRecording, byId: TableRows, transaction: TableRows): OwnerRows {
   const recordingId = BigInt(`0x${recording.recordingId}`);
 
@@ -76,29 +102,45 @@ export function ownerRows(recording: ShippedRecording, byId: TableRows, transact
     return { services, cells };
   }
 
-  function addById(shipped: ShippedBlock, kind: number, summary: Summary<Owner>, firstNumber: bigint, cells: Cell[]) {
+  function addById(
+    shipped: ShippedBlock,
+    kind: number,
+    summary: Summary<Owner>,
+    firstNumber: bigint,
+    cells: Cell[],
+    id = summary.transaction.id,
+  ): void {
     const day = Number((cells[2] as bigint) / DAY_NS);
     const owners = [...summary.transaction.owners].map((place) => shipped.names.entries[place]!).sort();
-    byId.add([kind, summary.transaction.id, day, recordingId, firstNumber, owners, ...cells]);
+    byId.add([kind, id, day, recordingId, firstNumber, owners, ...cells]);
   }
 
   return {
     add(shipped, firstNumber) {
       const first = BigInt(firstNumber);
-      const contextOf = recording.context;
+      const contexts: ContextText[] = [];
       const byTransaction = ownersBy((context) => {
-        const { transactionId, traceId } = contextOf(context);
-        return { id: transactionId, traceId };
+        const text = recording.context(context);
+        contexts.push(text);
+        return { id: text.transactionId, traceId: text.traceId };
       });
-      for (const summary of summariesOf(shipped, byTransaction)) {
+      const summaries = summariesOf(shipped, byTransaction);
+      const traces = tracesOfOne(contexts);
+      for (const summary of summaries) {
         const { services, cells } = cellsOf(shipped, summary);
         const { id } = summary.transaction;
         addById(shipped, KIND_TRANSACTION, summary, first, cells);
         const hash = BigInt(textHash53(id));
         // A list without a filter by service reads one row for each transaction: that with ''.
         for (const service of ['', ...services]) transaction.add([service, id, hash, recordingId, first, ...cells]);
+        const traceId = traces.byTransaction.get(id);
+        if (traceId !== undefined) addById(shipped, KIND_TRACE, summary, first, cells, traceId);
       }
-      const byTrace = ownersBy((context) => ({ id: contextOf(context).traceId, traceId: contextOf(context).traceId }));
+      if (traces.others.size === 0) return;
+      const byTrace = ownersBy((context) => {
+        const { traceId } = recording.context(context);
+        return { id: traceId !== null && traces.others.has(traceId) ? traceId : null, traceId };
+      });
       for (const summary of summariesOf(shipped, byTrace))
         addById(shipped, KIND_TRACE, summary, first, cellsOf(shipped, summary).cells);
     },

@@ -85,6 +85,18 @@ export const readyResponse = z
         }),
       )
       .meta({ description: 'files in the folder of imports that the others are served without' }),
+    fleet: z
+      .strictObject({
+        nodes: z.strictObject({
+          current: z.number().int().meta({ description: 'heard within a minute' }),
+          silent: z.number().int().meta({ description: 'not heard for longer' }),
+          ended: z.number().int().meta({
+            description: 'ended, with all that they recorded having arrived, or silent for an hour',
+          }),
+        }),
+      })
+      .nullable()
+      .meta({ description: 'of a daemon that serves a fleet: its server answers; null for one that serves files' }),
     sessions: z.strictObject({
       kept: z.boolean().meta({ description: 'whether replay sessions outlive the daemon' }),
       failure: z
@@ -95,7 +107,7 @@ export const readyResponse = z
   })
   .meta({
     description:
-      'Every recording that is served can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
+      'Every recording that is served, or the fleet, can be read, but for imports that are unreadable. Otherwise the answer is a problem with status 503.',
   });
 
 export const accessResponse = z

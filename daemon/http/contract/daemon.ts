@@ -69,7 +69,8 @@ export const DAEMON_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Serves load balancers and alerts: it returns each recording that is served with the state of its agent, the ' +
       'imports that cannot be read, and whether sessions are kept. A daemon whose agent has stopped is ready, ' +
-      'because what was recorded can still be queried. `recording_missing` means that nothing has been recorded ' +
+      'because what was recorded can still be queried. A daemon that serves a fleet says how many nodes are current, ' +
+      'silent and ended, and `recording_unavailable` means that its server does not answer. `recording_missing` means that nothing has been recorded ' +
       'yet; the other errors of status 503 name the recording that cannot be read, and why.',
     curl: '"$api/readyz"',
     success: {

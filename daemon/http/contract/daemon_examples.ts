@@ -68,6 +68,7 @@ export const DAEMON_EXAMPLES: Readonly<Record<string, Example>> = {
           },
         ],
         unreadable: [],
+        fleet: null,
         sessions: { kept: true, failure: null },
       },
     },

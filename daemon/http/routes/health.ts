@@ -44,14 +44,14 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
     .get(async (req, res) => {
       parseQuery(req.query, healthQuery);
       const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data), AGENT_PATIENCE_MS);
+      const fleet = store.fleet ? { nodes: (await store.fleet.nodes()).counts } : null;
       const nowNs = now();
       // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
       const states = await store.recordingStates();
       const recordings = states.map((state) => readiness(state, nowNs, answer));
       const unreadable = (await store.unreadable()).map(({ path, code, reason }) => ({ file: path, code, reason }));
-      sendJson(res, 200, { status: 'ready', recordings, unreadable, sessions: sessions.keeping } satisfies z.infer<
-        typeof readyResponse
-      >);
+      const answered = { status: 'ready' as const, recordings, unreadable, fleet, sessions: sessions.keeping };
+      sendJson(res, 200, answered satisfies z.infer<typeof readyResponse>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;

@@ -4,6 +4,7 @@ import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import type { Store, TransactionFilter } from '../store.ts';
 import { type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
+import { fleetHealth } from './fleet_health.ts';
 import { lossesIn, nodesIn, servicesIn, spansIn } from './fleet_info.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
@@ -23,6 +24,7 @@ export function fleetStore(fleet: Fleet, eventsMax = KEPT_EVENTS_MAX): Store {
   }
 
   return {
+    fleet: fleetHealth(fleet),
     recordingStates: async () => [],
     unreadable: async () => [],
     scan: (request) => withFleetErrorsIn(scanFleet(fleet, request)),

@@ -91,9 +91,10 @@ async function asked(path: string): Promise<string> {
 /** Resolves when the socket accepts requests. */
 async function opened(recording: string) {
   const path = join(recording, '..', 'agent.sock');
-  const socket = openReportSocket(recording, report, (message) => {
+  const onProblem = (message: string) => {
     throw new Error(message);
-  });
+  };
+  const socket = openReportSocket(path, report, { readableAs: recording, onProblem });
   while (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) await new Promise(setImmediate);
   return { path, close: socket.close };
 }
@@ -121,8 +122,10 @@ test('the socket of a killed agent is replaced, and a file that is not a socket 
   before.close();
 
   writeFileSync(path, 'precious');
-  const problem = await new Promise((resolve) => openReportSocket(recording, report, resolve));
-  expect(problem).toMatch(/the metrics of this agent cannot be read/);
+  const problem = await new Promise((onProblem) =>
+    openReportSocket(path, report, { readableAs: recording, onProblem }),
+  );
+  expect(problem).toMatch(/the metrics of this process cannot be read/);
   expect(lstatSync(path).isFile()).toBe(true);
 });
 

@@ -60,6 +60,7 @@ test('a recording that appears later is opened automatically', async () => {
   expect((await daemon.get('/readyz')).json).toEqual({
     status: 'ready',
     unreadable: [],
+    fleet: null,
     sessions: { kept: false, failure: null },
     recordings: [
       {

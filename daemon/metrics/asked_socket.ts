@@ -1,0 +1,46 @@
+/** Asks a service of this host for its report, over the socket that it has for this. */
+import { connect } from 'node:net';
+import { z } from 'zod';
+
+export const ANSWER_TIMEOUT_MS = 1000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+
+export const count = z.number().nonnegative();
+
+/** A histogram that the service counted. */
+export const durations = z
+  .object({ bounds_seconds: z.array(count), counts: z.array(count), sum_seconds: count })
+  .refine(({ bounds_seconds, counts }) => counts.length === bounds_seconds.length + 1);
+
+export type Durations = z.infer<typeof durations>;
+
+/** Returns `silent` if the service exists but does not answer, undefined if there is none or access is denied. */
+export async function askSocket<Report>(
+  path: string,
+  schema: z.ZodType<Report>,
+  timeoutMs = ANSWER_TIMEOUT_MS,
+): Promise<Report | 'silent' | undefined> {
+  try {
+    return schema.parse(JSON.parse(await answerOf(path, timeoutMs)));
+  } catch (error) {
+    return error instanceof NoAnswer ? 'silent' : undefined;
+  }
+}
+
+class NoAnswer extends Error {}
+
+async function answerOf(path: string, timeoutMs: number): Promise<string> {
+  const socket = connect(path);
+  const timer = setTimeout(() => socket.destroy(new NoAnswer()), timeoutMs);
+  try {
+    let text = '';
+    for await (const piece of socket.setEncoding('utf8')) {
+      text += piece;
+      if (text.length > ANSWER_BYTES_MAX) throw new Error('too much of an answer');
+    }
+    return text;
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}

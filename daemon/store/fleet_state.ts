@@ -1,0 +1,44 @@
+/** What a fleet says of itself, for metrics and health checks: sums over all nodes, however many there are. */
+
+/** A node that has not been heard for this long is silent: it reports itself every half minute. */
+export const NODE_SILENT_NS = 60_000_000_000n;
+/** A node that has been silent for this long is taken for gone: hosts come and go. */
+export const NODE_GONE_NS = 3_600_000_000_000n;
+
+/**
+ * `current`: heard within a minute. `silent`: not heard since. `ended`: its agent has ended and all has arrived, or it
+ * has been silent for an hour.
+ */
+export interface NodeCounts {
+  current: number;
+  silent: number;
+  ended: number;
+}
+
+export const LAG_QUANTILES = ['0.5', '0.9', '0.99', '1'] as const;
+
+export interface FleetNodes {
+  counts: NodeCounts;
+  /** How far behind the current nodes are, in nanoseconds, for each quantile; empty without current nodes. */
+  lagNs: bigint[];
+}
+
+export interface FleetState {
+  /** Undefined if a shard does not answer. */
+  nodes: FleetNodes | undefined;
+  /** At least so many shards do not answer. */
+  unavailableShards: number;
+  /** The most parts that a partition of a table has at the server that answers. */
+  partsMax: number;
+  /** Start of the oldest hour with events at the server that answers. */
+  oldestNs: bigint | undefined;
+  /** Free part of the fullest disk of that server; undefined if its version does not say. */
+  diskFreeRatio: number | undefined;
+}
+
+/** Methods reject with a Problem if the server does not answer. */
+export interface FleetHealth {
+  /** Rejects also if a shard does not answer. */
+  nodes(): Promise<FleetNodes>;
+  state(): Promise<FleetState>;
+}

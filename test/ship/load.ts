@@ -1,0 +1,74 @@
+/** Recordings of many events, whole or growing while something else happens. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
+import { appendRows, NODE, type Row, recordingPath, START } from '../daemon/recorded.ts';
+
+const KINDS = ['sys_write', 'sys_sync', 'block_io'] as const;
+
+/** Events of several services and of transactions that reach over many segments. */
+export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
+  const common = {
+    at,
+    duration: BigInt((i * 7919) % 1_000_003),
+    service: `service-${i % 7}`,
+    comm: `thread-${i % 5}`,
+    pid: 1000 + (i % 50),
+    result: BigInt((i % 13) - 1),
+    ...(i % 2 === 0 && { transaction: `order-${i % 41}`, trace: ((i % 41) + 1).toString(16).padStart(32, 'c') }),
+  };
+  const type = KINDS[i % KINDS.length]!;
+  if (type === 'sys_write') return { ...common, requested: BigInt(i), file: `/data/${i % 101}` };
+  if (type === 'sys_sync') return { ...common, type };
+  const origins = [{ service: `service-${i % 3}`, transaction: `order-${(i + 1) % 41}`, bytes: BigInt(i) }];
+  return { ...common, type, sector: BigInt(i), origins };
+}
+
+export const loadRows = (count: number, first = 0): Row[] =>
+  Array.from({ length: count }, (_, i) => loadRow(first + i));
+
+/** A writer with the time of day, which seals segments after some seconds as an agent does. */
+export function liveWriter(folder: string, retainBytes = 1 << 30): RecordingWriter {
+  const origin = { node: NODE, bootId: 'boot', machineId: 'machine' };
+  const nowNs = () => BigInt(Date.now()) * 1_000_000n;
+  return openWriter({ path: recordingPath(folder), ...origin, nowNs, retention: { bytes: retainBytes } });
+}
+
+export interface Load {
+  /** All rows so far. */
+  readonly rows: readonly Row[];
+  /** Ends the recording, so that all of it is sealed. */
+  stop(): Promise<void>;
+}
+
+/** Records some rows ten times a second. */
+export function startLoad(folder: string, rowsAtOnce: number): Load {
+  const writer = liveWriter(folder);
+  const rows: Row[] = [];
+  let isOver = false;
+  async function record(): Promise<void> {
+    while (!isOver) {
+      const more = loadRows(rowsAtOnce, rows.length);
+      appendRows(writer, more);
+      rows.push(...more);
+      await sleep(100);
+    }
+    writer.close();
+  }
+  const recording = record();
+  return {
+    rows,
+    async stop() {
+      isOver = true;
+      await recording;
+    },
+  };
+}
+
+/** Repeatable random numbers of [0, 1). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
