@@ -1,0 +1,84 @@
+/** Tests that the tables of two shards have the answers of the recordings that were sent to one or the other. */
+import fc from 'fast-check';
+import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
+import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts';
+import { stringify } from '../../../../daemon/exact_json.ts';
+import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
+import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
+import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
+import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
+import type { Store } from '../../../../daemon/store/store.ts';
+import { hasCluster, startCluster } from '../../../clickhouse/cluster.ts';
+import { endServers } from '../../../clickhouse/server.ts';
+import { start } from '../../command_line.ts';
+import { resultOf } from './both_stores.ts';
+import { recordedCorpus, TRANSACTIONS } from './corpus.ts';
+import { drawnFilter, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter } from './drawn_requests.ts';
+import { shipAll } from './shipped.ts';
+
+const withCluster = hasCluster ? describe : describe.skip;
+const RUNS = { numRuns: 40 };
+let [files, tables]: Store[] = [];
+
+beforeAll(async () => {
+  if (!hasCluster) return;
+  const servers = (await startCluster(2, 1)).flat();
+  const urls = servers.map(({ url }) => url);
+  const { code, stderr } = await start('fleet', 'init', '--url', ...urls, '--cluster', 'main').ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const shards: Fleet[] = urls.map((url) => ({
+    connection: connect({ urls: [url], database: 'kreplay' }),
+    bucketNs: BUCKET_NS_DEFAULT,
+    isCluster: true,
+  }));
+  const paths = recordedCorpus(1200);
+  for (const [i, path] of paths.entries()) await shipAll(shards[i % shards.length]!, path);
+  for (const { connection } of shards.slice(1)) connection.close();
+  files = embeddedStore(openRecordingStore(undefined, paths));
+  tables = fleetStore(shards[0]!);
+}, 180_000);
+afterAll(async () => {
+  await files?.close();
+  await tables?.close();
+  await endServers();
+});
+
+async function expectSame(ask: (store: Store) => Promise<unknown>): Promise<void> {
+  expect(JSON.parse(stringify((await ask(tables!)) ?? null))).toEqual(
+    JSON.parse(stringify((await ask(files!)) ?? null)),
+  );
+}
+
+async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(Buffer.from(piece));
+  return Buffer.concat(all).toString();
+}
+
+withCluster('two shards', () => {
+  test('have the same names and transactions', async () => {
+    await expectSame((store) => store.services());
+    await expectSame((store) => store.nodes());
+    for (const id of TRANSACTIONS) await expectSame((store) => store.transaction(id));
+  });
+
+  test('have the same events, in pages too', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, drawnOrder, async (filter, order) => {
+        await expectSame((store) => textOf(store.scanJson({ filter, order })));
+        await expectSame((store) => textOf(store.scanJson({ filter, order, limit: 20 })));
+      }),
+      RUNS,
+    );
+  }, 120_000);
+
+  test('have the same lists of transactions and sums', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnTransactionFilter, drawnSort, drawnSums, async (filter, sort, sums) => {
+        await expectSame((store) => resultOf(store.transactions({ filter, sort, limit: 20 })));
+        await expectSame((store) => resultOf(store.stats(sums)));
+      }),
+      RUNS,
+    );
+  }, 120_000);
+});
