@@ -73,7 +73,7 @@ export function withAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--trust-services',
-        "accept service names in marker lines of any user, not only of root and of its own",
+        'accept service names in marker lines of any user, not only of root and of its own',
       ).default(false),
     )
     .addOption(

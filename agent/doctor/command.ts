@@ -5,10 +5,11 @@ import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/con
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { declaredOf } from '../config/setting.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
+import { SHIP_SECTION, type ShipServerFlags, shipServerOf } from '../ship/command.ts';
 import { diagnose } from './diagnosis.ts';
 import { asText } from './text.ts';
 
-interface DoctorFlags extends RetentionFlags {
+interface DoctorFlags extends RetentionFlags, ShipServerFlags {
   data: string;
   ringSize: number;
   sample: number;
@@ -33,8 +34,10 @@ export function doctorCommand(): Command {
       'check whether this host can be recorded, what it lacks, and how the owners of events are determined here',
     )
     .option('--data <folder>', 'data folder to check', DATA_DEFAULT);
-  // The host is diagnosed for the agent as it is configured.
+  // The host is diagnosed for the agent and the shipper as they are configured.
   const configuration = withConfiguration(command);
+  // The agent's folder and log count, so its section comes last.
+  configuration.declare('ship', declaredOf(SHIP_SECTION.declare(new Command())));
   configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
     .option(
@@ -51,12 +54,13 @@ export function doctorCommand(): Command {
   });
 }
 
-async function runDoctor({ data, ringSize, sample, output, ...retention }: DoctorFlags): Promise<void> {
+async function runDoctor({ data, ringSize, sample, output, ...flags }: DoctorFlags): Promise<void> {
   const diagnosis = await diagnose({
     dataFolder: data,
     ringBytes: ringSize * 1024 * 1024,
     sampleMs: sample * 1000,
-    retention,
+    retention: flags,
+    ship: shipServerOf(flags),
   });
   const text =
     output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : asText(diagnosis, process.stdout.columns);

@@ -14,6 +14,7 @@ import { replayClock } from './replay_clock.ts';
 import { ringBySample, ringOfAgent } from './ring.ts';
 import { askAgent } from './running_agent.ts';
 import { lockdown, privileges, sysctls } from './security.ts';
+import { type ShipOptions, shipChecks } from './ship_checks.ts';
 import { type Trial, tryCapture } from './trial.ts';
 
 export interface Diagnosis {
@@ -29,15 +30,20 @@ export interface DiagnosisOptions {
   ringBytes: number;
   sampleMs: number;
   retention: RetentionFlags;
+  /** Undefined if this host ships nothing. */
+  ship: ShipOptions | undefined;
 }
 
 export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
-  const { dataFolder, ringBytes, sampleMs, retention } = options;
+  const { dataFolder, ringBytes, sampleMs, retention, ship } = options;
   const cgroups = findCgroups();
   const agent = await askAgent(dataFolder);
   const trial = await outcomeOf(() => tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }));
   const ring = agent ? ringOfAgent(agent, Date.now()) : ringOfTrial(trial);
   const rate = ring.facts?.events_per_second;
+  const room = disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined });
+  const { bytes_per_day: perDay } = room.facts ?? {};
+  const bytesPerDay = typeof perDay === 'number' ? perDay : undefined;
   const checks = [
     ...kernelChecks(),
     privileges(),
@@ -47,9 +53,10 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
     cgroupCheck(cgroups),
     memory(trial, cgroups),
     ring,
-    disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined }),
+    room,
     clock(),
     replayClock(),
+    ...(ship ? await shipChecks(ship, { dataFolder, retention, bytesPerDay }) : []),
   ];
   const layers = existsSync(BTF) ? layerStates([], cgroups.hierarchy) : [];
   return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };

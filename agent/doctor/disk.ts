@@ -80,7 +80,7 @@ function problemOf(freeBytes: number, wantedBytes: number, type: string): Pick<C
 }
 
 /** Formats a number of days; from 1000 on, the exact one does not matter. */
-function lasting(days: number): string {
+export function lasting(days: number): string {
   if (days >= 1000) return 'years';
   return days >= 2 ? `${threeDigits(days)} days` : `${threeDigits(days * 24)} hours`;
 }

@@ -5,10 +5,10 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { SHIP_SOCKET } from '../../bpf/schema/ship_report.ts';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
-import { replicaOf } from '../clickhouse/connection/settings.ts';
+import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
-import { withServerSettings } from '../config/server_settings.ts';
+import { DATABASE_DEFAULT, withServerSettings } from '../config/server_settings.ts';
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
 import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
@@ -23,16 +23,20 @@ import { makeStateFolder } from './position.ts';
 import { newProgress, reportOf, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
-interface ShipFlags extends LogFlags {
-  data: string;
+/** Where to ship; a command that has only the section of the configuration has no defaults. */
+export interface ShipServerFlags {
   url?: string[];
-  database: string;
+  database?: string;
   user?: string;
   passwordFile?: string;
   tlsCa?: string;
   tlsCert?: string;
   tlsKey?: string;
-  state: string;
+  state?: string;
+}
+
+interface ShipFlags extends LogFlags, ShipServerFlags {
+  data: string;
   flush: bigint;
   groupEvents: number;
   catchUp: number;
@@ -122,25 +126,32 @@ function withShipOptions(command: Command): Command {
   return withLogOptions(command);
 }
 
+/** Undefined if no server is set. */
+export function shipServerOf(flags: ShipServerFlags): { server: ConnectionSettings; folder: string } | undefined {
+  const { url: urls, database = DATABASE_DEFAULT, user, passwordFile, state: folder = STATE_DEFAULT } = flags;
+  if (!urls || urls.length === 0) return undefined;
+  const tls = { ca: flags.tlsCa, cert: flags.tlsCert, key: flags.tlsKey };
+  return { server: { urls, database, user, passwordFile, tls }, folder };
+}
+
 async function run(flags: ShipFlags): Promise<void> {
-  const { url, database, user, passwordFile, tlsCa: ca, tlsCert: cert, tlsKey: key, compression } = flags;
-  if (!url || url.length === 0)
-    throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
+  const to = shipServerOf(flags);
+  if (!to) throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
   const log = newLog('kreplay-ship', flags, process.stderr);
   const manager = serviceManager();
   const progress = newProgress();
   const signal = endingSignal();
-  const connection = connect({ urls: url, database, user, passwordFile, tls: { ca, cert, key } });
+  const connection = connect(to.server);
   const stopWatching = manager.watch(() => true);
   manager.ready('shipping');
-  const socket = flags.once ? undefined : reportSocket(flags.state, progress, log);
+  const socket = flags.once ? undefined : reportSocket(to.folder, progress, log);
   try {
     await ship(
       {
-        folder: flags.state,
+        folder: to.folder,
         connection,
         quorum: flags.quorum,
-        compression: compressionFor(compression, url),
+        compression: compressionFor(flags.compression, to.server.urls),
         eventsMax: flags.groupEvents,
         flushMs: Number(flags.flush / 1_000_000n),
         catchUp: flags.catchUp,

@@ -12,11 +12,7 @@ export function fleetMetrics(registry: Registry) {
     'Nodes by state: current (heard within a minute), silent (not heard since), ended (ended, or silent for an hour).',
     'state',
   );
-  const lag = gauge(
-    'lag_seconds',
-    'How far the events of current nodes are behind their clocks, as a quantile over these nodes.',
-    'quantile',
-  );
+  const lag = lagSummary(registry);
   const shards = gauge('unavailable_shards', 'At least so many shards do not answer.');
   const parts = gauge(
     'parts_max',
@@ -36,24 +32,39 @@ export function fleetMetrics(registry: Registry) {
     buckets: QUERY_SECONDS,
     registers: [registry],
   });
-  const all = [nodes, lag, shards, parts, disk, oldest];
+  // The library resets a metric without labels to 0, which is a value here.
+  const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
     /** Undefined: the server does not answer, or this daemon serves no fleet. */
     set(state: FleetState | undefined): void {
-      for (const metric of all) {
-        metric.reset();
-        // The library resets a metric without labels to 0, which is a value here.
-        if (metric !== nodes && metric !== lag) metric.remove();
-      }
+      nodes.reset();
+      for (const metric of single) metric.remove();
+      lag.set(state?.nodes?.lagNs ?? []);
       if (!state) return;
       for (const [name, count] of Object.entries(state.nodes?.counts ?? {})) nodes.set({ state: name }, count);
-      for (const [i, lagNs] of (state.nodes?.lagNs ?? []).entries())
-        lag.set({ quantile: LAG_QUANTILES[i]! }, Number(lagNs) / 1e9);
       shards.set(state.unavailableShards);
       parts.set(state.partsMax);
       if (state.oldestNs !== undefined) oldest.set(Number(state.oldestNs) / 1e9);
       if (state.diskFreeRatio !== undefined) disk.set(state.diskFreeRatio);
+    },
+  };
+}
+
+/** Quantiles over nodes that the server computed; the library computes them over time. */
+function lagSummary(registry: Registry) {
+  const name = 'kreplay_fleet_lag_seconds';
+  const help = 'How far the events of current nodes are behind their clocks, as a quantile over these nodes.';
+  let values: { labels: { quantile: string }; value: number }[] = [];
+  registry.registerMetric({
+    name,
+    help,
+    labelNames: ['quantile'],
+    get: async () => ({ name, help, type: 'summary', values }),
+  } as never);
+  return {
+    set(lagNs: readonly bigint[]): void {
+      values = lagNs.map((ns, i) => ({ labels: { quantile: LAG_QUANTILES[i]! }, value: Number(ns) / 1e9 }));
     },
   };
 }

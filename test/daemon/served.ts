@@ -55,7 +55,9 @@ export async function served(data: string | Recordings, options?: Options): Prom
   return one;
 }
 
-interface Options extends Pick<AppOptions, 'allowed' | 'scanGate'>, Pick<TailOptions, 'heartbeatEveryMs'> {
+interface Options
+  extends Pick<AppOptions, 'allowed' | 'scanGate' | 'shipState'>,
+    Pick<TailOptions, 'heartbeatEveryMs'> {
   /** File that keeps the sessions; without it they are not kept. */
   stateFile?: string;
   /** What answers long scans, if not the thread of the test. */

@@ -63,6 +63,22 @@ test('it checks the configuration of the agent, and flags take precedence', () =
   expect([status, stderr]).toEqual([2, expect.stringContaining('did you mean ring-size?')]);
 });
 
+test('a host that ships is checked for that too, and its trouble does not keep it from being recorded', () => {
+  const file = join(folder.path, 'shipping.toml');
+  const state = join(folder.path, 'ship');
+  writeFileSync(file, `[ship]\nurl = ["http://127.0.0.1:9"]\nstate = ${JSON.stringify(state)}\n`);
+  const flags = ['--sample', '0', '--output', 'json', '--config', file, '--data', folder.path];
+  const { status, stdout } = kreplay(['doctor', ...flags, '--retain-age', '7d']);
+  const found: Diagnosis = JSON.parse(stdout);
+  expect([status, found.ok]).toEqual([0, true]);
+  expect(check(found, 'ship server')).toMatchObject({
+    state: 'warning',
+    text: expect.stringContaining('ECONNREFUSED'),
+  });
+  expect(check(found, 'ship position').advice).toBe(`set retain-unshipped = "${state}/position.json" in [agent]`);
+  expect(diagnosis().checks.filter(({ name }) => name.startsWith('ship'))).toEqual([]);
+});
+
 test('its layers are those that an agent reports at its start', async () => {
   const { layers } = diagnosis('--sample', '0');
   const agent = start(['agent', '--data', folder.path, '--http-services', 'x']);

@@ -6,6 +6,8 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { Registry } from '@prometheus-io/client';
+import { fleetMetrics } from '../../../daemon/metrics/fleet_metrics.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { samplesOf } from './scraped.ts';
@@ -25,16 +27,51 @@ const REPORT = {
   commits: { bounds_seconds: [1], counts: [1, 0], sum_seconds: 1 },
 };
 
+/** Report of a shipper, whose server had an error. */
+const SHIP_REPORT = {
+  node: 'n',
+  events: 1,
+  unshipped: 0,
+  wire_bytes: 1,
+  backlog: { events: 1, seconds: 1 },
+  trouble: null,
+  retries: { '242': 1 },
+  inserts: { bounds_seconds: [1], counts: [1, 0], sum_seconds: 1 },
+  clock_offset_seconds: 0,
+};
+
+/** A state that only a newer server has in full. */
+const FLEET_STATE = {
+  nodes: { counts: { current: 1, silent: 0, ended: 0 }, lagNs: [1n, 1n, 1n, 1n] },
+  unavailableShards: 0,
+  partsMax: 1,
+  oldestNs: START,
+  diskFreeRatio: 0.5,
+};
+
 async function scrapedText(): Promise<string> {
   const folder = recorded([{ at: START }]);
-  const agent = createServer((socket) => socket.end(JSON.stringify(REPORT))).listen(join(folder, 'agent.sock'));
-  await once(agent, 'listening');
-  const one = await served(folder, { stateFile: join(folder, 'sessions.sqlite') });
+  const answering = async (name: string, report: object) => {
+    const service = createServer((socket) => socket.end(JSON.stringify(report))).listen(join(folder, name));
+    await once(service, 'listening');
+    return service;
+  };
+  const services = [await answering('agent.sock', REPORT), await answering('ship.sock', SHIP_REPORT)];
+  const one = await served(folder, { stateFile: join(folder, 'sessions.sqlite'), shipState: folder });
   // The second scrape counts the first.
   await one.get('/metrics');
   const { text } = await one.get('/metrics');
-  agent.close();
+  for (const service of services) service.close();
   return text;
+}
+
+/** What a daemon of a fleet has besides. */
+async function fleetText(): Promise<string> {
+  const registry = new Registry();
+  const metrics = fleetMetrics(registry);
+  metrics.set(FLEET_STATE);
+  metrics.queried(0.1);
+  return registry.metrics();
 }
 
 function alertExpressions(): string[] {
@@ -77,7 +114,7 @@ test('metric names are found in PromQL', () => {
 });
 
 test('every metric and label that rules and panels name is exported', async () => {
-  const samples = samplesOf(await scrapedText());
+  const samples = [...samplesOf(await scrapedText()), ...samplesOf(await fleetText())];
   const metrics = new Set([...ADDED.metrics, ...samples.map(({ name }) => name)]);
   const labels = new Set([...ADDED.labels, ...samples.flatMap((sample) => Object.keys(sample.labels))]);
   const expressions = [...alertExpressions(), ...dashboardExpressions()];
@@ -103,10 +140,12 @@ function promtool(args: readonly string[], input = ''): void {
 test('promtool accepts the rules and the metrics', async () => {
   promtool(['check', 'rules', ALERTS]);
   promtool(['check', 'metrics'], await scrapedText());
+  promtool(['check', 'metrics'], await fleetText());
 });
 
 const AGENT = 'instance="i", job="kreplay", node="n"';
 const RECORDING = 'instance="i", job="kreplay", node="n", source="live"';
+const FLEET = 'instance="centre", job="kreplay"';
 
 /** Series with one sample a minute, and the alerts that fire at minute 15. */
 const CASES: [name: string, series: Record<string, string>, alerts: string[]][] = [
@@ -125,6 +164,18 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
       [`kreplay_recording_lost_events{${RECORDING}, cause="damaged"}`]: '0x15',
       [`kreplay_agent_commit_duration_seconds_bucket{${AGENT}, le="0.1"}`]: '0+10x15',
       [`kreplay_agent_commit_duration_seconds_bucket{${AGENT}, le="+Inf"}`]: '0+10x15',
+      'kreplay_ship_up{instance="i", job="kreplay"}': '1x15',
+      [`kreplay_ship_blocked{${AGENT}}`]: '0x15',
+      [`kreplay_ship_backlog_events{${AGENT}}`]: '100x15',
+      [`kreplay_recording_events{${RECORDING}}`]: '1000000x15',
+      [`kreplay_ship_unshipped_events_total{${AGENT}}`]: '500x15',
+      [`kreplay_ship_clock_offset_seconds{${AGENT}}`]: '-0.4x15',
+      [`kreplay_fleet_nodes{${FLEET}, state="current"}`]: '90x15',
+      [`kreplay_fleet_nodes{${FLEET}, state="silent"}`]: '0x15',
+      [`kreplay_fleet_nodes{${FLEET}, state="ended"}`]: '7x15',
+      [`kreplay_fleet_unavailable_shards{${FLEET}}`]: '0x15',
+      [`kreplay_fleet_parts_max{${FLEET}}`]: '40x15',
+      [`kreplay_fleet_disk_free_ratio{${FLEET}}`]: '0.3x15',
     },
     [],
   ],
@@ -203,6 +254,38 @@ const CASES: [name: string, series: Record<string, string>, alerts: string[]][] 
     { 'kreplay_unreadable_imports{instance="i", job="kreplay"}': '0x5 1x10' },
     ['KreplayImportUnreadable'],
   ],
+  ['the shipper is gone', { 'kreplay_ship_up{instance="i", job="kreplay"}': '1x5 0x10' }, ['KreplayNotShipping']],
+  ['shipping is blocked', { [`kreplay_ship_blocked{${AGENT}}`]: '0x5 1x10' }, ['KreplayShippingBlocked']],
+  [
+    'the backlog takes most of the recording',
+    {
+      [`kreplay_ship_backlog_events{${AGENT}}`]: '700x15',
+      [`kreplay_recording_events{${RECORDING}}`]: '1000x15',
+      [`kreplay_recording_size_bytes{${RECORDING}}`]: '80x15',
+      [`kreplay_recording_limit_bytes{${RECORDING}}`]: '100x15',
+    },
+    ['KreplayBacklogTooLarge'],
+  ],
+  [
+    'nothing was shipped of a recording that has much room',
+    {
+      [`kreplay_ship_backlog_events{${AGENT}}`]: '1000x15',
+      [`kreplay_recording_events{${RECORDING}}`]: '1000x15',
+      [`kreplay_recording_size_bytes{${RECORDING}}`]: '10x15',
+      [`kreplay_recording_limit_bytes{${RECORDING}}`]: '100x15',
+    },
+    [],
+  ],
+  [
+    'events were removed before they were shipped',
+    { [`kreplay_ship_unshipped_events_total{${AGENT}}`]: '0x13 4000x2' },
+    ['KreplayEventsUnshipped'],
+  ],
+  ['a clock is behind', { [`kreplay_ship_clock_offset_seconds{${AGENT}}`]: '-3x15' }, ['KreplayClockApart']],
+  ['nodes are silent', { [`kreplay_fleet_nodes{${FLEET}, state="silent"}`]: '0x5 2x10' }, ['KreplayNodesSilent']],
+  ['a shard is away', { [`kreplay_fleet_unavailable_shards{${FLEET}}`]: '0x5 1x10' }, ['KreplayShardUnavailable']],
+  ['merges do not keep up', { [`kreplay_fleet_parts_max{${FLEET}}`]: '1200x15' }, ['KreplayTooManyParts']],
+  ['a server is nearly full', { [`kreplay_fleet_disk_free_ratio{${FLEET}}`]: '0.05x15' }, ['KreplayFleetDiskFull']],
 ];
 
 test('every rule has a case in which it fires', () => {

@@ -1,0 +1,108 @@
+/** Checks what this host keeps for its fleet: until when, and whether the agent knows what has arrived. */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
+import { formatBytes } from '../output/amounts.ts';
+import { openReader } from '../recording/read/reader.ts';
+import { RECORDING_FILE } from '../recording_path.ts';
+import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
+import type { Position } from '../ship/position.ts';
+import type { Check } from './check.ts';
+import { lasting } from './disk.ts';
+
+export interface HostFacts {
+  dataFolder: string;
+  retention: RetentionFlags;
+  /** Undefined if it is unknown how much is recorded. */
+  bytesPerDay: number | undefined;
+}
+
+/** Less than this is over before someone has looked after a server on a Monday. */
+const DAYS_MIN = 1;
+
+/** How long the recording lasts without a server, at the rate of now. */
+export function outage(position: Position | undefined, { dataFolder, retention, bytesPerDay }: HostFacts): Check {
+  const name = 'ship outage';
+  const folder = existsSync(dataFolder) ? dataFolder : '.';
+  const { bytes } = retentionLimits(retention, folder);
+  const waiting = waitingIn(dataFolder, position);
+  const waits = waiting === undefined ? '' : `; ${waiting} events wait now`;
+  if (!bytesPerDay) {
+    const text = `the recording keeps ${formatBytes(bytes)}, at a rate that is not known${waits}`;
+    return { name, state: 'ok', text };
+  }
+  const days = bytes / bytesPerDay;
+  const facts = { days, ...(waiting !== undefined && { events_waiting: waiting }) };
+  const text = `without a server the recording lasts ${lasting(days)} at ${formatBytes(bytesPerDay)} a day${waits}`;
+  if (days >= DAYS_MIN) return { name, state: 'ok', text, facts };
+  return { name, state: 'warning', text, advice: 'give it a larger retain-bytes, or record less', facts };
+}
+
+function waitingIn(dataFolder: string, position: Position | undefined): number | undefined {
+  const found = recordedIn(dataFolder);
+  if (!found) return undefined;
+  return Math.max(0, found.end - (position?.recordingId === found.recordingId ? position.number : 0));
+}
+
+/** Undefined if there is no recording that can be read. */
+export function recordedIn(dataFolder: string): { recordingId: string; end: number } | undefined {
+  try {
+    const reader = openReader(join(dataFolder, RECORDING_FILE));
+    try {
+      return { recordingId: reader.recordingId, end: reader.ends().end };
+    } finally {
+      reader.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether `retain-age` waits for what has not arrived. */
+export function positionAccess(folder: string, { dataFolder, retention }: HostFacts): Check {
+  const name = 'ship position';
+  const path = resolve(folder, POSITION_FILE);
+  const advice = `set retain-unshipped = "${path}" in [agent]`;
+  const { retainAge, retainUnshipped } = retention;
+  if (retainAge === undefined && retainUnshipped === undefined)
+    return {
+      name,
+      state: 'ok',
+      text: 'no retain-age is set: only retain-bytes removes events before they are shipped',
+    };
+  if (retainUnshipped === undefined)
+    return { name, state: 'warning', text: 'retain-age removes also events that were not shipped', advice };
+  if (resolve(retainUnshipped) !== path)
+    return { name, state: 'warning', text: `retain-unshipped is ${retainUnshipped}, not ${path}`, advice };
+  if (!existsSync(path)) return { name, state: 'ok', text: `nothing was shipped yet: ${path} is not there` };
+  const unreadable = unreadableFor(join(dataFolder, RECORDING_FILE), path);
+  if (unreadable !== undefined)
+    return {
+      name,
+      state: 'warning',
+      text: `the agent's user cannot read ${unreadable}: for retain-age, nothing was shipped`,
+      advice: `let its group read it, as the package does: chgrp kreplay ${unreadable}`,
+    };
+  return { name, state: 'ok', text: `the agent reads ${path}` };
+}
+
+/** The file, or its folder, that the owner of the recording cannot read; undefined if it can, or there is no recording. */
+function unreadableFor(recording: string, path: string): string | undefined {
+  const agent = statSync(recording, { throwIfNoEntry: false });
+  if (!agent || agent.uid === 0) return undefined;
+  const needed: [string, number][] = [
+    [dirname(path), 1],
+    [path, 4],
+  ];
+  return needed.find(([place, bit]) => !isAllowed(statSync(place), agent, bit))?.[0];
+}
+
+/** `bit` as for others: 4 is to read, 1 is to enter. */
+function isAllowed(
+  { uid, gid, mode }: { uid: number; gid: number; mode: number },
+  user: { uid: number; gid: number },
+  bit: number,
+): boolean {
+  if (uid === user.uid) return (mode & (bit << 6)) !== 0;
+  return (mode & (gid === user.gid ? bit << 3 : bit)) !== 0;
+}
