@@ -35,6 +35,7 @@ export const LOSS_CAUSES = {
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording cannot be read',
   unreadable: 'a file in the folder of imports cannot be read: what it holds is not here',
+  not_arrived: 'the node has not shipped yet what happened then',
   unshipped: 'the byte limit of its node removed it, or its recording went, before it was shipped to the fleet',
   unknown: 'the recording gives a reason that this kreplay does not know',
 } as const;
@@ -66,6 +67,7 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   retention: null,
   damaged: null,
   unreadable: 'import the file again, or take it out of the folder: /readyz says which one it is, and why',
+  not_arrived: 'look at `kreplay ship` on the node, and at its way to the fleet',
   unshipped: 'raise --retain-bytes on the node, or give it a faster way to the fleet',
   unknown: null,
 };

@@ -29,8 +29,8 @@ export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [
   const byNode = Map.groupBy(spans, ({ node }) => node);
   const unheardOf = [...new Set(nodes)].filter((node) => !byNode.has(node));
   return [
-    ...unheardOf.flatMap((node) => gapsOf(node, [], { ...asked, fromNs: fromNs ?? 0n })),
-    ...[...byNode].flatMap(([node, own]) => gapsOf(node, own, asked)),
+    ...unheardOf.flatMap((node) => gapsOf(node, [], { ...asked, isNamed: true, fromNs: fromNs ?? 0n })),
+    ...[...byNode].flatMap(([node, own]) => gapsOf(node, own, { ...asked, isNamed: nodes.includes(node) })),
   ];
 }
 
@@ -45,9 +45,19 @@ interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   endNs: bigint;
   /** Whether the query gives an end. */
   asksUntil: boolean;
+  /** Whether the query names the node. */
+  isNamed: boolean;
 }
 
-function gapsOf(node: string, spans: readonly NodeSpan[], { fromNs, endNs, nowNs, asksUntil }: Asked): NodeLoss[] {
+/** A node says how far it is this often or more, and what it says takes a moment to arrive. */
+const UNHEARD_AFTER_NS = 60_000_000_000n;
+
+function isSilentSpan(span: NodeSpan, nowNs: bigint): boolean {
+  return span.heardOf ? nowNs - span.heardOf.atNs > UNHEARD_AFTER_NS : isSilent(span, nowNs);
+}
+
+function gapsOf(node: string, spans: readonly NodeSpan[], asked: Asked): NodeLoss[] {
+  const { fromNs, endNs, nowNs, asksUntil, isNamed } = asked;
   const gaps: NodeLoss[] = [];
   const add = (start: bigint, end: bigint, why: LossCause) => {
     if (start < end) gaps.push({ fromNs: start, toNs: end, lost: 0, cause: why, node });
@@ -58,13 +68,19 @@ function gapsOf(node: string, spans: readonly NodeSpan[], { fromNs, endNs, nowNs
   let reachedNs = fromNs;
   let lastNs: bigint | undefined;
   for (const span of spans.toSorted((a, b) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0))) {
-    if (reachedNs !== undefined) add(reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
+    const isNew = span.heardOf && !isNamed && lastNs === undefined;
+    if (reachedNs !== undefined && !isNew) add(reachedNs, span.fromNs < endNs ? span.fromNs : endNs, cause);
     const { end, toNs, isWholeFile } = span;
     if (reachedNs === undefined || toNs > reachedNs) reachedNs = toNs;
     if (lastNs !== undefined && toNs <= lastNs) continue;
     lastNs = toNs;
-    cause = AFTER[end];
-    const isOngoing = isWholeFile || (end === 'open' && !isSilent(span, nowNs));
+    cause = span.heardOf && end === 'open' ? 'not_arrived' : AFTER[end];
+    // Hosts of a fleet come and go: no answer would be complete if one that has gone were missed for ever.
+    if (span.heardOf?.isGone && !isNamed) {
+      goesOn = true;
+      continue;
+    }
+    const isOngoing = isWholeFile || (end === 'open' && !isSilentSpan(span, nowNs));
     goesOn = isOngoing && !asksUntil && (fromNs === undefined || fromNs <= toNs);
   }
   if (reachedNs !== undefined && !goesOn) add(reachedNs, endNs, cause);

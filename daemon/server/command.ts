@@ -44,7 +44,7 @@ export interface DaemonOptions {
   /** Recordings to serve. */
   places: ServedPaths;
   /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
-  fleet?: { settings: FleetSettings; fetchedBytes: number } | undefined;
+  fleet?: { settings: FleetSettings; fetchedBytes: number; forgetNs: bigint } | undefined;
   /** State folder of a shipper on this host. */
   shipState?: string | undefined;
   listen: ListenAddress;
@@ -122,11 +122,11 @@ function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Log
 
 /** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
 async function servedFleet(
-  { settings, fetchedBytes }: NonNullable<DaemonOptions['fleet']>,
+  { settings, fetchedBytes, forgetNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
-  const store = fleetStore(timedFleet(await openFleet(settings), onStatement));
+  const store = fleetStore(timedFleet(await openFleet(settings), onStatement), { forgetNs });
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
@@ -183,7 +183,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const idleMs = Number(flags.sessionIdle) / 1e6;
   const served = {
     places: { data, recordings },
-    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes },
+    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes, forgetNs: flags.fleetForget },
     listen,
     access: flags,
     shipState: flags.shipState,

@@ -30,6 +30,7 @@ export interface DaemonFlags extends AccessFlags {
   fleetTlsCert?: string;
   fleetTlsKey?: string;
   fetchedBytes: number;
+  fleetForget: bigint;
   shipState?: string;
 }
 
@@ -96,7 +97,12 @@ export function withDaemonCommandOptions(command: Command): Command {
 function withFleetOptions(command: Command): Command {
   withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables')
     .addOption(new Setting('--fleet-pin-user <name>', 'account that writes pins (default: the one that reads)'))
-    .addOption(new Setting('--fleet-pin-password-file <file>', 'file with the password of that account'));
+    .addOption(new Setting('--fleet-pin-password-file <file>', 'file with the password of that account'))
+    .addOption(
+      new Setting('--fleet-forget <duration>', 'a silent node is missed for this long')
+        .takes(DURATION)
+        .defaultText('1h'),
+    );
   return command.addOption(
     new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
       .takes(FETCHED_BYTES)

@@ -42,6 +42,8 @@ export interface NodeLoss {
 /** A span of time in which a node was recorded. Everything that happened by `toNs` is committed. */
 export interface NodeSpan extends WrittenSpan {
   node: string;
+  /** For a node whose events arrive from elsewhere: when it was last heard of, and whether it counts as gone since. */
+  heardOf?: { atNs: bigint; isGone: boolean };
 }
 
 /** The steps of a node's wall clock within a window. */

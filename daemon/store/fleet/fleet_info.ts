@@ -51,15 +51,23 @@ FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss
   }));
 }
 
-export async function spansIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<NodeSpan[]> {
+/** A node that was not heard of for longer than `forgetNs` counts as gone: hosts of a fleet come and go. */
+export async function spansIn(
+  fleet: Fleet,
+  nodes: readonly string[] | undefined,
+  forgetNs: bigint,
+): Promise<NodeSpan[]> {
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
   if (nodes?.length === 0) return [];
-  const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, at, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
   return rows.map((row) => {
     const [fromNs, toNs] = [row.created_ns as bigint, row.watermark_ns as bigint];
     const hasEnded = row.ended_ns !== 0n && (row.ended_ns as bigint) <= toNs;
-    return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false };
+    const atNs = row.at as bigint;
+    const heardOf = { atNs, isGone: hasEnded || nowNs - atNs > forgetNs };
+    return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
 }
 

@@ -19,12 +19,16 @@ export interface FleetStoreOptions {
   /** Events that a filter of transactions may need. */
   eventsMax?: number;
   pinLimits?: PinLimits;
+  /** A node that was not heard of for so long is missed only up to then, unless it is asked for by name. */
+  forgetNs?: bigint;
 }
+
+const FORGET_NS = 3_600_000_000_000n;
 
 /** The store takes the connections over: it closes them. */
 export function fleetStore(
   fleet: Fleet,
-  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS }: FleetStoreOptions = {},
+  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS, forgetNs = FORGET_NS }: FleetStoreOptions = {},
 ): Store {
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
     const found = yield* chosenFilter(fleet, filter, eventsMax);
@@ -60,7 +64,7 @@ export function fleetStore(
     services: () => withFleetErrors(() => servicesIn(fleet)),
     nodes: () => withFleetErrors(() => nodesIn(fleet)),
     losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(fleet, fromNs, toNs, nodes)),
-    spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes)),
+    spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes, forgetNs)),
     close: async () => closeFleet(fleet),
   };
 }

@@ -5,7 +5,7 @@ import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts
 import { stringify } from '../../../../daemon/exact_json.ts';
 import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
-import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
+import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { hasCluster, startCluster } from '../../../clickhouse/cluster.ts';
@@ -26,11 +26,9 @@ beforeAll(async () => {
   const urls = servers.map(({ url }) => url);
   const { code, stderr } = await start('fleet', 'init', '--url', ...urls, '--cluster', 'main').ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const shards: Fleet[] = urls.map((url) => ({
-    connection: connect({ urls: [url], database: 'kreplay' }),
-    bucketNs: BUCKET_NS_DEFAULT,
-    isCluster: true,
-  }));
+  const shards: Fleet[] = urls.map((url) =>
+    fleetOver(connect({ urls: [url], database: 'kreplay' }), { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }),
+  );
   const paths = recordedCorpus(1200);
   for (const [i, path] of paths.entries()) await shipAll(shards[i % shards.length]!, path);
   for (const { connection } of shards.slice(1)) connection.close();
