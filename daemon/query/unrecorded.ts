@@ -9,6 +9,7 @@
  * a running agent has not committed yet nor the time after the end of a named or imported file are a gap.
  */
 import type { LossCause } from '../../bpf/schema/losses.ts';
+import { NODE_SILENT_NS } from '../store/fleet_state.ts';
 import type { NodeLoss, NodeSpan } from '../store/store.ts';
 import { isSilent } from '../store/written_span.ts';
 
@@ -49,11 +50,8 @@ interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {
   isNamed: boolean;
 }
 
-/** A node says how far it is this often or more, and what it says takes a moment to arrive. */
-const UNHEARD_AFTER_NS = 60_000_000_000n;
-
 function isSilentSpan(span: NodeSpan, nowNs: bigint): boolean {
-  return span.heardOf ? nowNs - span.heardOf.atNs > UNHEARD_AFTER_NS : isSilent(span, nowNs);
+  return span.heardOf ? nowNs - span.heardOf.atNs > NODE_SILENT_NS : isSilent(span, nowNs);
 }
 
 function gapsOf(node: string, spans: readonly NodeSpan[], asked: Asked): NodeLoss[] {

@@ -59,13 +59,14 @@ export async function spansIn(
 ): Promise<NodeSpan[]> {
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   if (nodes?.length === 0) return [];
-  const statement = sql`SELECT node, at, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
   return rows.map((row) => {
     const [fromNs, toNs] = [row.created_ns as bigint, row.watermark_ns as bigint];
     const hasEnded = row.ended_ns !== 0n && (row.ended_ns as bigint) <= toNs;
-    const atNs = row.at as bigint;
+    // What a node says is by its own clock.
+    const atNs = (row.at as bigint) + (row.clock_offset_ns as bigint);
     const heardOf = { atNs, isGone: hasEnded || nowNs - atNs > forgetNs };
     return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
   });

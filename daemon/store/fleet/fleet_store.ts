@@ -2,6 +2,7 @@
 import { Problem } from '../../problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
+import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store, TransactionFilter } from '../store.ts';
 import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
 import { fleetHealth } from './fleet_health.ts';
@@ -23,12 +24,10 @@ export interface FleetStoreOptions {
   forgetNs?: bigint;
 }
 
-const FORGET_NS = 3_600_000_000_000n;
-
 /** The store takes the connections over: it closes them. */
 export function fleetStore(
   fleet: Fleet,
-  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS, forgetNs = FORGET_NS }: FleetStoreOptions = {},
+  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS, forgetNs = NODE_GONE_NS }: FleetStoreOptions = {},
 ): Store {
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
     const found = yield* chosenFilter(fleet, filter, eventsMax);
