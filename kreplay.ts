@@ -14,15 +14,17 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/server/command.ts')).daemonCommand(),
   config: async () => {
-    const [agent, daemon, ship] = await Promise.all([
+    const [agent, daemon, ship, fleet] = await Promise.all([
       import('./agent/command.ts'),
       import('./daemon/server/options.ts'),
       import('./agent/ship/command.ts'),
+      import('./agent/fleet/retain_command.ts'),
     ]);
     return (await import('./agent/config/command.ts')).configCommand({
       agent: agent.AGENT_SECTION,
       daemon: daemon.DAEMON_SECTION,
       ship: ship.SHIP_SECTION,
+      fleet: fleet.FLEET_SECTION,
     });
   },
   doctor: async () => (await import('./agent/doctor/command.ts')).doctorCommand(),

@@ -6,8 +6,8 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { isInteger, parserOf } from './values.ts';
 
-/** Sections of the file; each is named after the command that it configures. */
-export const SECTIONS = ['agent', 'daemon', 'ship'] as const;
+/** Sections of the file; each is named after the command that it configures: `fleet` is for `kreplay fleet retain`. */
+export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
 

@@ -1,4 +1,4 @@
-/** `kreplay fleet`: makes, completes and describes the tables that nodes ship to. */
+/** `kreplay fleet`: makes, completes, describes and retains the tables that nodes ship to. */
 import { Command } from 'commander';
 import { type Connection, connect } from '../clickhouse/connection/connection.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
@@ -16,8 +16,10 @@ import { type Layout, layoutOf, type Wanted } from '../clickhouse/tables/layout.
 import { inDefault, type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
 import { withHelpEnd } from '../config/help.ts';
 import { DURATION, parserOf, textAs } from '../config/values.ts';
+import { printJsonLine } from './json_line.ts';
 import { nameOf, type ServerFlags, settingsOf, withClusterOption, withServerOptions } from './options.ts';
 import { passwordHashesIn } from './passwords.ts';
+import { RETAIN_EXAMPLES, withRetain } from './retain_command.ts';
 import { asText, statusOf } from './status.ts';
 
 interface ChangeFlags extends ServerFlags {
@@ -48,6 +50,7 @@ const EXAMPLES = {
   ],
   upgrade: ['kreplay fleet upgrade --url https://db1.example:8443 --user kr_admin --password-file ./kr_admin'],
   status: ['kreplay fleet status --url http://127.0.0.1:8123 --output json'],
+  retain: RETAIN_EXAMPLES,
 } as const;
 
 export function fleetCommand(): Command {
@@ -76,10 +79,12 @@ export function fleetCommand(): Command {
   const status = withServerOptions(command.command('status'))
     .description('print version, schema, tables, free disk and nodes of each server')
     .action(runStatus);
+  const retain = withRetain(command.command('retain'));
   for (const [one, examples] of [
     [init, EXAMPLES.init],
     [upgrade, EXAMPLES.upgrade],
     [status, EXAMPLES.status],
+    [retain, EXAMPLES.retain],
   ] as const)
     withHelpEnd(one, { examples });
   return withHelpEnd(command, { examples: Object.values(EXAMPLES).flat() });
@@ -172,7 +177,7 @@ async function runUpgrade(flags: ChangeFlags): Promise<void> {
 function report({ database, output }: ServerFlags, { url, version, changes: { added, meta } }: Changed): void {
   if (output === 'json') {
     const schema = { version: meta.schemaVersion, bucket_ns: meta.bucketNs };
-    printJson({ url, version: version.text, supported: version.isCurrent, database, schema, added });
+    printJsonLine({ url, version: version.text, supported: version.isCurrent, database, schema, added });
     return;
   }
   const trial = version.isCurrent ? '' : `ClickHouse ${version.text} is for trials: use 24.8 or later\n`;
@@ -183,15 +188,7 @@ function report({ database, output }: ServerFlags, { url, version, changes: { ad
 async function runStatus(flags: ServerFlags): Promise<void> {
   for (const settings of settingsOf(flags)) {
     const status = await statusOf(settings);
-    if (flags.output === 'json') printJson(status);
+    if (flags.output === 'json') printJsonLine(status);
     else process.stdout.write(asText(status));
   }
-}
-
-/** One line a server, so that several are NDJSON; integers of 64 bits are written in full. */
-function printJson(value: unknown): void {
-  // Node has it; the library of TypeScript does not declare it yet.
-  const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-  const exact = (_key: string, one: unknown) => (typeof one === 'bigint' ? rawJSON(String(one)) : one);
-  process.stdout.write(`${JSON.stringify(value, exact)}\n`);
 }

@@ -17,15 +17,19 @@ export interface ServerFlags {
 }
 
 export function withServerOptions(command: Command): Command {
-  return command
+  const all = command
     .requiredOption('--url <url...>', 'each server of the fleet, such as https://db1.example:8443', serverUrl)
     .option('--database <name>', 'database of the fleet', nameOf, DATABASE_DEFAULT)
     .option('--user <name>', 'account at the server (default: the one that it calls default)')
     .option('--password-file <file>', 'file with the password alone, which only its owner may read')
     .option('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)')
     .option('--tls-cert <file>', 'certificate of this client (PEM)')
-    .option('--tls-key <file>', 'key of the certificate (PEM)')
-    .addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
+    .option('--tls-key <file>', 'key of the certificate (PEM)');
+  return withOutputOption(all);
+}
+
+export function withOutputOption(command: Command): Command {
+  return command.addOption(new Option('--output <format>', 'output format').choices(['text', 'json']).default('text'));
 }
 
 export function withClusterOption(command: Command): Command {

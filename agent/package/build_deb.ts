@@ -20,7 +20,10 @@ import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts
 
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
-const UNITS = ['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service'];
+const UNITS = [
+  ...['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service'],
+  ...['kreplay-fleet-retain.service', 'kreplay-fleet-retain.timer'],
+];
 const CONFIG = 'etc/kreplay/kreplay.toml';
 
 /** xz writes different bytes with more than one thread. The level is where time and size are both small. */

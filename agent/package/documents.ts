@@ -1,4 +1,5 @@
 /** Makes the package's documentation of the commands: man pages and completions. */
+import type { Command } from 'commander';
 import { wholeProgram } from '../../kreplay.ts';
 import type { SectionName } from '../config/setting.ts';
 import { factsOf } from './command_tree.ts';
@@ -9,12 +10,11 @@ import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';
 export async function documents(facts: PageFacts): Promise<Map<string, string>> {
   const program = await wholeProgram();
   const root = factsOf(program);
-  const sections = new Map(
-    (['agent', 'daemon', 'ship'] as const satisfies SectionName[]).map((name) => [
-      name,
-      program.commands.find((command) => command.name() === name)!,
-    ]),
-  );
+  const commandOf = (among: Command, name: string) => among.commands.find((command) => command.name() === name)!;
+  const sections = new Map<SectionName, Command>([
+    ...(['agent', 'daemon', 'ship'] as const).map((name) => [name, commandOf(program, name)] as const),
+    ['fleet', commandOf(commandOf(program, 'fleet'), 'retain')],
+  ]);
   return new Map([
     ['usr/share/man/man1/kreplay.1', commandPage(root, facts)],
     ['usr/share/man/man5/kreplay.toml.5', configurationPage(sections, facts)],

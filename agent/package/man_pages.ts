@@ -65,7 +65,7 @@ export function configurationPage(sections: ReadonlyMap<SectionName, Command>, {
   return [
     `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
     '.SH NAME',
-    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship and kreplay up',
+    'kreplay.toml \\- configuration of kreplay agent, kreplay daemon, kreplay ship, kreplay fleet retain and kreplay up',
     '.SH SYNOPSIS',
     `.I ${line(CONFIG_DEFAULT)}`,
     '.br',

@@ -58,6 +58,13 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
   [115, ['blocked', 'the server does not know a setting: it is older than this kreplay supports']],
   [117, ['blocked', SCHEMA]],
   [291, ['blocked', 'the account may not use this database: check which ones it is let into']],
+  [
+    359,
+    [
+      'blocked',
+      'the server drops no partition as large as this: set max_partition_size_to_drop to 0 in its configuration, and run the command again',
+    ],
+  ],
   [368, ['blocked', SCHEMA]],
   [164, ['blocked', 'the account may only read: use one that may write']],
   [192, ['blocked', ACCOUNT]],

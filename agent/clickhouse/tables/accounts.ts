@@ -79,7 +79,9 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
     ...['parts', 'disks'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${list([read, admin])}`),
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),
     sql`GRANT SELECT, CREATE DATABASE, CREATE TABLE, ALTER COLUMN, ALTER DELETE ON ${all} TO ${admin}`,
-    sql`GRANT INSERT ON ${table('meta')} TO ${admin}`,
+    // For retention, which counts what it drops, and completes pins before.
+    ...['replicas', 'clusters'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${admin}`),
+    ...['meta', 'loss', ...PINNED].map((own) => sql`GRANT INSERT ON ${table(own)} TO ${admin}`),
     // A server takes a table over all shards for a source elsewhere, also where it exists already.
     ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
   ];

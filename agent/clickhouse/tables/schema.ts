@@ -168,8 +168,8 @@ const BESIDE: readonly Table[] = [
     key: ['recording', 'loss_id'],
     // A loss only grows, and an earlier state of it may arrive again.
     versionColumn: 'count',
-    // It grows at its end, and must meet its earlier row in one partition.
-    partition: dayOf('from_ns'),
+    // It grows at its end, and must meet its earlier row in one partition. Those of whole nodes stay when days are dropped.
+    partition: sql`if(recording = 0, 0, ${dayOf('from_ns')})`,
   },
   {
     name: 'clock',

@@ -59,7 +59,7 @@ test('kreplay(1) has every command and option of the help', () => {
 test('kreplay.toml(5) has every key of `kreplay config print`', () => {
   const text = page('kreplay.toml.5');
   const printed = JSON.parse(kreplay(['config', 'print', '--output', 'json']).stdout);
-  for (const section of ['agent', 'daemon', 'ship']) {
+  for (const section of ['agent', 'daemon', 'ship', 'fleet']) {
     for (const key of Object.keys(printed[section])) {
       expect(text).toContain(` ${key} `);
       expect(text).toContain(`KREPLAY_${section.toUpperCase()}_${key.replaceAll('-', '_').toUpperCase()}`);

@@ -14,7 +14,12 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-units-'));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service'])('%s', (unit) => {
+describe.each([
+  'kreplay-agent.service',
+  'kreplay-daemon.service',
+  'kreplay-ship.service',
+  'kreplay-fleet-retain.service',
+])('%s', (unit) => {
   test('systemd accepts the whole unit', () => {
     // The command has to exist: ours comes with the package.
     const path = join(folder, unit);

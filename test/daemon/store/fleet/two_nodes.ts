@@ -2,7 +2,7 @@
 import type { Store } from '../../../../daemon/store/store.ts';
 import type { ClickHouseServer } from '../../../clickhouse/server.ts';
 import { countAt } from '../../../ship/centre.ts';
-import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
+import { appendRows, newFolder, newWriter, type Row, recordingPath, START } from '../../recorded.ts';
 
 export const SECOND = 1_000_000_000n;
 export const HOUR = 3600n * SECOND;
@@ -24,17 +24,27 @@ export const order = (node: 'a' | 'b', count: number, fromNs = ORDER_START): Row
     ...{ transaction: 'order-1', trace: TRACE, service: node === 'a' ? 'shop' : 'pay', duration: 5_000_000n },
   }));
 
-const inOrder = (rows: Row[]): Row[] => rows.sort((a, b) => (a.at < b.at ? -1 : 1));
+/** A writer seals what it has when it closes: a segment for each hour. */
+function inSegments(node: string, rows: readonly Row[]): string {
+  const folder = newFolder();
+  const sorted = rows.toSorted((a, b) => (a.at < b.at ? -1 : 1));
+  for (const own of Map.groupBy(sorted, ({ at }) => at / HOUR).values()) {
+    const writer = newWriter(folder, node);
+    appendRows(writer, own);
+    writer.close();
+  }
+  return recordingPath(folder);
+}
 
 /** Paths of the recordings of both nodes. */
 export function twoNodes(): string[] {
   return [
-    recordedOn('node-a', inOrder([...usual('a'), ...order('a', 10)])),
-    recordedOn('node-b', inOrder([...usual('b'), ...order('b', 5)])),
-  ].map(recordingPath);
+    inSegments('node-a', [...usual('a'), ...order('a', 10)]),
+    inSegments('node-b', [...usual('b'), ...order('b', 5)]),
+  ];
 }
 
-/** Times and transactions of the events of a filter, each as a text. */
+/** The events of a filter, each as its JSON. */
 export async function eventsIn(store: Store, filter: Parameters<Store['scan']>[0]['filter'] = {}): Promise<string[]> {
   const pieces: Buffer[] = [];
   for await (const piece of store.scanJson({ filter, order: 'asc' })) pieces.push(Buffer.from(piece));

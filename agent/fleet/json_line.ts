@@ -1,0 +1,9 @@
+/** Answers of `kreplay fleet` for programs. */
+
+/** One line a server, so that several are NDJSON; integers of 64 bits are written in full. */
+export function printJsonLine(value: unknown): void {
+  // Node has it; the library of TypeScript does not declare it yet.
+  const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+  const exact = (_key: string, one: unknown) => (typeof one === 'bigint' ? rawJSON(String(one)) : one);
+  process.stdout.write(`${JSON.stringify(value, exact)}\n`);
+}

@@ -1,0 +1,93 @@
+/**
+ * What retention has dropped from a fleet, as one loss for each node. It is counted in the sums by minute: a segment may
+ * go on in an hour that is kept.
+ */
+import { createHash } from 'node:crypto';
+import type { Connection } from '../../clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { newBlockEncoder } from '../../clickhouse/native/encode.ts';
+import { newTextTable } from '../../clickhouse/native/texts.ts';
+import { typeOf } from '../../clickhouse/native/types.ts';
+import { sql } from '../../clickhouse/statements/sql.ts';
+
+export interface Dropped {
+  node: string;
+  fromNs: bigint;
+  /** The last moment of it. */
+  toNs: bigint;
+  count: bigint;
+}
+
+const MINUTE_NS = 60_000_000_000n;
+const MINUTES_OF_HOUR = 60n;
+
+/** Returns what is known as dropped, for each node, and what will be before `firstHour`. Throws a ServerError. */
+export async function droppedAt(
+  connection: Connection,
+  firstHour: bigint,
+): Promise<{ known: Dropped[]; added: Dropped[] }> {
+  const known = await rowsOf(
+    connection,
+    sql`SELECT node, min(from_ns) AS first, max(to_ns) AS last, max(count) AS lost FROM loss
+WHERE recording = 0 AND cause = 'retention' GROUP BY node`,
+  );
+  const added = await rowsOf(
+    connection,
+    sql`SELECT node, toUInt64(min(minute)) * ${MINUTE_NS} AS first, toUInt64(max(minute) + 1) * ${MINUTE_NS} - 1 AS last,
+  toUInt64(sum(n)) AS lost FROM stat FINAL WHERE minute < ${firstHour * MINUTES_OF_HOUR} GROUP BY node`,
+  );
+  return { known: known.map(droppedOf), added: added.map(droppedOf) };
+}
+
+function droppedOf({ node, first, last, lost }: Row): Dropped {
+  return { node: node as string, fromNs: first as bigint, toNs: BigInt(last as bigint), count: lost as bigint };
+}
+
+/** One for each node. */
+export function together(some: readonly Dropped[]): Dropped[] {
+  const byNode = new Map<string, Dropped>();
+  for (const one of some) {
+    const before = byNode.get(one.node) ?? { ...one, count: 0n };
+    byNode.set(one.node, {
+      node: one.node,
+      fromNs: one.fromNs < before.fromNs ? one.fromNs : before.fromNs,
+      toNs: one.toNs > before.toNs ? one.toNs : before.toNs,
+      count: before.count + one.count,
+    });
+  }
+  return [...byNode.values()];
+}
+
+/** Replaces the losses of these nodes. They are in one partition, so all are there or none. Throws a ServerError. */
+export async function writeDropped(connection: Connection, dropped: readonly Dropped[]): Promise<void> {
+  if (dropped.length === 0) return;
+  const numbers = (name: string, numberOf: (one: Dropped) => bigint) => ({
+    name,
+    type: typeOf('UInt64'),
+    values: BigUint64Array.from(dropped, numberOf),
+  });
+  const words = (name: string, wordOf: (one: Dropped) => string) => ({
+    name,
+    type: typeOf('LowCardinality(String)'),
+    values: textsOf(dropped.map(wordOf)),
+  });
+  const columns = [
+    numbers('recording', () => 0n),
+    numbers('loss_id', ({ node }) => createHash('sha256').update(node).digest().readBigUInt64BE()),
+    words('node', ({ node }) => node),
+    words('cause', () => 'retention'),
+    words('event_type', () => ''),
+    numbers('count', ({ count }) => count),
+    numbers('from_ns', ({ fromNs }) => fromNs),
+    numbers('to_ns', ({ toNs }) => toNs),
+  ];
+  const block = newBlockEncoder().encode(columns, dropped.length);
+  await connection.insert({ table: 'loss', columns: columns.map(({ name }) => name) }, () => [block]);
+}
+
+/** A text in a column of words is a place in their table, whose first text is the empty one. */
+function textsOf(texts: readonly string[]) {
+  const places = new Map([['', 0]]);
+  for (const one of texts) if (!places.has(one)) places.set(one, places.size);
+  return { table: newTextTable([...places.keys()]), ids: Uint32Array.from(texts, (one) => places.get(one)!) };
+}

@@ -1,0 +1,64 @@
+/** The partitions of a fleet's tables: which there are, which go with an hour, and how they are dropped. */
+import type { Connection } from '../../clickhouse/connection/connection.ts';
+import { rowsOf } from '../../clickhouse/connection/rows.ts';
+import { list, sql, text, word } from '../../clickhouse/statements/sql.ts';
+import { dropPartition } from '../../clickhouse/tables/ddl.ts';
+
+export interface Partition {
+  table: string;
+  number: bigint;
+  /** It goes when this is the first hour that is kept: all that is in it is of earlier ones. */
+  endHour: bigint;
+  bytes: bigint;
+}
+
+const HOURS_OF_DAY = 24n;
+
+const HOUR_NS = 3_600_000_000_000n;
+
+/** Tables by the hours and days of what is in them. */
+const BY_HOUR = ['event', 'transaction', 'stat'];
+/** They are in the hour in which a segment begins, which may go on for longer. */
+const BY_SEGMENT = ['segment', 'name'];
+const BY_DAY = ['by_id', 'loss'];
+
+/** Losses by retention itself are there; they stay. */
+const KEPT_LOSSES = 0n;
+
+const TIMEOUT_MS = 600_000;
+
+/** Throws a ServerError. */
+export async function partitionsAt(connection: Connection): Promise<Partition[]> {
+  const tables = list([...BY_HOUR, ...BY_SEGMENT, ...BY_DAY].map(word));
+  const statement = sql`SELECT table, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
+WHERE active AND database = ${text(connection.database)} AND table IN (${tables}) GROUP BY table, partition`;
+  const rows = await rowsOf(connection, statement);
+  const segmentEnds = await segmentEndsAt(connection);
+  return rows.map((row) => {
+    const [table, number] = [row.table as string, BigInt(row.partition as string)];
+    const lastHour = (BY_SEGMENT.includes(table) && segmentEnds.get(number)) || number;
+    const endHour = BY_DAY.includes(table) ? (number + 1n) * HOURS_OF_DAY : lastHour + 1n;
+    return { table, number, endHour, bytes: row.size as bigint };
+  });
+}
+
+/** The hour of the last event in the segments that begin in an hour. */
+async function segmentEndsAt(connection: Connection): Promise<Map<bigint, bigint>> {
+  const hours = sql`SELECT intDiv(t_min, ${HOUR_NS}) AS hour, intDiv(max(t_max), ${HOUR_NS}) AS last FROM segment GROUP BY hour`;
+  return new Map(
+    (await rowsOf(connection, hours)).map(({ hour, last }) => [BigInt(hour as bigint), BigInt(last as bigint)]),
+  );
+}
+
+/** Returns what goes when `firstHour` is the first hour that is kept, oldest first. */
+export function droppedBefore(firstHour: bigint, partitions: readonly Partition[]): Partition[] {
+  return partitions
+    .filter(({ table, number, endHour }) => endHour <= firstHour && !(table === 'loss' && number === KEPT_LOSSES))
+    .sort((a, b) => (a.endHour < b.endHour ? -1 : a.endHour > b.endHour ? 1 : 0));
+}
+
+/** Throws a ServerError. */
+export async function dropAll(connection: Connection, partitions: readonly Partition[]): Promise<void> {
+  for (const { table, number } of partitions)
+    await connection.run(dropPartition(table, number), { timeoutMs: TIMEOUT_MS });
+}

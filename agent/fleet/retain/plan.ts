@@ -1,0 +1,40 @@
+/** Decides which hours of a fleet are dropped: the oldest ones, until the rest is young and small enough. */
+
+const HOUR_NS = 3_600_000_000_000n;
+
+/** A disk of a server. */
+export interface DiskSpace {
+  freeBytes: bigint;
+  totalBytes: bigint;
+  /** Bytes that the tables have there, by hour. */
+  bytesByHour: ReadonlyMap<bigint, bigint>;
+}
+
+export interface Limits {
+  ageNs: bigint | undefined;
+  /** Share of each disk that has to be free, in percent. */
+  freePercent: number | undefined;
+}
+
+/** The hour that is being filled, and the one before it, stay whatever is asked for. */
+const HOURS_KEPT = 2n;
+
+/** Returns the first hour that is kept; all earlier ones are dropped. */
+export function firstKeptHour({ ageNs, freePercent }: Limits, disks: readonly DiskSpace[], nowNs: bigint): bigint {
+  const latest = nowNs / HOUR_NS - HOURS_KEPT + 1n;
+  const byAge = ageNs === undefined || ageNs > nowNs ? 0n : (nowNs - ageNs) / HOUR_NS;
+  const byDisk = freePercent === undefined ? [] : disks.map((disk) => firstThatFits(disk, freePercent));
+  const wanted = [byAge, ...byDisk].reduce((a, b) => (a > b ? a : b));
+  return wanted < latest ? wanted : latest;
+}
+
+function firstThatFits({ freeBytes, totalBytes, bytesByHour }: DiskSpace, percent: number): bigint {
+  let missing = (totalBytes * BigInt(percent)) / 100n - freeBytes;
+  let first = 0n;
+  for (const [hour, bytes] of [...bytesByHour].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (missing <= 0n) return first;
+    missing -= bytes;
+    first = hour + 1n;
+  }
+  return first;
+}

@@ -1,0 +1,144 @@
+/** The servers of a fleet by shard, and what each says of its disks. */
+import { type Connection, connect } from '../../clickhouse/connection/connection.ts';
+import { type Row, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { ServerError } from '../../clickhouse/connection/server_error.ts';
+import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
+import { sql, text } from '../../clickhouse/statements/sql.ts';
+import { type Meta, readMeta } from '../../clickhouse/tables/meta.ts';
+import { SCHEMA_VERSION } from '../../clickhouse/tables/schema.ts';
+import { versionAt } from '../../clickhouse/tables/server_version.ts';
+import { UserError } from '../../process/errors.ts';
+import type { DiskSpace } from './plan.ts';
+
+export interface Shard {
+  /** Its servers, for messages. */
+  urls: string[];
+  connection: Connection;
+  meta: Meta;
+}
+
+export interface FoundServers {
+  shards: Shard[];
+  /** The disks of all servers; undefined if a version does not say. */
+  disks: DiskSpace[] | undefined;
+  /** The oldest version. */
+  version: string;
+  close(): void;
+}
+
+interface Server {
+  url: string;
+  /** The same for replicas of a shard. */
+  shard: string;
+  shardCount: bigint;
+  meta: Meta;
+  version: string;
+  disks: DiskSpace[] | undefined;
+}
+
+/** Clocks that differ by more would drop what they should not. */
+const CLOCKS_APART_MS_MAX = 3_600_000;
+/** A reader of the tables; a server needs no more time to answer. */
+const TIMEOUT_MS = 60_000;
+
+/** Throws a UserError. */
+export async function findServers(settings: readonly ConnectionSettings[]): Promise<FoundServers> {
+  const servers: Server[] = [];
+  const away: ServerError[] = [];
+  for (const one of settings) {
+    try {
+      servers.push(await askServer(one));
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== 'unreachable') throw error;
+      away.push(error);
+    }
+  }
+  const byShard = Map.groupBy(servers, ({ shard }) => shard);
+  refuseMissing(servers, byShard.size, away);
+  const shards = [...byShard.values()].map((own): Shard => {
+    const urls = own.map(({ url }) => url);
+    return { urls, connection: connect({ ...settings[0]!, urls }), meta: own[0]!.meta };
+  });
+  return {
+    shards,
+    disks: servers.every(({ disks }) => disks) ? servers.flatMap(({ disks }) => disks!) : undefined,
+    version: servers.find(({ disks }) => !disks)?.version ?? servers[0]!.version,
+    close: () => shards.forEach(({ connection }) => void connection.close()),
+  };
+}
+
+/** Hours go from all shards at once; a replica that is away drops them when it is back. */
+function refuseMissing(servers: readonly Server[], shardCount: number, away: readonly ServerError[]): void {
+  const [first] = servers;
+  if (!first || (first.meta.cluster === undefined && away.length > 0)) throw away[0];
+  if (first.meta.cluster === undefined || BigInt(shardCount) >= first.shardCount) return;
+  const reason = away.length > 0 ? `: ${away[0]!.message}` : ': name a server of each with --url';
+  throw new UserError(`the cluster has ${first.shardCount} shards, of which ${shardCount} are reached${reason}`);
+}
+
+async function askServer(settings: ConnectionSettings): Promise<Server> {
+  const [url] = settings.urls;
+  const { database } = settings;
+  const version = await versionAt(settings);
+  const connection = connect(settings);
+  try {
+    const meta = await readMeta(connection);
+    if (!meta)
+      throw new UserError(`${url}: the database ${database} has no tables of kreplay: run \`kreplay fleet init\``);
+    if (meta.schemaVersion !== SCHEMA_VERSION)
+      throw new UserError(
+        `${url}: the database ${database} has schema ${meta.schemaVersion}, this kreplay knows ${SCHEMA_VERSION}`,
+      );
+    await refuseOtherClock(connection, url!);
+    const { cluster } = meta;
+    const { shard, shardCount } =
+      cluster === undefined ? { shard: url!, shardCount: 1n } : await placeIn(connection, cluster);
+    const disks = version.isCurrent ? await disksAt(connection) : undefined;
+    return { url: url!, shard, shardCount, meta, version: version.text, disks };
+  } finally {
+    connection.close();
+  }
+}
+
+async function refuseOtherClock(connection: Connection, url: string): Promise<void> {
+  const clock = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
+  const seconds = Number((await rowsOf(connection, clock, { timeoutMs: TIMEOUT_MS }))[0]?.seconds);
+  if (Math.abs(seconds * 1000 - Date.now()) > CLOCKS_APART_MS_MAX)
+    throw new UserError(`${url}: its clock and that of this host are more than an hour apart: set them right first`);
+}
+
+async function placeIn(connection: Connection, cluster: string): Promise<{ shard: string; shardCount: bigint }> {
+  const paths = sql`SELECT zookeeper_path AS path FROM system.replicas
+WHERE database = ${text(connection.database)} AND table = 'event'`;
+  const count = sql`SELECT toUInt64(uniqExact(shard_num)) AS shards FROM system.clusters WHERE cluster = ${text(cluster)}`;
+  const [[own], [all]] = [await rowsOf(connection, paths), await rowsOf(connection, count)];
+  if (!own) throw new UserError(`the tables of ${connection.database} are not replicated everywhere`);
+  return { shard: own.path as string, shardCount: all!.shards as bigint };
+}
+
+/** Parts that were dropped are free soon: a server keeps their files for some minutes. */
+async function disksAt(connection: Connection): Promise<DiskSpace[]> {
+  const own = sql`database = ${text(connection.database)}`;
+  const disks = await rowsOf(connection, sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`);
+  const parts = await rowsOf(
+    connection,
+    sql`SELECT disk_name, active, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
+WHERE ${own} AND table IN ('event', 'transaction', 'stat', 'name', 'segment') GROUP BY disk_name, active, partition`,
+  );
+  const byDisk = Map.groupBy(parts, ({ disk_name }) => disk_name as string);
+  return disks.flatMap(({ name, free, total }) => {
+    const found = byDisk.get(name as string);
+    return found ? [spaceOf(found, free as bigint, total as bigint)] : [];
+  });
+}
+
+function spaceOf(parts: readonly Row[], freeBytes: bigint, totalBytes: bigint): DiskSpace {
+  const bytesByHour = new Map<bigint, bigint>();
+  let goingBytes = 0n;
+  for (const { active, partition, size } of parts) {
+    const hour = BigInt(partition as string);
+    if (active === 0n) goingBytes += size as bigint;
+    else bytesByHour.set(hour, (bytesByHour.get(hour) ?? 0n) + (size as bigint));
+  }
+  return { freeBytes: freeBytes + goingBytes, totalBytes, bytesByHour };
+}

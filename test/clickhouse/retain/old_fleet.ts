@@ -1,0 +1,68 @@
+/** A fleet with some hours of events, and `kreplay fleet retain` over it. */
+
+import { dirname } from 'node:path';
+import { start } from '../../daemon/command_line.ts';
+import { START } from '../../daemon/recorded.ts';
+import { HOUR, HOURS, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
+import { countAt, rowsAt } from '../../ship/centre.ts';
+import { emptyFleet, shipOnce } from '../../ship/fleet.ts';
+import type { ClickHouseServer } from '../server.ts';
+
+const TABLES = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
+
+/** Empties the tables, and fills them with the events of two nodes. */
+export async function fillFleet(server: ClickHouseServer): Promise<void> {
+  await emptyFleet(server);
+  for (const table of TABLES) await server.sql(`TRUNCATE TABLE kreplay.${table}`);
+  const own =
+    "SELECT key, argMax(value, at), max(at) + 1 FROM kreplay.meta WHERE key NOT IN ('oldest_ns', 'retaining')";
+  const kept = (await server.sql(`${own} GROUP BY key FORMAT TabSeparated`)).toString();
+  await server.sql('TRUNCATE TABLE kreplay.meta');
+  await server.sql('INSERT INTO kreplay.meta (key, value, at) FORMAT TabSeparated', Buffer.from(kept));
+  for (const path of twoNodes()) {
+    const { code, stderr } = await shipOnce(dirname(path), server.url);
+    if (code !== 0) throw new Error(stderr);
+  }
+}
+
+/** The age with which so many hours from the start of the recordings are dropped. */
+export const ageOf = (hours: bigint): string =>
+  `${(BigInt(Date.now()) * 1_000_000n - START - hours * HOUR - HOUR / 2n) / 1_000_000_000n}s`;
+
+export const startRetain = (server: ClickHouseServer, ...args: string[]) =>
+  start('fleet', 'retain', '--url', server.url, '--free', '0%', ...args);
+
+export const retain = (server: ClickHouseServer, ...args: string[]) => startRetain(server, ...args).ended;
+
+/** All that retention changes. */
+export async function stateAt(server: ClickHouseServer) {
+  const meta = (key: string) =>
+    `SELECT argMax(value, at) AS value FROM kreplay.meta WHERE key = '${key}' HAVING count() > 0`;
+  const [oldest] = await rowsAt(server, meta('oldest_ns'));
+  const [journal] = await rowsAt(server, meta('retaining'));
+  const losses =
+    "SELECT node, cause, count, from_ns, to_ns FROM kreplay.loss FINAL WHERE cause = 'retention' ORDER BY node";
+  const first = (table: string, column: string) => countAt(server, `SELECT min(${column}) FROM kreplay.${table}`);
+  const startHour = Number(START / HOUR);
+  return {
+    oldest: oldest && Number((BigInt(oldest.value as string) - START) / HOUR),
+    isInterrupted: (journal?.value ?? '') !== '',
+    losses: (await rowsAt(server, losses)).map(({ node, cause, count, from_ns, to_ns }) => [
+      node,
+      cause,
+      Number(count),
+      Number(BigInt(from_ns as string) - START) / 1e9,
+      Number(BigInt(to_ns as string) + 1n - START) / 1e9,
+    ]),
+    events: await hoursAt(server),
+    firstHours: {
+      transaction: Math.floor((await first('transaction', 't_min')) / Number(HOUR)) - startHour,
+      stat: (await first('stat', 'intDiv(minute, 60)')) - startHour,
+      name: (await first('name', 'hour')) - startHour,
+      segment: Math.floor((await first('segment', 't_min')) / Number(HOUR)) - startHour,
+    },
+    days: await countAt(server, 'SELECT count() FROM kreplay.by_id'),
+  };
+}
+
+export const ALL_HOURS = Array.from({ length: Number(HOURS) }, (_, i) => BigInt(i));
