@@ -29,10 +29,9 @@ import { checkRecordings } from '../store/embedded/recording_files.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
 import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.ts';
 import type { ServedPaths } from '../store/embedded/served_files.ts';
-import { fleetStore } from '../store/fleet/fleet_store.ts';
-import { type FleetSettings, openFleet } from '../store/fleet/open_fleet.ts';
+import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
-import { createTails } from '../tail/tails.ts';
+import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
 import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
@@ -42,7 +41,7 @@ export interface DaemonOptions {
   /** Recordings to serve. */
   places: ServedPaths;
   /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
-  fleet?: { settings: FleetSettings; fetchedBytes: number } | undefined;
+  fleet?: { settings: FleetSettings; fetchedBytes: number; tailLagNs: bigint } | undefined;
   listen: ListenAddress;
   access: AccessFlags;
   /** Where sessions are stored. */
@@ -76,7 +75,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     ? await servedFleet(options.fleet, statePath)
     : servedRecordings(places, scansInThreads, log);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
-  const tails = createTails({ store, now, log });
+  const tails = createTails({ store, now, log, ...(options.fleet && { tailsMax: FLEET_TAILS_MAX }) });
   let stop = () => {};
   try {
     const app = buildApp({ store, sessions, tails, now, log, metrics, data: places.data, slowMs, allowed, scanGate });
@@ -117,10 +116,15 @@ function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Log
 
 /** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
 async function servedFleet(
-  { settings, fetchedBytes }: NonNullable<DaemonOptions['fleet']>,
+  { settings, fetchedBytes, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
 ): Promise<Served> {
-  const store = fleetStore(await openFleet(settings));
+  // Other daemons need no client of ClickHouse.
+  const [{ openFleet }, { fleetStore }] = await Promise.all([
+    import('../store/fleet/open_fleet.ts'),
+    import('../store/fleet/fleet_store.ts'),
+  ]);
+  const store = fleetStore(await openFleet(settings), { tailLagNs });
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
@@ -177,7 +181,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const idleMs = Number(flags.sessionIdle) / 1e6;
   const served = {
     places: { data, recordings },
-    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes },
+    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes, tailLagNs: flags.tailLag },
     listen,
     access: flags,
   };

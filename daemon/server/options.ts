@@ -30,6 +30,7 @@ export interface DaemonFlags extends AccessFlags {
   fleetTlsCert?: string;
   fleetTlsKey?: string;
   fetchedBytes: number;
+  tailLag: bigint;
 }
 
 /** The larger of this and the copies that replays use is taken. */
@@ -94,11 +95,17 @@ function withFleetOptions(command: Command): Command {
   withServerSettings(command, 'fleet-', 'serve a fleet: servers of its ClickHouse tables')
     .addOption(new Setting('--fleet-pin-user <name>', 'account that writes pins (default: the one that reads)'))
     .addOption(new Setting('--fleet-pin-password-file <file>', 'file with the password of that account'));
-  return command.addOption(
-    new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
-      .takes(FETCHED_BYTES)
-      .defaultText('2GB'),
-  );
+  return command
+    .addOption(
+      new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
+        .takes(FETCHED_BYTES)
+        .defaultText('2GB'),
+    )
+    .addOption(
+      new Setting('--tail-lag <duration>', 'live tails of a fleet hold events back so long, for others that come later')
+        .takes(DURATION)
+        .defaultText('20s'),
+    );
 }
 
 /** Where the tables of the fleet are that a daemon serves; undefined if it serves recordings. */

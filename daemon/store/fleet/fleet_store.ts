@@ -6,6 +6,7 @@ import type { Store, TransactionFilter } from '../store.ts';
 import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
 import { lossesIn, nodesIn, servicesIn, spansIn } from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
+import { follow, positionOf, startFollowing } from './follow.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { scanFleet } from './scan.ts';
@@ -17,12 +18,17 @@ export interface FleetStoreOptions {
   /** Events that a filter of transactions may need. */
   eventsMax?: number;
   pinLimits?: PinLimits;
+  /** Events of a tail wait so long for others that began before them. */
+  tailLagNs?: bigint;
 }
+
+/** Events arrive 6 to 16 s after they began, mostly. */
+export const TAIL_LAG_NS = 20_000_000_000n;
 
 /** The store takes the connections over: it closes them. */
 export function fleetStore(
   fleet: Fleet,
-  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS }: FleetStoreOptions = {},
+  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS, tailLagNs = TAIL_LAG_NS }: FleetStoreOptions = {},
 ): Store {
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
     const found = yield* chosenFilter(fleet, filter, eventsMax);
@@ -40,9 +46,10 @@ export function fleetStore(
     slowest: (request) => withFleetErrorsIn(slowestIn(fleet, request)),
     heatmap: (request) => withFleetErrorsIn(heatmapIn(fleet, request, chosen)),
     compare: (request) => withFleetErrorsIn(compareIn(fleet, request)),
-    startFollowing: async () => notServed('the tail'),
-    positionOf: () => undefined,
-    follow: async () => notServed('the tail'),
+    startFollowing: (filter, horizonNs, sinceNs) =>
+      withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
+    positionOf,
+    follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
     event: (eventId) => withFleetErrors(() => foundEvent(fleet, eventId)),
     transaction: (id) => withFleetErrors(async () => (await transactionsById(fleet, [id])).get(id)),
     transactions: (request) =>
@@ -60,8 +67,4 @@ export function fleetStore(
     spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes)),
     close: async () => closeFleet(fleet),
   };
-}
-
-function notServed(what: string): never {
-  throw new Problem('not_found', `${what} is not served from the tables of a fleet yet: ask the daemon of a node`);
 }
