@@ -30,11 +30,9 @@ import { checkRecordings } from '../store/embedded/recording_files.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
 import { createScanThreads } from '../store/embedded/scan_threads/scan_threads.ts';
 import type { ServedPaths } from '../store/embedded/served_files.ts';
-import { fleetStore } from '../store/fleet/fleet_store.ts';
-import { type FleetSettings, openFleet } from '../store/fleet/open_fleet.ts';
-import { timedFleet } from '../store/fleet/timed_fleet.ts';
+import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
-import { createTails } from '../tail/tails.ts';
+import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
 import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
@@ -44,7 +42,7 @@ export interface DaemonOptions {
   /** Recordings to serve. */
   places: ServedPaths;
   /** A fleet to serve instead, and how much disk space copies of its transactions may take. */
-  fleet?: { settings: FleetSettings; fetchedBytes: number; forgetNs: bigint } | undefined;
+  fleet?: { settings: FleetSettings; fetchedBytes: number; forgetNs: bigint; tailLagNs: bigint } | undefined;
   /** State folder of a shipper on this host. */
   shipState?: string | undefined;
   listen: ListenAddress;
@@ -80,7 +78,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     ? await servedFleet(options.fleet, statePath, metrics.queriedFleet)
     : servedRecordings(places, scansInThreads, log);
   const sessions = createSessions({ planner, now, limits, onPlayed: metrics.played, state, log });
-  const tails = createTails({ store, now, log });
+  const tails = createTails({ store, now, log, ...(options.fleet && { tailsMax: FLEET_TAILS_MAX }) });
   let stop = () => {};
   try {
     const served = { store, sessions, tails, data: places.data, shipState };
@@ -122,11 +120,17 @@ function servedRecordings(places: ServedPaths, scansInThreads: boolean, log: Log
 
 /** Copies of transactions are beside the stored sessions, which go on with them after a restart. */
 async function servedFleet(
-  { settings, fetchedBytes, forgetNs }: NonNullable<DaemonOptions['fleet']>,
+  { settings, fetchedBytes, forgetNs, tailLagNs }: NonNullable<DaemonOptions['fleet']>,
   statePath: string | null,
   onStatement: (seconds: number) => void,
 ): Promise<Served> {
-  const store = fleetStore(timedFleet(await openFleet(settings), onStatement), { forgetNs });
+  // Other daemons need no client of ClickHouse.
+  const [{ openFleet }, { fleetStore }, { timedFleet }] = await Promise.all([
+    import('../store/fleet/open_fleet.ts'),
+    import('../store/fleet/fleet_store.ts'),
+    import('../store/fleet/timed_fleet.ts'),
+  ]);
+  const store = fleetStore(timedFleet(await openFleet(settings), onStatement), { forgetNs, tailLagNs });
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
@@ -183,7 +187,12 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   const idleMs = Number(flags.sessionIdle) / 1e6;
   const served = {
     places: { data, recordings },
-    fleet: fleet && { settings: fleet, fetchedBytes: flags.fetchedBytes, forgetNs: flags.fleetForget },
+    fleet: fleet && {
+      settings: fleet,
+      fetchedBytes: flags.fetchedBytes,
+      forgetNs: flags.fleetForget,
+      tailLagNs: flags.tailLag,
+    },
     listen,
     access: flags,
     shipState: flags.shipState,

@@ -20,7 +20,7 @@ import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import { VIEWERS_MAX } from '../replay/session/stream.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
 import { STATS_ROWS_MAX } from '../sums/stats.ts';
-import { TAILS_MAX } from '../tail/tails.ts';
+import { FLEET_TAILS_MAX, TAILS_MAX } from '../tail/tails.ts';
 import {
   CONNECTIONS_MAX,
   CONNECTIONS_PER_CLIENT_MAX,
@@ -44,7 +44,11 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     SLOWEST_MAKES_ROOM,
   ],
   ['connections for `/healthz`, `/readyz` and `/metrics`', `${KEPT_MAX} more`, ''],
-  ['live streams', `${STREAMS_MAX} together, ${TAILS_MAX} live tails, ${VIEWERS_MAX} viewers of a session`, '429'],
+  [
+    'live streams',
+    `${STREAMS_MAX} together, ${TAILS_MAX} live tails (${FLEET_TAILS_MAX} of a fleet), ${VIEWERS_MAX} viewers of a session`,
+    '429',
+  ],
   ['memory of all answers together', mib(UNSENT_BYTES_MAX_DEFAULT), 'the slowest is closed likewise, or 503 `busy`'],
   ['headers of a request', `${seconds(HEADERS_TIMEOUT_MS)}, ${kib(maxHeaderSize)}`, '408, 431'],
   ['a request', `${seconds(REQUEST_TIMEOUT_MS)}, ${kib(BODY_BYTES_MAX)}`, '408, 413'],

@@ -31,6 +31,7 @@ export interface DaemonFlags extends AccessFlags {
   fleetTlsKey?: string;
   fetchedBytes: number;
   fleetForget: bigint;
+  tailLag: bigint;
   shipState?: string;
 }
 
@@ -103,11 +104,17 @@ function withFleetOptions(command: Command): Command {
         .takes(DURATION)
         .defaultText('1h'),
     );
-  return command.addOption(
-    new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
-      .takes(FETCHED_BYTES)
-      .defaultText('2GB'),
-  );
+  return command
+    .addOption(
+      new Setting('--fetched-bytes <size>', "disk space for copies of a fleet's transactions, which replays play")
+        .takes(FETCHED_BYTES)
+        .defaultText('2GB'),
+    )
+    .addOption(
+      new Setting('--tail-lag <duration>', 'live tails of a fleet hold events back so long, for others that come later')
+        .takes(DURATION)
+        .defaultText('20s'),
+    );
 }
 
 /** Where the tables of the fleet are that a daemon serves; undefined if it serves recordings. */

@@ -216,6 +216,8 @@ export interface SlowestRequest extends SlowestOptions {
 export interface FollowPosition {
   /** What a client sends to continue from here, with any daemon that serves the same recordings. */
   readonly id: string;
+  /** Positions that have it are followed by the same if it is equal; for others, if the id is. */
+  readonly sharedAs?: string;
 }
 
 export interface FollowRequest {

@@ -10,6 +10,8 @@ import type { EventFilter, FollowPosition, Store } from '../store/store.ts';
 import { type Frames, framesAfter } from './frames.ts';
 
 export const TAILS_MAX = 256;
+/** Each tail of a fleet asks its servers every second. */
+export const FLEET_TAILS_MAX = 32;
 
 /**
  * An event is held back this long after its start, for others that began before it: an agent writes its events every
@@ -37,6 +39,7 @@ export interface TailOptions {
   now: () => bigint;
   log: Logger;
   heartbeatEveryMs?: number;
+  tailsMax?: number;
 }
 
 export interface TailRequest {
@@ -64,7 +67,8 @@ export interface Tails {
   close(): void;
 }
 
-export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS }: TailOptions): Tails {
+export function createTails(options: TailOptions): Tails {
+  const { store, now, log, heartbeatEveryMs = HEARTBEAT_EVERY_MS, tailsMax = TAILS_MAX } = options;
   const tails = new Set<Tail>();
   /** Batches read in this turn, shared by tails that need the same. */
   const shared = new Map<string, Promise<Frames | undefined>>();
@@ -100,7 +104,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
   }
 
   function read({ filter, filterText, position, gone }: Tail): Promise<Frames | undefined> {
-    const key = `${position.id} ${horizonNs} ${filterText}`;
+    const key = `${position.sharedAs ?? position.id} ${horizonNs} ${filterText}`;
     const known = shared.get(key);
     if (known) return known;
     // If this client disconnects, tails that share the batch get none and read again at the next turn.
@@ -155,7 +159,7 @@ export function createTails({ store, now, log, heartbeatEveryMs = HEARTBEAT_EVER
       return { filter, position };
     },
     begin({ filter, position }) {
-      if (tails.size >= TAILS_MAX) throw new Problem('tail_limit', `${TAILS_MAX} live tails are open already`);
+      if (tails.size >= tailsMax) throw new Problem('tail_limit', `${tailsMax} live tails are open already`);
       return { join: (sink) => join(sink, filter, position) };
     },
     close() {

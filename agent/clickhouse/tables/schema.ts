@@ -145,6 +145,8 @@ const STAT: Table = {
   partition: sql`intDiv(minute, 60)`,
 };
 
+const ARRIVED = column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } });
+
 /** The small tables that go with segments. */
 const BESIDE: readonly Table[] = [
   {
@@ -157,14 +159,17 @@ const BESIDE: readonly Table[] = [
   },
   {
     name: 'loss',
-    columns: columns(`recording UInt64
-      loss_id UInt64
-      node LowCardinality(String)
-      cause LowCardinality(String)
-      event_type LowCardinality(String)
-      count UInt64
-      from_ns UInt64
-      to_ns UInt64`),
+    columns: [
+      ...columns(`recording UInt64
+        loss_id UInt64
+        node LowCardinality(String)
+        cause LowCardinality(String)
+        event_type LowCardinality(String)
+        count UInt64
+        from_ns UInt64
+        to_ns UInt64`),
+      ARRIVED,
+    ],
     key: ['recording', 'loss_id'],
     // A loss only grows, and an earlier state of it may arrive again.
     versionColumn: 'count',
@@ -211,9 +216,13 @@ const BESIDE: readonly Table[] = [
         t_min UInt64
         t_max UInt64
         end_max UInt64`),
-      column('arrived', 'DateTime', { computed: { when: 'DEFAULT', value: sql`now()` } }),
+      ARRIVED,
+      column('seniority', 'UInt32', { computed: { when: 'DEFAULT', value: sql`4294967295 - toUInt32(now())` } }),
     ],
     key: ['recording', 'first_number'],
+    // One that is sent again has arrived when it came first.
+    versionColumn: 'seniority',
+    indexes: [{ column: 'arrived', kind: sql`minmax`, granularity: 1 }],
     partition: hourOf('t_min'),
   },
 ];

@@ -8,6 +8,7 @@ import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fl
 import { fleetHealth } from './fleet_health.ts';
 import { lossesIn, nodesIn, servicesIn, spansIn } from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
+import { follow, positionOf, startFollowing } from './follow.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { scanFleet } from './scan.ts';
@@ -22,12 +23,22 @@ export interface FleetStoreOptions {
   pinLimits?: PinLimits;
   /** A node that was not heard of for so long is missed only up to then, unless it is asked for by name. */
   forgetNs?: bigint;
+  /** Events of a tail wait so long for others that began before them. */
+  tailLagNs?: bigint;
 }
+
+/** Events arrive 6 to 16 s after they began, mostly. */
+export const TAIL_LAG_NS = 20_000_000_000n;
 
 /** The store takes the connections over: it closes them. */
 export function fleetStore(
   fleet: Fleet,
-  { eventsMax = KEPT_EVENTS_MAX, pinLimits = PIN_LIMITS, forgetNs = NODE_GONE_NS }: FleetStoreOptions = {},
+  {
+    eventsMax = KEPT_EVENTS_MAX,
+    pinLimits = PIN_LIMITS,
+    forgetNs = NODE_GONE_NS,
+    tailLagNs = TAIL_LAG_NS,
+  }: FleetStoreOptions = {},
 ): Store {
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
     const found = yield* chosenFilter(fleet, filter, eventsMax);
@@ -46,9 +57,10 @@ export function fleetStore(
     slowest: (request) => withFleetErrorsIn(slowestIn(fleet, request)),
     heatmap: (request) => withFleetErrorsIn(heatmapIn(fleet, request, chosen)),
     compare: (request) => withFleetErrorsIn(compareIn(fleet, request)),
-    startFollowing: async () => notServed('the tail'),
-    positionOf: () => undefined,
-    follow: async () => notServed('the tail'),
+    startFollowing: (filter, horizonNs, sinceNs) =>
+      withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
+    positionOf,
+    follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
     event: (eventId) => withFleetErrors(() => foundEvent(fleet, eventId)),
     transaction: (id) => withFleetErrors(async () => (await transactionsById(fleet, [id])).get(id)),
     transactions: (request) =>
@@ -66,8 +78,4 @@ export function fleetStore(
     spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes, forgetNs)),
     close: async () => closeFleet(fleet),
   };
-}
-
-function notServed(what: string): never {
-  throw new Problem('not_found', `${what} is not served from the tables of a fleet yet: ask the daemon of a node`);
 }

@@ -153,7 +153,7 @@ function stepsOf(
 }
 
 /** The rows that come after one in the order. */
-function following({ timestampNs, recording, number }: RowKey, order: Order): Sql {
+export function following({ timestampNs, recording, number }: RowKey, order: Order): Sql {
   const beyond = order === 'asc' ? sql`>` : sql`<`;
   return sql`(timestamp_ns ${beyond} ${timestampNs} OR (timestamp_ns = ${timestampNs} AND (recording ${beyond} ${recording} OR (recording = ${recording} AND number ${beyond} ${number}))))`;
 }

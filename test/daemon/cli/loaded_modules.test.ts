@@ -68,7 +68,8 @@ test('kreplay fleet loads the client of ClickHouse, and no other command does', 
     expect([command, clickhouse(command)]).toEqual([command, []]);
   expect(clickhouse('fleet').length).toBeGreaterThan(0);
   const { packages, addons } = loadedBy('fleet', '--help');
-  expect([packages, addons]).toEqual([['commander', 'zod'], []]);
+  // `retain` reads the configuration.
+  expect([packages, addons]).toEqual([['commander', 'eslint-visitor-keys', 'toml-eslint-parser', 'zod'], []]);
 });
 
 test('kreplay exec loads only what it needs', () => {
