@@ -18,6 +18,8 @@ const POSITION = z.object({
   claim: z.string().regex(/^[0-9a-f]{32}$/),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
+  /** Events with lower numbers have arrived once, or are reported as lost: what is sent again reports nothing. */
+  settled: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
   /** Ids of the last loss and the last clock step that are acknowledged. */
@@ -45,6 +47,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
     node,
     claim,
     number: 0,
+    settled: 0,
     lastNs: '0',
     lossId: 0,
     clockId: 0,
@@ -60,14 +63,20 @@ export function positionAfter(position: Position, end: number, nowMs: number): P
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
   // The number before this group: from there on, all was acknowledged at this time or later.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
-  return { ...position, number: end, group: null, acknowledged };
+  return { ...position, number: end, settled: Math.max(position.settled, end), group: null, acknowledged };
+}
+
+/** The number below which nothing is reported as lost any more. */
+export function settledIn({ number, settled }: Position): number {
+  return Math.max(number, settled);
 }
 
 /** The position from which all that a server may have lost is sent again. */
 export function positionBefore(position: Position, nowMs: number): Position {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
-  return { ...position, number, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+  const settled = settledIn(position);
+  return { ...position, number, settled, lossId: 0, clockId: 0, group: null, acknowledged: [] };
 }
 
 /** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
-import { askClock, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
+import { askClock, askNode, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
 import { knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
-import { type Position, positionAfter, positionBefore, writePosition } from './position.ts';
+import { type Position, positionAfter, positionBefore, settledIn, writePosition } from './position.ts';
 import { groupRows } from './rows/group_rows.ts';
 import { type Destination, sender, sendGroup, sendSide, sendTable } from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
@@ -53,6 +53,7 @@ export async function shipRecording(
   const rate = liveRate();
   let position = begun;
   let claims = options.claims;
+  let latestNs = 0n;
   let destination: Destination | undefined;
   let heartbeatMs = Number.NEGATIVE_INFINITY;
 
@@ -66,7 +67,11 @@ export async function shipRecording(
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
     await checkSchema(connection);
-    if (!claims) await checkClaim(connection, reader.recordingId, position.claim, signal);
+    const known = await askNode(connection, reader.recordingId, signal);
+    if (!claims) checkClaim(known, reader.recordingId, position.claim);
+    // Whoever shipped it before has reported what was lost until then.
+    if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
+    latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
     const greeted = { connection, version, quorum, compression };
@@ -90,14 +95,17 @@ export async function shipRecording(
     const { end, sealedEnd } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
     progress.backlog = Math.max(0, sealedEnd - position.number);
+    const nowNs = BigInt(Date.now()) * 1_000_000n;
+    // The row with the latest time counts, also after the clock was set back.
+    latestNs = nowNs > latestNs ? nowNs : latestNs + 1n;
     const state = {
-      atNs: BigInt(Date.now()) * 1_000_000n,
+      atNs: latestNs,
       machineId,
       claim: position.claim,
       createdNs,
       aliveNs,
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
-      shippedNumber: position.number,
+      shippedNumber: settledIn(position),
       watermarkNs: position.number >= end ? aliveNs : BigInt(position.lastNs),
       backlog: Math.max(0, end - position.number),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
