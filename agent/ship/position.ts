@@ -108,8 +108,24 @@ function parsed(text: string): unknown {
 /** Readable for the group, because the agent waits for the position before it removes what is old. */
 const FILE_MODE = 0o640;
 
-/** Replaces the file; when it returns, the position survives a loss of power. */
+/** The position cannot be written now: nothing may be sent until it can. */
+export class PositionError extends UserError {
+  override readonly name = 'PositionError';
+  readonly code = 'position';
+  readonly meaning = 'wait';
+}
+
+/** Replaces the file; when it returns, the position survives a loss of power. Throws a PositionError. */
 export function writePosition(folder: string, position: Position): void {
+  try {
+    replacePosition(folder, position);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new PositionError(`cannot write ${join(folder, POSITION_FILE)}: ${message}`);
+  }
+}
+
+function replacePosition(folder: string, position: Position): void {
   const path = join(folder, POSITION_FILE);
   const next = `${path}.next`;
   const file = openSync(next, 'w', FILE_MODE);

@@ -3,7 +3,8 @@ import type { ErrorCode, Meaning } from '../clickhouse/connection/server_error.t
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
-  code: ErrorCode;
+  /** `position`: it cannot be written. */
+  code: ErrorCode | 'position';
   meaning: Meaning;
   message: string;
 }

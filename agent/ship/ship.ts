@@ -57,7 +57,7 @@ async function positionFor(
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
     await tellRest(options, known, 0);
   }
-  writePosition(options.folder, next);
+  await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
@@ -67,7 +67,7 @@ async function leave(options: ShipperOptions, reader: RecordingReader, position:
   if (rest === 0) return position;
   await tellRest(options, position, rest);
   const next = { ...position, number: settledIn(position) + rest, group: null };
-  writePosition(options.folder, next);
+  await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 

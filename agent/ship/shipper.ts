@@ -52,6 +52,7 @@ export async function shipRecording(
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
   let position = begun;
+  let isWritten = true;
   let claims = options.claims;
   let latestNs = 0n;
   let destination: Destination | undefined;
@@ -59,7 +60,15 @@ export async function shipRecording(
 
   function moveTo(next: Position): void {
     position = next;
+    isWritten = false;
+    keepPosition();
+  }
+
+  /** What was acknowledged counts at once, but nothing more is sent before it is written. */
+  function keepPosition(): void {
+    if (isWritten) return;
     writePosition(options.folder, position);
+    isWritten = true;
   }
 
   /** Asks what must be known before events are sent; also after each failure, as it may be another server now. */
@@ -117,6 +126,7 @@ export async function shipRecording(
 
   /** Sends a group, or what is noted beside events if there is none; returns whether more is ready to be sent. */
   async function step(): Promise<boolean> {
+    keepPosition();
     destination ??= await greet();
     if (performance.now() - heartbeatMs > HEARTBEAT_MS) destination = await greet();
     const { group: begunGroup, number } = position;
