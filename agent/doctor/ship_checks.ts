@@ -3,7 +3,7 @@ import { type Connection, connect } from '../clickhouse/connection/connection.ts
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
 import { UserError } from '../process/errors.ts';
-import { askClock, checkClaim, checkSchema } from '../ship/contact.ts';
+import { askClock, askNode, checkClaim, checkSchema } from '../ship/contact.ts';
 import { type Position, readPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
 import { account } from './ship_account.ts';
@@ -122,7 +122,7 @@ async function claimCheck(
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
   try {
     const claim = position?.recordingId === recordingId ? position.claim : '';
-    await checkClaim(connection, recordingId, claim, AbortSignal.timeout(ANSWER_MS_MAX));
+    checkClaim(await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX)), recordingId, claim);
     const text = claim === '' ? 'nothing of this recording was shipped yet' : 'this recording is shipped from here';
     return { name, state: 'ok', text };
   } catch (error) {

@@ -37,21 +37,37 @@ export async function checkSchema(connection: Connection): Promise<void> {
     );
 }
 
-/** Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. */
-export async function checkClaim(
+/** What a server knows of a recording. */
+export interface KnownNode {
+  node: string;
+  claim: string;
+  /** Events with lower numbers have arrived. */
+  shippedNumber: number;
+  /** When it was said, by the clock of the node. */
+  atNs: bigint;
+}
+
+/** Throws a ServerError. */
+export async function askNode(
   connection: Connection,
   recordingId: string,
-  claim: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<KnownNode | undefined> {
   const id = BigInt(`0x${recordingId}`);
-  const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
+  const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node, max(shipped_number) AS shipped, max(at) AS latest FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
   const [row] = await rowsOf(connection, latest, { signal });
-  if (!row || row.claim === '' || row.claim === claim) return;
+  if (!row) return undefined;
+  const { claim, node, shipped, latest: atNs } = row;
+  return { claim: String(claim), node: String(node), shippedNumber: Number(shipped), atNs: atNs as bigint };
+}
+
+/** Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. */
+export function checkClaim(known: KnownNode | undefined, recordingId: string, claim: string): void {
+  if (!known || known.claim === '' || known.claim === claim) return;
   throw new ServerError(
     'claimed',
     'blocked',
-    `recording ${recordingId} is shipped by another process, for node ${row.node}: if this machine is a copy, remove its recording; if not, run \`kreplay ship --claim\` here`,
+    `recording ${recordingId} is shipped by another process, for node ${known.node}: if this machine is a copy, remove its recording; if not, run \`kreplay ship --claim\` here`,
   );
 }
 

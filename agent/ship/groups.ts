@@ -76,20 +76,31 @@ export interface Gap {
   toNs: bigint;
 }
 
-/** Numbers of the group that are in none of its segments; they lie between the times of their neighbours. */
-export function gapsOf({ from, end, segments }: Group, beforeNs: bigint, nowNs: bigint): Gap[] {
-  const gaps: Gap[] = [];
-  let [next, lastNs] = [from, beforeNs];
-  const add = (until: number, toNs: bigint) => {
-    if (until > next)
-      gaps.push({ from: next, count: until - next, fromNs: min(lastNs, toNs), toNs: max(lastNs, toNs) });
+/**
+ * Numbers of the group, `settled` or higher, that are in none of its segments; they lie between the times of their
+ * neighbours. All are one gap: retention may remove more of the group until it is sent again, and then the gap that was
+ * reported is replaced by a larger one.
+ */
+export function gapOf(
+  { from, end, segments }: Group,
+  settled: number,
+  beforeNs: bigint,
+  nowNs: bigint,
+): Gap | undefined {
+  const gap = { from: Math.max(from, settled), count: 0, fromNs: beforeNs, toNs: beforeNs };
+  let [next, lastNs] = [gap.from, beforeNs];
+  const add = (until: number, untilNs: bigint) => {
+    if (until <= next) return;
+    gap.count += until - next;
+    gap.fromNs = min(gap.fromNs, min(lastNs, untilNs));
+    gap.toNs = max(gap.toNs, max(lastNs, untilNs));
   };
   for (const { firstNumber, endNumber, minNs, maxNs } of segments) {
     add(firstNumber, minNs);
-    [next, lastNs] = [endNumber, maxNs];
+    [next, lastNs] = [Math.max(next, endNumber), maxNs];
   }
   add(end, nowNs);
-  return gaps;
+  return gap.count > 0 ? gap : undefined;
 }
 
 /** A range of starts. */

@@ -1,8 +1,9 @@
-/** Repeats what a server did not do until it does: nothing is given up because of a number of tries. */
+/** Repeats what a server, or the disk of the position, did not do until it does: nothing is given up because of a number of tries. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
-import type { ShipProgress } from './progress.ts';
+import { PositionError } from './position.ts';
+import type { ShipProgress, Trouble } from './progress.ts';
 
 export interface Patience {
   /** Waits between tries, in milliseconds: the first, the longest, and that until an operator may have acted. */
@@ -30,7 +31,7 @@ export interface Persisting {
   signal: AbortSignal;
 }
 
-/** Throws the reason of the signal, errors that are not of a server, and any when the patience ends. */
+/** Throws the reason of the signal, errors of neither server nor position, and any when the patience ends. */
 export async function persist<Result>(
   { patience, progress, log, signal }: Persisting,
   work: () => Promise<Result>,
@@ -39,12 +40,12 @@ export async function persist<Result>(
   for (let tries = 0; ; tries++) {
     try {
       const result = await work();
-      if (progress.trouble) log.info('the server takes events again');
+      if (progress.trouble) log.info('shipping goes on');
       progress.trouble = undefined;
       return result;
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof ServerError)) throw error;
+      if (!(error instanceof ServerError || error instanceof PositionError)) throw error;
       const isBlocked = error.meaning === 'blocked';
       const passedMs = performance.now() - sinceMs;
       if (passedMs >= patience.givesUpMs || (isBlocked && patience.blockedMs === 0)) throw error;
@@ -56,12 +57,11 @@ export async function persist<Result>(
   }
 }
 
-function note(progress: ShipProgress, log: Logger, { code, meaning, message }: ServerError): void {
+function note(progress: ShipProgress, log: Logger, { code, meaning, message }: Trouble): void {
   const key = String(code);
   progress.retries.set(key, (progress.retries.get(key) ?? 0) + 1);
   if (progress.trouble?.code !== code) {
-    const what =
-      meaning === 'blocked' ? 'an operator must act; shipping waits' : 'the server takes no events; shipping waits';
+    const what = meaning === 'blocked' ? 'an operator must act; shipping waits' : 'shipping waits';
     log[meaning === 'blocked' ? 'error' : 'warn']({ code }, `${message}: ${what}, and events stay in the recording`);
   }
   progress.trouble = { code, meaning, message };

@@ -17,6 +17,8 @@ const POSITION = z.object({
   claim: z.string().regex(/^[0-9a-f]{32}$/),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
+  /** Events with lower numbers have arrived once, or are reported as lost: what is sent again reports nothing. */
+  settled: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
   /** Ids of the last loss and the last clock step that are acknowledged. */
@@ -44,6 +46,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
     node,
     claim,
     number: 0,
+    settled: 0,
     lastNs: '0',
     lossId: 0,
     clockId: 0,
@@ -59,14 +62,20 @@ export function positionAfter(position: Position, end: number, nowMs: number): P
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
   // The number before this group: from there on, all was acknowledged at this time or later.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
-  return { ...position, number: end, group: null, acknowledged };
+  return { ...position, number: end, settled: Math.max(position.settled, end), group: null, acknowledged };
+}
+
+/** The number below which nothing is reported as lost any more. */
+export function settledIn({ number, settled }: Position): number {
+  return Math.max(number, settled);
 }
 
 /** The position from which all that a server may have lost is sent again. */
 export function positionBefore(position: Position, nowMs: number): Position {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
-  return { ...position, number, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+  const settled = settledIn(position);
+  return { ...position, number, settled, lossId: 0, clockId: 0, group: null, acknowledged: [] };
 }
 
 /** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */
@@ -98,8 +107,24 @@ function parsed(text: string): unknown {
 /** Readable for the group, because the agent waits for the position before it removes what is old. */
 const FILE_MODE = 0o640;
 
-/** Replaces the file; when it returns, the position survives a loss of power. */
+/** The position cannot be written now: nothing may be sent until it can. */
+export class PositionError extends UserError {
+  override readonly name = 'PositionError';
+  readonly code = 'position';
+  readonly meaning = 'wait';
+}
+
+/** Replaces the file; when it returns, the position survives a loss of power. Throws a PositionError. */
 export function writePosition(folder: string, position: Position): void {
+  try {
+    replacePosition(folder, position);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new PositionError(`cannot write ${join(folder, POSITION_FILE)}: ${message}`);
+  }
+}
+
+function replacePosition(folder: string, position: Position): void {
   const path = join(folder, POSITION_FILE);
   const next = `${path}.next`;
   const file = openSync(next, 'w', FILE_MODE);

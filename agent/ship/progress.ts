@@ -5,7 +5,8 @@ import { type Buckets, createBuckets } from '../metrics/buckets.ts';
 import type { ClockEstimate } from './contact.ts';
 
 export interface Trouble {
-  code: ErrorCode;
+  /** `position`: it cannot be written. */
+  code: ErrorCode | 'position';
   meaning: Meaning;
   message: string;
 }

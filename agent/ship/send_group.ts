@@ -6,8 +6,8 @@ import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
-import { eventsWithin, type Group, gapsOf, partsOf, type TimePart } from './groups.ts';
-import type { Position } from './position.ts';
+import { eventsWithin, type Group, gapOf, partsOf, type TimePart } from './groups.ts';
+import { type Position, settledIn } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
 
@@ -38,8 +38,10 @@ export async function sendGroup(
   { group, position, nowNs }: { group: Group; position: Position; nowNs: bigint },
   signal: AbortSignal,
 ): Promise<SentGroup> {
-  const lost = new Map<number, ShippingLoss>();
-  for (const gap of gapsOf(group, BigInt(position.lastNs), nowNs)) lost.set(gap.from, { ...gap, cause: 'unshipped' });
+  const settled = settledIn(position);
+  const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
+  /** By the segment that has none of them. */
+  const unread = new Map<number, ShippingLoss>();
   const name = `${reader.recordingId}-${group.from}-${group.end}`;
 
   /** The events of the segments that can be read; the others are lost. */
@@ -50,7 +52,13 @@ export async function sendGroup(
       const readCount = read.kind === 'events' ? read.block.rowCount : 0;
       if (readCount < eventCount) {
         const cause = read.kind === 'removed' ? 'unshipped' : 'damaged';
-        lost.set(firstNumber, { from: firstNumber, count: eventCount - readCount, fromNs: minNs, toNs: maxNs, cause });
+        unread.set(firstNumber, {
+          from: firstNumber,
+          count: eventCount - readCount,
+          fromNs: minNs,
+          toNs: maxNs,
+          cause,
+        });
       }
       if (read.kind === 'events') yield { firstNumber, block: read.block };
     }
@@ -78,10 +86,15 @@ export async function sendGroup(
     for (const table of group.segments.length > 0 ? rows.beside() : []) await sendTable(send, table, label);
     sent += events;
   }
-  const side = await sendSide(send, reader, position, [...lost.values()]);
-  const arrived = group.segments.filter(({ firstNumber }) => lost.get(firstNumber)?.cause !== 'unshipped');
+  const lost = [...unread.values()].filter(({ from }) => from >= settled);
+  if (gap) lost.unshift({ ...gap, cause: 'unshipped' });
+  const side = await sendSide(send, reader, position, lost);
+  const arrived = group.segments.flatMap((segment) => {
+    const eventCount = segment.eventCount - (unread.get(segment.firstNumber)?.count ?? 0);
+    return eventCount > 0 ? [{ ...segment, eventCount }] : [];
+  });
   await sendTable(send, segmentTable(reader, arrived));
-  return { events: sent, lost: [...lost.values()], side };
+  return { events: sent, lost, side };
 }
 
 /** Sends what the recording and the shipper noted beside events since the position. */

@@ -4,7 +4,7 @@ import { RecordingError } from '../recording/format/errors.ts';
 import { openReader, type RecordingReader } from '../recording/read/reader.ts';
 import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
-import { makeStateFolder, newPosition, type Position, readPosition, writePosition } from './position.ts';
+import { makeStateFolder, newPosition, type Position, readPosition, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS } from './progress.ts';
 import { sender, sendTable } from './send_group.ts';
 import { type ShipperOptions, shipRecording } from './shipper.ts';
@@ -59,17 +59,17 @@ async function positionFor(
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
     await tellRest(options, known, 0);
   }
-  writePosition(options.folder, next);
+  await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
 /** Notes at the server what a recording that is gone still had. */
 async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
-  const rest = Math.max(0, reader.ends().end - position.number);
+  const rest = Math.max(0, reader.ends().end - settledIn(position));
   if (rest === 0) return position;
   await tellRest(options, position, rest);
-  const next = { ...position, number: position.number + rest, group: null };
-  writePosition(options.folder, next);
+  const next = { ...position, number: settledIn(position) + rest, group: null };
+  await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
@@ -83,7 +83,7 @@ async function tellRest(options: ShipperOptions, position: Position, count: numb
   await persist(options, async () => {
     const version = await askVersion(connection, signal);
     const send = sender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
-    const loss = { from: position.number, count, fromNs, toNs, cause: 'unshipped' as const };
+    const loss = { from: settledIn(position), count, fromNs, toNs, cause: 'unshipped' as const };
     for (const table of lossTables(position, [], [loss])) await sendTable(send, table);
   });
 }

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
-import { askClock, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
+import { askClock, askNode, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
 import { knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
-import { type Position, positionAfter, positionBefore, writePosition } from './position.ts';
+import { type Position, positionAfter, positionBefore, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import { type Destination, sender, sendGroup, sendSide, sendTable } from './send_group.ts';
@@ -53,7 +53,9 @@ export async function shipRecording(
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
   let position = begun;
+  let isWritten = true;
   let claims = options.claims;
+  let latestNs = 0n;
   let destination: Destination | undefined;
   let heartbeatMs = Number.NEGATIVE_INFINITY;
 
@@ -65,7 +67,15 @@ export async function shipRecording(
 
   function moveTo(next: Position): void {
     position = next;
+    isWritten = false;
+    keepPosition();
+  }
+
+  /** What was acknowledged counts at once, but nothing more is sent before it is written. */
+  function keepPosition(): void {
+    if (isWritten) return;
     writePosition(options.folder, position);
+    isWritten = true;
   }
 
   /** Asks what must be known before events are sent; also after each failure, as it may be another server now. */
@@ -73,7 +83,11 @@ export async function shipRecording(
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
     await checkSchema(connection);
-    if (!claims) await checkClaim(connection, reader.recordingId, position.claim, signal);
+    const known = await askNode(connection, reader.recordingId, signal);
+    if (!claims) checkClaim(known, reader.recordingId, position.claim);
+    // Whoever shipped it before has reported what was lost until then.
+    if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
+    latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
     const greeted = { connection, version, quorum, compression, onSent };
@@ -96,14 +110,17 @@ export async function shipRecording(
     const span = reader.recordedSpan();
     const { end } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
+    const nowNs = BigInt(Date.now()) * 1_000_000n;
+    // The row with the latest time counts, also after the clock was set back.
+    latestNs = nowNs > latestNs ? nowNs : latestNs + 1n;
     const state = {
-      atNs: BigInt(Date.now()) * 1_000_000n,
+      atNs: latestNs,
       machineId,
       claim: position.claim,
       createdNs,
       aliveNs,
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
-      shippedNumber: position.number,
+      shippedNumber: settledIn(position),
       watermarkNs: position.number >= end ? aliveNs : BigInt(position.lastNs),
       backlog: Math.max(0, end - position.number),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
@@ -115,6 +132,7 @@ export async function shipRecording(
 
   /** Sends a group, or what is noted beside events if there is none; returns whether more is ready to be sent. */
   async function step(): Promise<boolean> {
+    keepPosition();
     destination ??= await greet();
     if (performance.now() - heartbeatMs > HEARTBEAT_MS) destination = await greet();
     const { group: begunGroup, number } = position;
@@ -180,7 +198,13 @@ export async function shipRecording(
     }
     if (isReplaced()) return position;
     rate.note(reader.ends().sealedEnd);
-    await waitForTick(options.flushMs, phaseOf(reader.node, options.flushMs), isReplaced, signal);
+    await waitForTick(options.flushMs, phaseOf(reader.node, options.flushMs), isReplaced, async () => {
+      await sleep(LOOK_MS, undefined, { signal });
+      if (performance.now() - heartbeatMs < HEARTBEAT_MS) return;
+      await persist(options, async () => {
+        destination = await greet();
+      });
+    });
   }
 }
 
@@ -195,19 +219,15 @@ function waitingIn(reader: RecordingReader, number: number): Waiting {
   }
 }
 
-/** Waits for the next tick of this node: the ticks of many nodes are spread over the time between two. */
+/** Passes time until the next tick of this node: the ticks of many nodes are spread over the time between two. */
 async function waitForTick(
   flushMs: number,
   phaseMs: number,
   isReplaced: () => boolean,
-  signal: AbortSignal,
+  pass: () => Promise<void>,
 ): Promise<void> {
   const untilMs = performance.now() + flushMs - ((((Date.now() - phaseMs) % flushMs) + flushMs) % flushMs);
-  while (!isReplaced()) {
-    const leftMs = untilMs - performance.now();
-    if (leftMs <= 0) return;
-    await sleep(Math.min(leftMs, LOOK_MS), undefined, { signal });
-  }
+  while (performance.now() < untilMs && !isReplaced()) await pass();
 }
 
 function phaseOf(node: string, flushMs: number): number {

@@ -24,8 +24,8 @@ function tableOf(name: string, cells: readonly (readonly Cell[])[]): SentTable {
 
 const idOf = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
 
-/** Losses that a recording does not note have ids from here on: they are named by the number of their first event. */
-const OWN_LOSS_IDS = 2n ** 63n;
+/** Losses that a recording does not note have ids from here on: they are named by the number of an event. */
+const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
 
 /** A loss of events that were recorded and do not arrive. */
 export interface ShippingLoss extends Gap {
@@ -41,7 +41,7 @@ export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: read
       return [id, BigInt(lossId), by.node, cause, eventType ?? '', BigInt(count), fromNs, toNs];
     });
   const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
-    return [id, OWN_LOSS_IDS + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];
+    return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];
   });
   return byDays([...ofRecording, ...ofShipping]).map((rows) => tableOf('loss', rows));
 }

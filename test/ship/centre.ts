@@ -102,9 +102,9 @@ function eventOf(row: CentreRow): PlainEvent {
   };
 }
 
-/** Events that the centre says are missing, by cause. */
+/** How many events the centre says are missing, by cause. */
 export async function lossesAt(server: ClickHouseServer): Promise<Record<string, number>> {
-  const latest = 'SELECT DISTINCT recording, loss_id, cause, count FROM kreplay.loss';
+  const latest = 'SELECT DISTINCT recording, loss_id, cause, count FROM kreplay.loss WHERE count > 0';
   const rows = await rowsAt(server, `SELECT cause, sum(count) AS n FROM (${latest}) GROUP BY cause`);
   return Object.fromEntries(rows.map(({ cause, n }) => [String(cause), Number(n)]));
 }
