@@ -22,10 +22,18 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
   description: 'added to the duration of every event, on the recorded time line, nanoseconds',
 });
 
+const offsetNs = int64(BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
+
 export const clockOffsetsNs = z
-  .record(z.string(), int64(BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)).transform(Number))
+  .union([z.record(z.string(), offsetNs), z.literal('measured')], {
+    error: 'must be an object with an offset for each node, or "measured"',
+  })
   .default({})
-  .meta({ description: 'by node: what is added to the times of its clock, so that all clocks agree, nanoseconds' });
+  .meta({
+    description:
+      'by node: what is added to the times of its clock, so that all clocks agree, nanoseconds; or `measured`, with a fleet: what its nodes have measured, where that is at least three times its uncertainty',
+  });
+export type AskedOffsets = z.output<typeof clockOffsetsNs>;
 
 export const timeoutNs = int64(1n, MAX_INT64)
   .nullable()

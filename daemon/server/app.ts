@@ -70,7 +70,7 @@ export function buildApp(options: AppOptions): express.Express {
   const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));
   mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
-  mount('/api/replay/sessions', replayRoutes(sessions, scanGate, streamRoom));
+  mount('/api/replay/sessions', replayRoutes({ store, sessions, scanGate, streamRoom }));
   mount('/api/replay/whatif', whatIfRoutes({ store, sessions, now, scanGate }));
   mount('/api', pinRoutes({ store, now }));
   mount('/api', statsRoutes({ store, now, scanGate }));

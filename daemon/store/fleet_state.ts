@@ -36,9 +36,20 @@ export interface FleetState {
   diskFreeRatio: number | undefined;
 }
 
+/** A node's clock, as its shipper last measured it against a server. */
+export interface MeasuredClock {
+  node: string;
+  /** The server's clock minus the node's. */
+  offsetNs: bigint;
+  /** How far the offset may be off; 0 if it was never measured. */
+  uncertaintyNs: bigint;
+}
+
 /** Methods reject with a Problem if the server does not answer. */
 export interface FleetHealth {
   /** Rejects also if a shard does not answer. */
   nodes(): Promise<FleetNodes>;
   state(): Promise<FleetState>;
+  /** The clocks of those of these nodes that the fleet has heard of. */
+  clocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
 }

@@ -252,7 +252,13 @@ browserTest('clocks of several nodes are set in the link, the picture, the what-
   await page.click('[title="one event forward (.)"]');
   await page.waitForSelector('text=the replay adds +6.000001 ms');
   const { sessions } = (await daemon.get('/api/replay/sessions')).json;
-  expect(sessions[0].clock).toContainEqual({ node: 'db-1', offset_ns: 6_000_001, stepped_ns: 0, source: 'override' });
+  expect(sessions[0].clock).toContainEqual({
+    node: 'db-1',
+    offset_ns: 6_000_001,
+    stepped_ns: 0,
+    source: 'override',
+    uncertainty_ns: null,
+  });
   await field.fill('yesterday');
   await field.press('Enter');
   await page.waitForSelector('text=must be a duration with a sign');

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
+import { OFFSET_SOURCES } from '../../replay/plan/clock_offsets.ts';
 import { STATES } from '../../replay/transitions.ts';
 import { count, dateTime, durationNs } from './values.ts';
 
@@ -13,9 +14,11 @@ const clockSchema = z
       stepped_ns: durationNs(
         'total size of all steps of its clock, forward or back, while the transaction ran, as recorded',
       ),
-      source: z.enum(['override', 'none']).meta({
-        description: 'source of the offset: the caller, or none (then it is 0: times are those of the node)',
+      source: z.enum(OFFSET_SOURCES).meta({
+        description:
+          'source of the offset: the caller, measured by a fleet, or none (then it is 0: times are those of the node)',
       }),
+      uncertainty_ns: durationNs('how far a measured offset may be off; null for another').nullable(),
     }),
   )
   .meta({ description: 'of each node that recorded some of it' });

@@ -3,7 +3,7 @@ import { stringify } from '../../exact_json.ts';
 import type { Example } from './endpoint.ts';
 import { FIRST_WRITE, LAST_WRITE, NODE, SECOND_WRITE, SYNC } from './recorded_examples.ts';
 
-const CLOCK = [{ node: NODE, offset_ns: 0, stepped_ns: 0, source: 'none' }];
+const CLOCK = [{ node: NODE, offset_ns: 0, stepped_ns: 0, source: 'none', uncertainty_ns: null }];
 
 const SESSION = {
   session_id: '1fe759e1-b879-4c56-9e4c-b43bd0b65c3b',

@@ -17,6 +17,7 @@ import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { curvesSchema } from '../contract/replay_answers.ts';
 import { sendJson } from '../send_json.ts';
+import { type OffsetsOfNodes, offsetsOf } from './asked_offsets.ts';
 import { finished, waitedFor } from './finished.ts';
 
 /** Transactions of one answer. */
@@ -39,9 +40,10 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
   const { store, sessions, now, scanGate } = options;
   const nowNs = now();
   const filter = filterOf(asked.where, nowNs);
+  const offsets = offsetsOf(store, asked.clock_offsets_ns);
   const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
   const spans = await spansFor(store, undefined, nowNs);
-  const found = await finished(res, turn, curvesWhere({ store, sessions, turn }, filter, asked));
+  const found = await finished(res, turn, curvesWhere({ store, sessions, turn, offsets }, filter, asked));
   if (!found) return;
   const { reach, ...curves } = found;
   const coverage = await coverageOfTransactions(store, spans, { filter, reach, nowNs });
@@ -67,12 +69,13 @@ function reversed(low: string, than: string): Problem {
 }
 
 async function* curvesWhere(
-  { store, sessions, turn }: Pick<Options, 'store' | 'sessions'> & { turn: Scan },
+  { store, sessions, turn, offsets }: Pick<Options, 'store' | 'sessions'> & { turn: Scan; offsets: OffsetsOfNodes },
   filter: Filter,
-  { extra_latency_ns, timeout_ns, clock_offsets_ns, only }: Asked,
+  { extra_latency_ns, timeout_ns, only }: Asked,
 ): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
   const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
   turn.keepsNoMore();
+  const applied = yield* waitedFor(() => offsets(async () => page.reach?.nodes ?? []));
   const transactions: Curves['transactions'] = [];
   const counts = { undivided_count: 0, recorded_times_out_count: 0, times_out_count: 0 };
   const timesOut = (curve: Curve, latencyNs: bigint) => timeout_ns !== null && endWith(curve, latencyNs) > timeout_ns;
@@ -81,7 +84,7 @@ async function* curvesWhere(
   do {
     const batch = batchFrom(page.transactions, read);
     read += batch.length;
-    const request = { transactions: batch.map(curved), clockOffsetsNs: clock_offsets_ns, only };
+    const request = { transactions: batch.map(curved), ...applied, only };
     const curves = yield* waitedFor((signal) => sessions.curves(request, signal));
     for (const [at, curve] of curves.entries()) {
       if (!curve) continue;

@@ -20,6 +20,7 @@ import type { Session } from '../../replay/session/session.ts';
 import type { SessionChange } from '../../replay/session/session_options.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Wanted } from '../../replay/session/watchers.ts';
+import type { Store } from '../../store/store.ts';
 import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
 import { parseBody } from '../body.ts';
@@ -27,12 +28,20 @@ import { openEventStream } from '../event_stream.ts';
 import { sendNdjson } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { offsetsOfTransaction } from './asked_offsets.ts';
 
 /** A larger step waits for its turn like a query, because its answer is as large. */
 const STEP_EVENTS_AT_ONCE = 256;
 
-/** `sessions` outlives the router; its creator closes it. */
-export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom: StreamRoom): Router {
+interface Options {
+  store: Store;
+  /** They outlive the router; their creator closes them. */
+  sessions: Sessions;
+  scanGate: ScanGate;
+  streamRoom: StreamRoom;
+}
+
+export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options): Router {
   const router = Router();
   const listedOf = (req: Request) => sessions.get(String(req.params.id));
   const sessionOf = (req: Request) => sessions.open(String(req.params.id));
@@ -45,10 +54,11 @@ export function replayRoutes(sessions: Sessions, scanGate: ScanGate, streamRoom:
   router
     .route('/')
     .post(plain, async (req, res) => {
-      const request = parseBody(req, createRequest);
+      const { clock_offsets_ns, ...request } = parseBody(req, createRequest);
+      const offsets = offsetsOfTransaction(store, clock_offsets_ns, request.transaction_id);
       // Takes a turn, because all events of the transaction are read.
       await scanGate.enter(res);
-      const session = await sessions.create(request);
+      const session = await sessions.create(request, await offsets());
       const view = session.view();
       res.location(`${req.baseUrl}/${view.session_id}`);
       sendJson(res, 201, view);

@@ -7,10 +7,11 @@ import { curveView } from '../../replay/plan/curve.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../replay/what_if_contract.ts';
 import type { Store } from '../../store/store.ts';
-import type { Scan, ScanGate } from '../access/scan_gate.ts';
+import type { ScanGate } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { offsetsOfTransaction } from './asked_offsets.ts';
 import { sendCurves } from './curves.ts';
 import { finished, waitedFor } from './finished.ts';
 
@@ -22,7 +23,6 @@ interface Options {
 }
 
 export function whatIfRoutes(options: Options): Router {
-  const { sessions, scanGate } = options;
   const router = Router();
   router
     .route('/')
@@ -31,7 +31,7 @@ export function whatIfRoutes(options: Options): Router {
       const { transaction_id, where, ...asked } = parseBody(req, whatIfRequest);
       // Takes a turn, because all events of the transactions are read.
       if (where) await sendCurves(res, options, { where, ...asked });
-      else await sendProjection(res, { sessions, turn: await scanGate.enter(res) }, transaction_id!, asked);
+      else await sendProjection(res, options, transaction_id!, asked);
     })
     .all(methodNotAllowed('POST'));
   return router;
@@ -41,23 +41,24 @@ type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'>;
 
 async function sendProjection(
   res: Response,
-  { sessions, turn }: Pick<Options, 'sessions'> & { turn: Scan },
+  { store, sessions, scanGate }: Options,
   transactionId: string,
   asked: Asked,
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
+  const offsets = offsetsOfTransaction(store, asked.clock_offsets_ns, transactionId);
+  const turn = await scanGate.enter(res);
   const request = {
     transactionId,
     extraLatencyNs: extra_latency_ns,
     timeoutNs: timeout_ns,
-    clockOffsetsNs: asked.clock_offsets_ns,
     only,
     limit,
   };
   const found = await finished(
     res,
     turn,
-    waitedFor((signal) => sessions.whatIf(request, signal)),
+    waitedFor(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
   );
   if (!found) return;
   sendJson(res, 200, {

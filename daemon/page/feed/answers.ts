@@ -57,7 +57,7 @@ export interface NodeClock {
   offset_ns: ExactInteger;
   /** Total size of all steps of the clock while the transaction ran. */
   stepped_ns: ExactInteger;
-  source: 'override' | 'none';
+  source: 'override' | 'measured' | 'none';
 }
 
 export interface Lateness {

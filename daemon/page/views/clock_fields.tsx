@@ -61,7 +61,7 @@ function SessionClock({ session, node, offsetNs }: { session: Session | null; no
   const clock = session?.clock.find((one) => one.node === node);
   if (!clock) return null;
   const texts = [
-    clock.source === 'override' ? `the replay adds ${signed(BigInt(clock.offset_ns))}` : 'the replay adds nothing',
+    clock.source !== 'none' ? `the replay adds ${signed(BigInt(clock.offset_ns))}` : 'the replay adds nothing',
     ...(BigInt(clock.stepped_ns) > 0n ? [`▲ it was set by ${shortDuration(BigInt(clock.stepped_ns))} meanwhile`] : []),
     ...(BigInt(clock.offset_ns) === offsetNs ? [] : ['▲ “Play it” makes one with this offset']),
   ];

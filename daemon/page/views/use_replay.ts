@@ -163,7 +163,7 @@ function keptInLink() {
 /** The settings of a session, for another one. */
 function settingsOf(session: Session): SessionSettings {
   const { speed_factor, only, clock } = session;
-  const offsets = clock.filter(({ source }) => source === 'override');
+  const offsets = clock.filter(({ source }) => source !== 'none');
   return {
     ...{ speed_factor, only, extra_latency_ns: BigInt(session.extra_latency_ns) },
     timeout_ns: session.timeout_ns === null ? null : BigInt(session.timeout_ns),

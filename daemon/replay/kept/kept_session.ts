@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseJson, stringify } from '../../exact_json.ts';
 import { int64 } from '../../int64.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../contract.ts';
+import { OFFSET_SOURCES } from '../plan/clock_offsets.ts';
 import { STATES } from '../transitions.ts';
 import type { SessionPlace, StoredSession } from './state_file.ts';
 
@@ -33,6 +34,7 @@ const facts = z.object({
     timeoutNs: int64(1n, INT64_MAX).nullable(),
     maxGapNs: count.nullable(),
     clockOffsetsNs: z.record(z.string(), z.int()).readonly(),
+    clockUncertaintiesNs: z.record(z.string(), count).readonly().optional(),
     loop: z.boolean(),
     only: only.default({}),
   }),
@@ -53,7 +55,8 @@ const facts = z.object({
           node: z.string(),
           offsetNs: z.int(),
           steppedNs: int64(INT64_MIN, INT64_MAX),
-          source: z.enum(['override', 'none']),
+          source: z.enum(OFFSET_SOURCES),
+          uncertaintyNs: count.nullable().default(null),
         }),
       )
       .readonly(),

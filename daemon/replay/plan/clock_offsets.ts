@@ -1,6 +1,6 @@
 /**
  * Brings the clocks of several nodes onto one time line. A recording contains when its own node's clock was set, but
- * not how far that clock was from another node's: the caller supplies these offsets.
+ * not how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
  */
 import { Problem, pointerTo } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
@@ -9,12 +9,22 @@ import type { NodeClock } from '../../store/store.ts';
 /** Maps a node to the nanoseconds that are added to its times. */
 export type ClockOffsets = Readonly<Record<string, number>>;
 
+export interface AppliedOffsets {
+  clockOffsetsNs: ClockOffsets;
+  /** Maps each node whose offset was measured to how far that offset may be off. */
+  clockUncertaintiesNs?: ClockOffsets | undefined;
+}
+
+export const OFFSET_SOURCES = ['override', 'measured', 'none'] as const;
+
 /** The clock of a node that recorded events of the transaction. */
 export interface ReplayedClock extends NodeClock {
   /** Offset that is added to its times. */
   offsetNs: number;
-  /** Origin of the offset: `override` from the caller, `none` if there is no offset. */
-  source: 'override' | 'none';
+  /** Origin of the offset: `override` from the caller, `measured` by a fleet, `none` if there is no offset. */
+  source: (typeof OFFSET_SOURCES)[number];
+  /** How far a measured offset may be off; null for another one. */
+  uncertaintyNs: number | null;
 }
 
 /** A clock as the API returns it. */
@@ -23,15 +33,20 @@ export interface ClockView {
   offset_ns: bigint;
   stepped_ns: bigint;
   source: ReplayedClock['source'];
+  uncertainty_ns: bigint | null;
 }
 
-export function clockView({ node, offsetNs, steppedNs, source }: ReplayedClock): ClockView {
-  return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source };
+export function clockView({ node, offsetNs, steppedNs, source, uncertaintyNs }: ReplayedClock): ClockView {
+  const uncertainty_ns = uncertaintyNs === null ? null : BigInt(uncertaintyNs);
+  return { node, offset_ns: BigInt(offsetNs), stepped_ns: steppedNs, source, uncertainty_ns };
 }
 
-/** Throws a Problem for a node without recordings: a mistyped name would go unnoticed. */
-export function checkNodes(offsets: ClockOffsets, recordings: Recordings): void {
-  const named = Object.keys(offsets);
+/** Throws a Problem for a node without recordings that the caller named: a mistyped name would go unnoticed. */
+export function checkNodes(
+  { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
+  recordings: Recordings,
+): void {
+  const named = Object.keys(clockOffsetsNs).filter((node) => !Object.hasOwn(clockUncertaintiesNs, node));
   if (named.length === 0) return;
   const known = recordings.nodes();
   const errors = named
@@ -46,15 +61,18 @@ export function checkNodes(offsets: ClockOffsets, recordings: Recordings): void 
 /** The clocks of a transaction's nodes between its first and last timestamp. */
 export function clocksOf(
   recordings: Recordings,
-  offsets: ClockOffsets,
+  { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
   nodes: readonly string[],
   [firstNs, lastNs]: readonly [bigint, bigint],
 ): ReplayedClock[] {
-  return recordings.clocks(nodes, firstNs, lastNs + 1n).map((clock) => ({
-    ...clock,
-    offsetNs: offsetOf(offsets, clock.node),
-    source: Object.hasOwn(offsets, clock.node) ? 'override' : 'none',
-  }));
+  return recordings.clocks(nodes, firstNs, lastNs + 1n).map((clock) => {
+    const { node } = clock;
+    const offsetNs = offsetOf(clockOffsetsNs, node);
+    if (Object.hasOwn(clockUncertaintiesNs, node))
+      return { ...clock, offsetNs, source: 'measured', uncertaintyNs: clockUncertaintiesNs[node]! };
+    const source = Object.hasOwn(clockOffsetsNs, node) ? 'override' : 'none';
+    return { ...clock, offsetNs, source, uncertaintyNs: null };
+  });
 }
 
 /** The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. */

@@ -12,7 +12,7 @@ import { OWNED_COLUMNS, ownedRows } from '../../store/blocks/owned_rows.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
-import { type ClockOffsets, checkNodes, clockShifts } from './clock_offsets.ts';
+import { type AppliedOffsets, type ClockOffsets, checkNodes, clockShifts } from './clock_offsets.ts';
 import { type Curve, type CurveSums, createCurveSums } from './curve.ts';
 import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
 
@@ -30,9 +30,8 @@ export interface CurvedTransaction {
   lastEndNs: bigint;
 }
 
-export interface CurvesRequest {
+export interface CurvesRequest extends AppliedOffsets {
   transactions: readonly CurvedTransaction[];
-  clockOffsetsNs: ClockOffsets;
   only: Only;
 }
 
@@ -46,9 +45,10 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED
  */
 export function* curvesOf(
   recordings: Recordings,
-  { transactions, clockOffsetsNs, only }: CurvesRequest,
+  { transactions, only, ...offsets }: CurvesRequest,
 ): Generator<void, (Curve | null)[]> {
-  checkNodes(clockOffsetsNs, recordings);
+  checkNodes(offsets, recordings);
+  const { clockOffsetsNs } = offsets;
   const curves: (Curve | null)[] = new Array(transactions.length).fill(null);
   const left = new Set(transactions.keys());
   const isDated = datedTest(recordings, clockOffsetsNs);

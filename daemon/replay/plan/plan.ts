@@ -4,20 +4,19 @@ import { Problem } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, createBodies } from './bodies.ts';
-import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
+import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 import { createMerge, type LatencyChange, type LayoutChange, type ProjectedPage, START } from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { placeIn, type SeekResult } from './places.ts';
 import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
 
-export interface PlanRequest {
+export interface PlanRequest extends AppliedOffsets {
   transactionId: string;
   /** Sorted by index; the first entry has index 0. */
   latency: readonly LatencyChange[];
   timeoutNs: number | null;
   maxGapNs: number | null;
-  clockOffsetsNs: ClockOffsets;
 }
 
 /** The facts known about a plan so far. */
@@ -104,7 +103,7 @@ export function openPlan(
   let { timeoutNs } = request;
   // A plan that is opened with the changes of this one has another setting, if it was changed.
   let latency: readonly LatencyChange[] = request.latency.map((change) => ({ maxGapNs, ...change }));
-  checkNodes(clockOffsetsNs, recordings);
+  checkNodes(request, recordings);
   const recorded = readRecorded(recordings, transactionId, caches.recorded, pageEvents);
   // This is read after the snapshot was taken, so that it contains every node of the snapshot.
   const summary = recordings.transaction(transactionId);
@@ -117,7 +116,7 @@ export function openPlan(
   const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
   const nodes = summary?.nodes ?? recordings.nodes();
   const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
-  const clocks = clocksOf(recordings, clockOffsetsNs, nodes, [firstTimestampNs, lastEndNs]);
+  const clocks = clocksOf(recordings, request, nodes, [firstTimestampNs, lastEndNs]);
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
   let schedule = laidOut(latency);
   /** The new layout while it is being computed. */

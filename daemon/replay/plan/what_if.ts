@@ -14,15 +14,21 @@ import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/o
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
-import { type ClockOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
+import {
+  type AppliedOffsets,
+  type ClockOffsets,
+  checkNodes,
+  clockShifts,
+  clocksOf,
+  type ReplayedClock,
+} from './clock_offsets.ts';
 import { addLine, type Curve, type CurveLine, curveOf } from './curve.ts';
 import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
 
-export interface WhatIfRequest {
+export interface WhatIfRequest extends AppliedOffsets {
   transactionId: string;
   extraLatencyNs: bigint;
   timeoutNs: bigint | null;
-  clockOffsetsNs: ClockOffsets;
   only: Only;
   /** The most events after the deadline that are returned. */
   limit: number;
@@ -78,7 +84,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   const byNode = new Map<string, Map<number, Lane>>();
   const affected = affectedTest(only);
   const late: Candidate[] = [];
-  checkNodes(clockOffsetsNs, recordings);
+  checkNodes(request, recordings);
   const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
   const divided = isDivided(recordings.transaction(transactionId));
   const origins = originsOf(recordings, transactionId, nodes, clockOffsetsNs);
@@ -141,7 +147,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     const event = recordings.event(eventId);
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
-  const clocks = clocksOf(recordings, clockOffsetsNs, nodes, [firstNs, lastEndNs]);
+  const clocks = clocksOf(recordings, request, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
   const curve = curveOf([...byNode.values()].flatMap((lanes) => Array.from(lanes.values(), ({ lines }) => lines)));
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };

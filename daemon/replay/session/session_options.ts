@@ -62,8 +62,9 @@ export interface SessionOptions {
 }
 
 export function planRequestOf(settings: SessionSettings, latency: readonly LatencyChange[]): PlanRequest {
-  const { transactionId, timeoutNs, maxGapNs, clockOffsetsNs } = settings;
-  return { transactionId, latency, maxGapNs, clockOffsetsNs, timeoutNs: timeoutNs === null ? null : Number(timeoutNs) };
+  const { transactionId, maxGapNs, clockOffsetsNs, clockUncertaintiesNs } = settings;
+  const timeoutNs = settings.timeoutNs === null ? null : Number(settings.timeoutNs);
+  return { transactionId, latency, maxGapNs, clockOffsetsNs, clockUncertaintiesNs, timeoutNs };
 }
 
 /** Why a closed session takes no commands. After a shutdown the next daemon has the session again. */

@@ -11,6 +11,7 @@ import { createKeeper } from '../kept/keeper.ts';
 import type { KeptRow } from '../kept/kept_session.ts';
 import type { StoredPlace } from '../kept/state_file.ts';
 import type { KeptState } from '../kept/state_thread.ts';
+import type { AppliedOffsets } from '../plan/clock_offsets.ts';
 import type { Planner } from '../plan/planner.ts';
 import { admit, measuredRate } from './capacity.ts';
 import { openSession, reopenSession } from './open_session.ts';
@@ -68,9 +69,12 @@ export interface Keeping {
   failure: string | null;
 }
 
+/** What is asked for, except for offsets of clocks, which may have to be looked up. */
+export type NewSession = Omit<CreateRequest, 'clock_offsets_ns'>;
+
 export interface Sessions {
-  /** Resolves when the session is kept. */
-  create(request: CreateRequest): Promise<Session>;
+  /** Resolves when the session is kept, with these offsets for as long as it lives. */
+  create(request: NewSession, offsets?: AppliedOffsets): Promise<Session>;
   /** The call counts as use; throws `session_not_found`. */
   get(sessionId: string): ListedSession;
   /** The same, ready for commands. It also rejects when the transaction is not recorded any more. */
@@ -116,7 +120,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     throw closing ? shuttingDown() : error;
   }
 
-  async function openNew(request: CreateRequest): Promise<Session> {
+  async function openNew(request: NewSession, offsets: AppliedOffsets): Promise<Session> {
     const sessionId = randomUUID();
     const settings = {
       transactionId: request.transaction_id,
@@ -124,7 +128,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       extraLatencyNs: Number(request.extra_latency_ns),
       timeoutNs: request.timeout_ns,
       maxGapNs: request.max_gap_ns,
-      clockOffsetsNs: request.clock_offsets_ns,
+      ...offsets,
       loop: request.loop,
       only: request.only,
     };
@@ -209,12 +213,12 @@ export function createSessions(options: SessionsOptions): Sessions {
   void findUnrecorded([...held.values()], planner, () => closing !== undefined);
 
   return {
-    async create(request) {
+    async create(request, offsets = { clockOffsetsNs: {} }) {
       if (closing) throw shuttingDown();
       if (held.size + beingMade >= sessionsMax)
         throw new Problem('session_limit', `there are ${sessionsMax} sessions already; delete one first`);
       beingMade++;
-      const session = await openNew(request).finally(() => beingMade--);
+      const session = await openNew(request, offsets).finally(() => beingMade--);
       await keeper?.saved();
       return session;
     },

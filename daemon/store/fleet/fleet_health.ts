@@ -5,6 +5,7 @@ import { type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts
 import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
 import { type FleetHealth, type FleetNodes, type FleetState, NODE_GONE_NS, NODE_SILENT_NS } from '../fleet_state.ts';
 import { type Fleet, tableOf, withFleetErrors } from './fleet.ts';
+import { clocksIn } from './fleet_info.ts';
 
 /** A scrape or a load balancer does not wait for long. */
 const ANSWER_MS = 5_000;
@@ -17,6 +18,7 @@ export function fleetHealth(fleet: Fleet): FleetHealth {
   return {
     nodes: () => withFleetErrors(() => fleetNodes(fleet)),
     state: () => withFleetErrors(() => fleetState(fleet)),
+    clocks: (nodes) => withFleetErrors(() => clocksIn(fleet, nodes)),
   };
 }
 

@@ -3,6 +3,7 @@ import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statem
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
+import type { MeasuredClock } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan } from '../store.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
@@ -70,6 +71,19 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
     const heardOf = { atNs, isGone: hasEnded || nowNs - atNs > forgetNs };
     return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
+}
+
+/** A node may have several recordings, and a recording several rows until they are merged: the latest counts. */
+export async function clocksIn(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
+  if (nodes.length === 0) return [];
+  const statement = sql`SELECT node, argMax(clock_offset_ns, at) AS offset, argMax(clock_uncertainty_ns, at) AS uncertainty
+FROM ${tableOf(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER BY node`;
+  const rows = await readRows(fleet, statement);
+  return rows.map((row) => ({
+    node: row.node as string,
+    offsetNs: row.offset as bigint,
+    uncertaintyNs: row.uncertainty as bigint,
+  }));
 }
 
 function ofNodes(nodes: readonly string[] | undefined): Sql[] {

@@ -68,7 +68,7 @@ test('a created session has a location, which shows the same session', async () 
     extra_latency_ns: 0,
     timeout_ns: null,
     max_gap_ns: null,
-    clock: [{ node: 'test-node', offset_ns: 0, stepped_ns: 0, source: 'none' }],
+    clock: [{ node: 'test-node', offset_ns: 0, stepped_ns: 0, source: 'none', uncertainty_ns: null }],
     loop: false,
     only: {},
     state: 'ready',

@@ -102,8 +102,8 @@ test('only the difference between the offsets matters', async () => {
 test('the session and a what-if list each clock: its offset, the source and how far it was set', async () => {
   const { clock } = await create(OFFSETS);
   expect(clock).toEqual([
-    { node: 'node-a', offset_ns: 0, stepped_ns: Number(5n * MS), source: 'none' },
-    { node: 'node-b', offset_ns: Number(BEHIND_NS), stepped_ns: 0, source: 'override' },
+    { node: 'node-a', offset_ns: 0, stepped_ns: Number(5n * MS), source: 'none', uncertainty_ns: null },
+    { node: 'node-b', offset_ns: Number(BEHIND_NS), stepped_ns: 0, source: 'override', uncertainty_ns: null },
   ]);
   const told = (await post('/api/replay/whatif', { transaction_id: TRANSACTION, ...OFFSETS })).json;
   expect(told).toMatchObject({ clock, duration_ns: Number(21n * MS + MS / 2n) });
@@ -127,12 +127,20 @@ test('a timestamp is by the clock of the node that recorded it', async () => {
 test.each([
   ['a node without a recording', { 'node-c': 1 }, '/clock_offsets_ns/node-c', /node-a, node-b/],
   ['a name with a slash', { 'a/b': 1 }, '/clock_offsets_ns/a~1b', /node-a, node-b/],
+  ['what no node has measured', 'measured', '/clock_offsets_ns', /measured offsets are of a fleet.*give a map/],
+  ['another word', 'best', '/clock_offsets_ns', /an offset for each node, or "measured"/],
   ['a fraction', { 'node-a': 0.5 }, '/clock_offsets_ns/node-a', /must be an integer/],
   ['more than a session can play', { 'node-a': 9e15, 'node-b': -9e15 }, '/clock_offsets_ns', /104 days/],
 ])('%s is refused', async (_, offsets, pointer, message) => {
   const { status, json } = await post(SESSIONS, { transaction_id: TRANSACTION, clock_offsets_ns: offsets });
   expect([status, json.code]).toEqual([400, 'invalid_body']);
   expect(json.errors).toEqual([{ pointer, message: expect.stringMatching(message) }]);
+});
+
+test.each([{ transaction_id: TRANSACTION }, { where: {} }])('a what-if of %j needs a fleet to measure', async (of) => {
+  const { status, json } = await post('/api/replay/whatif', { ...of, clock_offsets_ns: 'measured' });
+  expect([status, json.code]).toEqual([400, 'invalid_body']);
+  expect(json.errors).toEqual([{ pointer: '/clock_offsets_ns', message: expect.stringMatching(/give a map/) }]);
 });
 
 describe('kreplay replay --clock-offset', () => {

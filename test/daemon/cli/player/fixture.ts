@@ -16,7 +16,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     max_gap_ns: null,
     only: {},
     loop: false,
-    clock: [{ node: 'test-node', offset_ns: 0n, stepped_ns: 0n, source: 'none' }],
+    clock: [{ node: 'test-node', offset_ns: 0n, stepped_ns: 0n, source: 'none', uncertainty_ns: null }],
     state: 'paused',
     position_ns: 0,
     duration_ns: 10 * MS,

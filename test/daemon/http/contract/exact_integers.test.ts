@@ -228,6 +228,8 @@ interface Schema {
   $ref?: string;
   anyOf?: Schema[];
   properties?: Record<string, Schema>;
+  /** The schema of each value of a map. */
+  additionalProperties?: Schema;
   [keyword: string]: unknown;
 }
 
@@ -240,8 +242,10 @@ function* fieldsIn(part: unknown): Generator<[name: string, schema: Schema]> {
 }
 
 test('the API document gives their type as int64', () => {
-  const is64 = ({ type, format, anyOf = [] }: Schema): boolean =>
-    (type === 'integer' && format === 'int64') || anyOf.some(is64);
+  const is64 = ({ type, format, anyOf = [], additionalProperties: values }: Schema): boolean =>
+    (type === 'integer' && format === 'int64') ||
+    anyOf.some(is64) ||
+    (type === 'object' && values !== undefined && is64(values));
   const fields = [...fieldsIn(openApiDocument())];
   // Quantiles of a replay's lateness are approximate and may be doubles.
   const others = ['p50_ns', 'p99_ns'];

@@ -32,6 +32,7 @@ const rowOf = fc.record({
       timeoutNs: fc.option(fc.bigInt(1n, 2n ** 63n - 1n)),
       maxGapNs: fc.option(count),
       clockOffsetsNs: fc.dictionary(node, fc.maxSafeInteger(), { noNullPrototype: true }),
+      clockUncertaintiesNs: fc.option(fc.dictionary(node, count, { noNullPrototype: true }), { nil: undefined }),
       loop: fc.boolean(),
       only: fc.record(
         { eventTypes: fc.array(fc.string()), services: fc.array(fc.string()), nodes: fc.array(node) },
@@ -50,7 +51,8 @@ const rowOf = fc.record({
           node: fc.string(),
           offsetNs: fc.maxSafeInteger(),
           steppedNs: int64,
-          source: fc.constantFrom('override', 'none'),
+          source: fc.constantFrom('override', 'measured', 'none'),
+          uncertaintyNs: fc.option(count),
         }),
       ),
     }),
@@ -121,6 +123,19 @@ test('a row of a version that knew no selection has its latency for all events',
   const { only: _, ...settings } = (parseJson(SAMPLE!.facts) as { settings: Record<string, unknown> }).settings;
   const facts = stringify({ ...(parseJson(SAMPLE!.facts) as object), settings });
   expect(keptRow({ ...SAMPLE!, facts }).session.settings.only).toEqual({});
+});
+
+test('a row of a version that knew no measured offsets has none', () => {
+  const { outline, settings, ...facts } = parseJson(SAMPLE!.facts) as Record<'outline' | 'settings', object>;
+  const clocks = [{ node: 'a', offsetNs: 5, steppedNs: 0n, source: 'override' }];
+  const older = {
+    ...facts,
+    outline: { ...outline, clocks },
+    settings: { ...settings, clockUncertaintiesNs: undefined },
+  };
+  const { session } = keptRow({ ...SAMPLE!, facts: stringify(older) });
+  expect(session.outline.clocks).toEqual([{ ...clocks[0], uncertaintyNs: null }]);
+  expect(session.settings.clockUncertaintiesNs).toBeUndefined();
 });
 
 test('only the owner can read the file and its log', () => {

@@ -1,0 +1,32 @@
+/** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
+import { Problem } from '../../problem.ts';
+import type { AskedOffsets } from '../../replay/contract.ts';
+import type { AppliedOffsets } from '../../replay/plan/clock_offsets.ts';
+import { measuredOffsets } from '../../replay/plan/measured_offsets.ts';
+import type { Store } from '../../store/store.ts';
+
+/** Takes the nodes whose clocks matter, which are only known when the transactions have been looked up. */
+export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promise<AppliedOffsets>;
+
+/** Throws a Problem if the store measures no clocks, so that such a request is refused before it waits for a turn. */
+export function offsetsOf({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
+  if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
+  if (!fleet) throw notMeasured();
+  return async (nodes) => measuredOffsets(await fleet.clocks(await nodes()));
+}
+
+/** The same for one transaction; without its nodes there is nothing to apply. */
+export function offsetsOfTransaction(
+  store: Pick<Store, 'fleet' | 'transaction'>,
+  asked: AskedOffsets,
+  transactionId: string,
+): () => Promise<AppliedOffsets> {
+  const offsets = offsetsOf(store, asked);
+  return () => offsets(async () => (await store.transaction(transactionId))?.nodes ?? []);
+}
+
+function notMeasured(): Problem {
+  const message =
+    'measured offsets are of a fleet, and this daemon serves recordings: give a map, such as {"db-2": 1500000}';
+  return new Problem('invalid_body', `clock_offsets_ns: ${message}`, [{ pointer: '/clock_offsets_ns', message }]);
+}
