@@ -8,8 +8,10 @@ import { UserError } from './agent/process/errors.ts';
 
 /** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
-  up: async () =>
-    (await import('./agent/up.ts')).upCommand((await import('./daemon/server/options.ts')).withDaemonOptions),
+  up: async () => {
+    const { withDaemonOptions, withDaemonCommandOptions } = await import('./daemon/server/options.ts');
+    return (await import('./agent/up.ts')).upCommand(withDaemonOptions, withDaemonCommandOptions);
+  },
   demo: async () => (await import('./daemon/cli/demo/demo.ts')).demoCommand(),
   agent: async () => (await import('./agent/command.ts')).agentCommand(),
   daemon: async () => (await import('./daemon/server/command.ts')).daemonCommand(),

@@ -19,8 +19,14 @@ interface UpFlags {
   tokens?: string;
 }
 
-/** `withDaemonOptions` declares the daemon's options, except for the folder and the log. */
-export function upCommand(withDaemonOptions: (command: Command) => Command): Command {
+/**
+ * `withDaemonOptions` declares the daemon's options, except for the folder, the log and those that only a daemon by itself
+ * has; `withAllDaemonOptions` declares these too.
+ */
+export function upCommand(
+  withDaemonOptions: (command: Command) => Command,
+  withAllDaemonOptions: (command: Command) => Command,
+): Command {
   const command = new Command('up')
     .summary('record this host and serve what is recorded')
     .description('record this host and serve what is recorded, until Ctrl-C');
@@ -33,7 +39,10 @@ export function upCommand(withDaemonOptions: (command: Command) => Command): Com
   const daemons = declaredOf(command).slice(agents.length);
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
-  configuration.declare('daemon', [...both, ...folder, ...daemons]).declare('agent', agents);
+  // One file is for all commands: the daemon reads those of its settings that `up` has no options for.
+  const known = new Set([...both, ...folder, ...daemons].map(({ setting }) => setting.key));
+  const others = declaredOf(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
+  configuration.declare('daemon', [...both, ...folder, ...daemons, ...others]).declare('agent', agents);
   command.action((flags: UpFlags) =>
     up(flags, {
       agent: ['agent', ...forAgent, ...forBoth],

@@ -40,7 +40,7 @@ export async function sendGroup(
 ): Promise<SentGroup> {
   const settled = settledIn(position);
   const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
-  /** By the segment that has none of them. */
+  /** Keyed by the segment that has none of them. */
   const unread = new Map<number, ShippingLoss>();
   const name = `${reader.recordingId}-${group.from}-${group.end}`;
 

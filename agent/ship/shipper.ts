@@ -85,7 +85,7 @@ export async function shipRecording(
     await checkSchema(connection);
     const known = await askNode(connection, reader.recordingId, signal);
     if (!claims) checkClaim(known, reader.recordingId, position.claim);
-    // Whoever shipped it before has reported what was lost until then.
+    // A process that shipped it before has reported what was lost until then.
     if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
     latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));

@@ -120,6 +120,16 @@ test('if up is killed, its agent and daemon end by themselves and the recording 
   reader.close();
 });
 
+test("the package's configuration, which has settings of a daemon by itself and of other commands", async () => {
+  const packaged = readFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), 'utf8');
+  writeFileSync(inFolder('package.toml'), packaged);
+  const places = ['--config', inFolder('package.toml'), '--data', inFolder('packaged'), '--no-state'];
+  const up = start(['up', ...places, '--listen', '127.0.0.1:0']);
+  await up.says('Try next');
+  up.process.kill('SIGINT');
+  expect((await up.ended).status).toBe(0);
+});
+
 test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])('kreplay %s --help', (...args) => {
   const { status, stdout, stderr } = kreplay([...args, '--help']);
   expect([status, stderr]).toEqual([0, '']);
