@@ -13,8 +13,8 @@ fi
 # last one, which takes over only after seconds.
 case ${1-} in
 exec) ;;
-agent | up)
-	# Recording allocates much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
+agent | up | ship)
+	# Recording and shipping allocate much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
 	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
 	# Concurrent marking that begins as the process ends hangs Node 24.21 forever, in a third of all runs that only print
 	# their usage.

@@ -24,6 +24,8 @@ const POSITION = z.object({
   /** Ids of the last loss and the last clock step that are acknowledged. */
   lossId: NUMBER,
   clockId: NUMBER,
+  /** How many times it went back: what is sent again must not be taken for what a server had and lost. */
+  round: NUMBER.default(0),
   /** The boundary of the group that is being sent: parts of it may have arrived. */
   group: z.object({ from: NUMBER, end: NUMBER }).nullable(),
   /** Numbers up to which events were acknowledged, and when, for the last quarter of an hour. */
@@ -50,6 +52,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
     lastNs: '0',
     lossId: 0,
     clockId: 0,
+    round: 0,
     group: null,
     acknowledged: [],
     servers: {},
@@ -75,7 +78,8 @@ export function positionBefore(position: Position, nowMs: number): Position {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
   const settled = settledIn(position);
-  return { ...position, number, settled, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+  const round = position.round + 1;
+  return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, acknowledged: [] };
 }
 
 /** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */

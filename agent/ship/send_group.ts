@@ -40,9 +40,9 @@ export async function sendGroup(
 ): Promise<SentGroup> {
   const settled = settledIn(position);
   const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
-  /** Keyed by the segment that has none of them. */
+  /** Losses by the first number of the segment that has them. */
   const unread = new Map<number, ShippingLoss>();
-  const name = `${reader.recordingId}-${group.from}-${group.end}`;
+  const name = `${reader.recordingId}-${position.round}-${group.from}-${group.end}`;
 
   /** The events of the segments that can be read; the others are lost. */
   function* blocks(): Generator<{ firstNumber: number; block: NumberedBlock }> {
@@ -106,9 +106,14 @@ export async function sendSide(
 ): Promise<SentGroup['side']> {
   const noted = reader.lossesAfter(position.lossId);
   const steps = reader.clockStepsAfter(position.clockId);
-  for (const [i, table] of lossTables(reader, noted, lost).entries()) await sendTable(send, table, `-${i}`);
-  await sendTable(send, clockTable(reader, steps));
-  return { lossId: noted.at(-1)?.lossId ?? position.lossId, clockId: steps.at(-1)?.clockId ?? position.clockId };
+  const lossId = noted.at(-1)?.lossId ?? position.lossId;
+  const clockId = steps.at(-1)?.clockId ?? position.clockId;
+  // More may be noted or lost before it is sent again, and a server drops what has the name of earlier rows.
+  const missing = lost.reduce((sum, { count }) => sum + count, 0);
+  for (const [i, table] of lossTables(reader, noted, lost).entries())
+    await sendTable(send, table, `-${position.lossId}-${lossId}-${missing}-${i}`);
+  await sendTable(send, clockTable(reader, steps), `-${position.clockId}-${clockId}`);
+  return { lossId, clockId };
 }
 
 type Send = (

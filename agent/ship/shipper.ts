@@ -85,7 +85,7 @@ export async function shipRecording(
     await checkSchema(connection);
     const known = await askNode(connection, reader.recordingId, signal);
     if (!claims) checkClaim(known, reader.recordingId, position.claim);
-    // A process that shipped it before has reported what was lost until then.
+    // What was lost until then is reported already, also if this shipper has another claim.
     if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
     latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));
@@ -160,7 +160,12 @@ export async function shipRecording(
   }
 
   async function sendNotes(to: Destination): Promise<void> {
-    const noted = await sendSide(sender(to, `${reader.recordingId}-notes`, signal), reader, position, []);
+    const noted = await sendSide(
+      sender(to, `${reader.recordingId}-${position.round}-notes`, signal),
+      reader,
+      position,
+      [],
+    );
     if (noted.lossId !== position.lossId || noted.clockId !== position.clockId) moveTo({ ...position, ...noted });
   }
 

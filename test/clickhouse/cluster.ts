@@ -52,9 +52,13 @@ async function isWell(port: number): Promise<boolean> {
   }
 }
 
-/** Starts `shards` times `replicas` servers of the cluster `main`. */
-export async function startCluster(shards: number, replicas: number): Promise<ClickHouseServer[][]> {
-  const keeper = await startKeeper();
+/** Starts `shards` times `replicas` servers of the cluster `main`, which meet at this keeper or one of their own. */
+export async function startCluster(
+  shards: number,
+  replicas: number,
+  keeperPort?: number,
+): Promise<ClickHouseServer[][]> {
+  const keeper = keeperPort ?? (await startKeeper());
   const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
   const ports = await Promise.all(numbers(shards).map(() => Promise.all(numbers(replicas).map(freePort))));
   const nodes = ports.map((own) => {

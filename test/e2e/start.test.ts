@@ -1,5 +1,5 @@
 // A command that cannot start says in one line why, and what to do; a running one ends cleanly, however it is ended.
-import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../agent/recording/read/reader.ts';

@@ -11,13 +11,15 @@ export type Fault =
 
 export interface FaultProxy {
   readonly url: string;
+  readonly port: number;
   /** Bytes of requests and of answers so far. */
   readonly passed: { request: number; answer: number };
   /** Arms a fault, and resolves when it has happened. */
   next(fault: Fault): Promise<void>;
   /** From now on each chunk of a request waits so long. */
   slowDown(ms: number): void;
-  /** Ends all connections and takes no more, as a server that is down. */
+  /** Ends all connections, and each new one at once while it refuses. */
+  refuse(isRefusing: boolean): void;
   close(): Promise<void>;
 }
 
@@ -33,6 +35,7 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
   let armed: Armed | undefined;
   let delayMs = 0;
+  let refuses = false;
 
   function happen(): void {
     armed?.happened();
@@ -73,6 +76,8 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
   }
 
   const listening = createServer((client) => {
+    client.on('error', () => {});
+    if (refuses) return void client.destroy();
     const server = connect(port(), '127.0.0.1');
     for (const socket of [client, server]) {
       sockets.add(socket);
@@ -88,6 +93,7 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
 
   return {
     url: `http://127.0.0.1:${own}`,
+    port: own,
     passed,
     next(fault) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -96,6 +102,10 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
     },
     slowDown(ms) {
       delayMs = ms;
+    },
+    refuse(isRefusing) {
+      refuses = isRefusing;
+      if (refuses) for (const socket of sockets) socket.destroy();
     },
     async close() {
       const closed = once(listening, 'close');

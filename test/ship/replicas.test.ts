@@ -1,0 +1,70 @@
+/** Tests a shard of two replicas, of which one is killed, and whose keeper is away: nothing is lost or doubled. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasCluster, startCluster, startKeeper } from '../clickhouse/cluster.ts';
+import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
+import { start } from '../daemon/command_line.ts';
+import { newFolder, recorded } from '../daemon/recorded.ts';
+import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
+import { endShippers, expectAll, shipOnce, startShip } from './fleet.ts';
+import { loadRows, randomNumbers, startLoad } from './load.ts';
+
+const withCluster = hasCluster ? describe : describe.skip;
+let replicas: ClickHouseServer[] = [];
+let keeperProxy: FaultProxy;
+
+beforeAll(async () => {
+  if (!hasCluster) return;
+  const keeper = await startKeeper();
+  keeperProxy = await startFaultProxy(() => keeper);
+  endWithServers(() => keeperProxy.close());
+  replicas = (await startCluster(1, 2, keeperProxy.port))[0]!;
+  const { code, stderr } = await start('fleet', 'init', '--cluster', 'main', '--url', ...urls()).ended;
+  if (code !== 0) throw new Error(stderr);
+}, 90_000);
+afterEach(endShippers);
+afterAll(endServers);
+
+const TABLES = ['event', 'by_id', 'transaction', 'stat', 'loss', 'segment'];
+const urls = () => replicas.map(({ url }) => url);
+
+async function settle(): Promise<void> {
+  for (const replica of replicas) for (const table of TABLES) await replica.sql(`SYSTEM SYNC REPLICA kreplay.${table}`);
+}
+
+withCluster('a shard of two replicas', () => {
+  test('of which one at a time is killed gets all, once, on both', async () => {
+    const folder = newFolder();
+    const load = startLoad(folder, 250);
+    const random = randomNumbers(5);
+    const service = startShip(folder, urls(), '--flush', '1s', '--group-events', '4096');
+    for (let kills = 0; kills < 6; kills++) {
+      const killed = replicas[kills % 2]!;
+      await sleep(500 + random() * 1500);
+      await killed.kill();
+      await sleep(random() * 1500);
+      await killed.restart();
+    }
+    await load.stop();
+    service.child.kill('SIGKILL');
+    await service.ended;
+    expect(await shipOnce(folder, urls())).toMatchObject({ code: 0 });
+    await settle();
+    for (const replica of replicas) await expectAll(replica, load.rows);
+  }, 80_000);
+
+  test('whose keeper is away for some seconds gets all, once', async () => {
+    for (const replica of replicas) for (const table of TABLES) await replica.sql(`TRUNCATE TABLE kreplay.${table}`);
+    const rows = loadRows(20_000);
+    const folder = recorded(rows);
+    keeperProxy.refuse(true);
+    await sleep(3000);
+    const { ended, logged } = startShip(folder, urls(), '--once', '--group-events', '4096');
+    await logged(/keeper.*code 242|code 999/);
+    await sleep(3000);
+    keeperProxy.refuse(false);
+    const { code, stderr } = await ended;
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    await settle();
+    for (const replica of replicas) await expectAll(replica, rows);
+  }, 80_000);
+});
