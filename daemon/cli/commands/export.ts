@@ -1,4 +1,5 @@
 /** `kreplay export`: writes events of a recording to a file for other people and tools. */
+import { join, parse } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
@@ -24,6 +25,7 @@ interface Options extends RecordingOptions {
   force: boolean;
   redact: boolean;
   summary: 'text' | 'json';
+  fleet: boolean;
 }
 
 export function exportCommand(): Command {
@@ -44,6 +46,7 @@ export function exportCommand(): Command {
       eventTypes,
     );
   withRecordingOptions(command)
+    .option('--fleet', 'with --transaction: of the fleet that [daemon] names, a file for each node', false)
     .addOption(new Option('--format <format>', 'output format').choices(Object.keys(FORMATS)).default('bundle'))
     .option('--output <path>', `path of the output; - is standard output (default: ${defaultOutputs()})`)
     .option('--force', 'replace an existing file', false)
@@ -55,6 +58,7 @@ export function exportCommand(): Command {
       'kreplay export --transaction order-1',
       'kreplay export --transaction order-1 --context 2s --redact --output incident.kreplay',
       'kreplay export --from -15m --service shop --format csv',
+      'kreplay export --transaction order-1 --fleet',
     ],
   });
 }
@@ -74,10 +78,34 @@ function eventTypes(value: string, before: string[] = []): string[] {
 }
 
 async function runExport(options: Options, command: Command): Promise<void> {
-  const { format: name, transaction, context, from, to, force, redact } = options;
+  const { format: name, transaction } = options;
   const format: Format = FORMATS[name];
   const output = options.output ?? format.defaultOutput;
   refuseMeaningless(options, output, format, command);
+  if (!options.fleet) return exportOne(options, format, output);
+  // Other exports need no client of ClickHouse.
+  const [{ configuredFleet }, { withFleetCopies }] = await Promise.all([
+    import('../options/fleet_option.ts'),
+    import('../../replay/fetched/exported.ts'),
+  ]);
+  await withFleetCopies(configuredFleet(), transaction!, async (copies) => {
+    for (const { path, node } of copies) {
+      // A node may have begun another recording within the transaction.
+      const isAlone = copies.filter((other) => other.node === node).length === 1;
+      const part = isAlone ? node : `${node}-${parse(path).name}`;
+      await exportOne({ ...options, recording: path }, format, copies.length > 1 ? partOf(output, part) : output);
+    }
+  });
+}
+
+/** The name of a file for a part of the events: the part's name goes before the ending. */
+function partOf(output: string, part: string): string {
+  const { dir, name, ext } = parse(output);
+  return join(dir, `${name}-${part.replaceAll(/[^\w.-]/g, '_')}${ext}`);
+}
+
+async function exportOne(options: Options, format: Format, output: string): Promise<void> {
+  const { transaction, context, from, to, force, redact } = options;
   const progress = newProgress(process.stderr, () => performance.now());
   const summary = await withSource(options, (source) =>
     exportEvents({
@@ -113,6 +141,9 @@ function refuseMeaningless(options: Options, output: string, format: Format, com
   if (transaction === undefined && !windowed) command.error('error: give --transaction, or --from and --to');
   if (transaction !== undefined && windowed) command.error('error: --transaction has its own window: give --context');
   if (context !== undefined && transaction === undefined) command.error('error: --context belongs to --transaction');
+  if (options.fleet && (transaction === undefined || context !== undefined || options.recording !== undefined))
+    command.error('error: --fleet needs --transaction, and goes without --context and --recording');
+  if (options.fleet && output === STANDARD_OUTPUT) command.error('error: --fleet writes files: give --output a path');
   if (output !== STANDARD_OUTPUT) return;
   if (format.kind === 'file') command.error(`error: --format ${options.format} is a file: give --output a path`);
   if (format.binary && process.stdout.isTTY)

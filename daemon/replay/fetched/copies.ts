@@ -26,7 +26,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
   for (const name of readdirSync(folder).filter((one) => one.startsWith(UNFINISHED)))
     rmSync(join(folder, name), { recursive: true, force: true });
   const held = new Map<string, number>();
-  const made = new Map<string, Promise<void>>();
+  const made = new Map<string, { done: Promise<void>; signal: AbortSignal }>();
 
   async function make(name: string, transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<void> {
     if (statSync(join(folder, name), { throwIfNoEntry: false })) return;
@@ -36,6 +36,20 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
       renameSync(unfinished, join(folder, name));
     } finally {
       rmSync(unfinished, { recursive: true, force: true });
+    }
+  }
+
+  /** Two sessions of a transaction wait for one copy, which one of them makes: if that one gives up, the other does. */
+  async function ensure(name: string, transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const known = made.get(name);
+      const making = known ?? { done: make(name, transactions, signal).finally(() => made.delete(name)), signal };
+      made.set(name, making);
+      try {
+        return await making.done;
+      } catch (error) {
+        if (signal.aborted || !making.signal.aborted) throw error;
+      }
     }
   }
 
@@ -63,10 +77,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
       const name = nameOf(transactions);
       held.set(name, (held.get(name) ?? 0) + 1);
       try {
-        // Two sessions of a transaction wait for one copy.
-        const making = made.get(name) ?? make(name, transactions, signal).finally(() => made.delete(name));
-        made.set(name, making);
-        await making;
+        await ensure(name, transactions, signal);
         const path = join(folder, name);
         utimesSync(path, new Date(), new Date());
         removeOldest();

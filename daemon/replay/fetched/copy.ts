@@ -25,15 +25,20 @@ interface Copied {
   shared: Set<bigint>;
 }
 
-/** Writes the files into an empty folder, and returns their paths. Rejects soon after `signal` aborts. */
+export interface CopiedFile {
+  path: string;
+  node: string;
+}
+
+/** Writes the files into an empty folder, and returns them. Rejects soon after `signal` aborts. */
 export async function copyTransactions(
   fleet: Fleet,
   transactions: readonly TransactionSummary[],
   folder: string,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<CopiedFile[]> {
   const copies = new Map<string, Copied>();
-  const paths: string[] = [];
+  const files: CopiedFile[] = [];
   const createdNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
 
   function copyOf({ recordingId, node }: NodeRecording): Copied {
@@ -43,7 +48,7 @@ export async function copyTransactions(
     const writer = createBundle({ path, recordingId, node, bootId: '', machineId: '', createdNs });
     const made = { writer, node, shared: new Set<bigint>() };
     copies.set(recordingId, made);
-    paths.push(path);
+    files.push({ path, node });
     return made;
   }
 
@@ -67,7 +72,7 @@ export async function copyTransactions(
   } finally {
     for (const { writer } of copies.values()) writer.close();
   }
-  return paths;
+  return files;
 }
 
 /** An event is of several transactions if they own parts of it: it is copied with the first of them. */

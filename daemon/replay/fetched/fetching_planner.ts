@@ -3,8 +3,10 @@ import { Problem } from '../../problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
+import { nodesIn } from '../../store/fleet/fleet_info.ts';
 import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
+import { type AppliedOffsets, checkNodes } from '../plan/clock_offsets.ts';
 import { createPlanner, type Planner, type ReplayPlan } from '../plan/planner.ts';
 import type { Copies } from './copies.ts';
 
@@ -12,6 +14,15 @@ import type { Copies } from './copies.ts';
 const TOGETHER_MAX = 500;
 
 const NEVER = new AbortController().signal;
+
+/** A planner over a copy. */
+interface Planned {
+  planner: Planner;
+  /** The request without what it says of nodes that the copy has no events of. */
+  of<Request extends AppliedOffsets>(request: Request): Request;
+  /** Ends the planner, and lets the copy go. */
+  close(): Promise<void>;
+}
 
 export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   const open = new Set<() => Promise<void>>();
@@ -22,11 +33,15 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     throw new Problem('transaction_not_found', `no event of transaction ${transactionId} is in the fleet`);
   }
 
+  /** Throws a Problem for a node that the fleet does not have; a copy has only those of its transactions. */
+  async function checkOffsets(offsets: AppliedOffsets): Promise<void> {
+    if (Object.keys(offsets.clockOffsetsNs).length === 0) return;
+    const nodes = await nodesIn(fleet);
+    checkNodes(offsets, { nodes: () => nodes });
+  }
+
   /** Opens a copy, and a planner over it; `close` ends both. */
-  async function planned(
-    transactions: readonly TransactionSummary[],
-    signal: AbortSignal,
-  ): Promise<{ planner: Planner; close(): Promise<void> }> {
+  async function planned(transactions: readonly TransactionSummary[], signal: AbortSignal): Promise<Planned> {
     const copy = await copies.take(transactions, signal);
     let recordings: Recordings | undefined;
     try {
@@ -43,17 +58,24 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
       copy.release();
     };
     open.add(close);
-    return { planner, close };
+    const nodes = recordings.nodes();
+    const of = <Request extends AppliedOffsets>(request: Request): Request => ({
+      ...request,
+      clockOffsetsNs: Object.fromEntries(
+        Object.entries(request.clockOffsetsNs).filter(([node]) => nodes.includes(node)),
+      ),
+    });
+    return { planner, of, close };
   }
 
   async function using<Result>(
     transactions: readonly TransactionSummary[],
     signal: AbortSignal,
-    work: (planner: Planner) => Promise<Result>,
+    work: (planned: Planned) => Promise<Result>,
   ): Promise<Result> {
-    const { planner, close } = await planned(transactions, signal);
+    const { close, ...own } = await planned(transactions, signal);
     try {
-      return await work(planner);
+      return await work({ ...own, close });
     } finally {
       await close();
     }
@@ -62,9 +84,10 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   return {
     open: (request, onOutline) =>
       withFleetErrors(async () => {
-        const { planner, close } = await planned([await summaryOf(request.transactionId)], NEVER);
+        await checkOffsets(request);
+        const { planner, of, close } = await planned([await summaryOf(request.transactionId)], NEVER);
         try {
-          return closing(await planner.open(request, onOutline), close);
+          return closing(await planner.open(of(request), onOutline), close);
         } catch (error) {
           await close();
           throw error;
@@ -74,11 +97,13 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
       withFleetErrors(async () => (await transactionsById(fleet, [transactionId])).has(transactionId)),
     whatIf: (request, signal = NEVER) =>
       withFleetErrors(async () => {
+        await checkOffsets(request);
         const summary = await summaryOf(request.transactionId);
-        return using([summary], signal, (planner) => planner.whatIf(request, signal));
+        return using([summary], signal, ({ planner, of }) => planner.whatIf(of(request), signal));
       }),
     curves: (request, signal) =>
       withFleetErrors(async () => {
+        await checkOffsets(request);
         const curves = [];
         for (let from = 0; from < request.transactions.length; from += TOGETHER_MAX) {
           const transactions = request.transactions.slice(from, from + TOGETHER_MAX);
@@ -86,7 +111,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
             fleet,
             transactions.map(({ transactionId }) => transactionId),
           );
-          const work = (planner: Planner) => planner.curves({ ...request, transactions }, signal);
+          const work = ({ planner, of }: Planned) => planner.curves(of({ ...request, transactions }), signal);
           curves.push(
             ...(known.size > 0 ? await using([...known.values()], signal, work) : transactions.map(() => null)),
           );

@@ -44,7 +44,7 @@ export function clockView({ node, offsetNs, steppedNs, source, uncertaintyNs }: 
 /** Throws a Problem for a node without recordings that the caller named: a mistyped name would go unnoticed. */
 export function checkNodes(
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
-  recordings: Recordings,
+  recordings: Pick<Recordings, 'nodes'>,
 ): void {
   const named = Object.keys(clockOffsetsNs).filter((node) => !Object.hasOwn(clockUncertaintiesNs, node));
   if (named.length === 0) return;
