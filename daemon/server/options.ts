@@ -1,9 +1,10 @@
 /** The options of a daemon, for `kreplay daemon` and `kreplay up`. */
-import type { Command } from 'commander';
+import { Command } from 'commander';
 import { parseBytes } from '../../agent/config/bytes.ts';
-import { DATA_DEFAULT } from '../../agent/config/configuration.ts';
+import { DATA_DEFAULT, readConfiguration } from '../../agent/config/configuration.ts';
+import { ConfigError } from '../../agent/config/errors.ts';
 import { withServerSettings } from '../../agent/config/server_settings.ts';
-import { Setting } from '../../agent/config/setting.ts';
+import { declaredOf, Setting } from '../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
 import { type AccessFlags, invalidCombination, withAccessOptions } from '../http/access/options.ts';
@@ -125,6 +126,20 @@ export function fleetOf(flags: DaemonFlags): FleetSettings | undefined {
   const { fleetPinUser, fleetPinPasswordFile } = flags;
   const pins = fleetPinUser === undefined ? undefined : { user: fleetPinUser, passwordFile: fleetPinPasswordFile };
   return { urls, database, user, passwordFile, tls, pins };
+}
+
+/**
+ * The fleet that this host's daemon is configured to serve, for commands that read it without the daemon. Throws a
+ * ConfigError if there is none.
+ */
+export function configuredFleet(): FleetSettings {
+  const declared = declaredOf(withDaemonCommandOptions(new Command('daemon')));
+  const sources = { file: undefined, flags: new Map(), environment: process.env };
+  const settings = readConfiguration(new Map([['daemon', declared]]), sources).sections.get('daemon')!;
+  const flags = Object.fromEntries(settings.map((one) => [one.declared.setting.attributeName(), one.value]));
+  const fleet = fleetOf(flags as unknown as DaemonFlags);
+  if (fleet) return fleet;
+  throw new ConfigError('no fleet is configured: set fleet-url in [daemon], or KREPLAY_DAEMON_FLEET_URL');
 }
 
 function invalidFlags(flags: DaemonFlags): string | undefined {

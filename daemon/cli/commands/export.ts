@@ -85,7 +85,7 @@ async function runExport(options: Options, command: Command): Promise<void> {
   if (!options.fleet) return exportOne(options, format, output);
   // Other exports need no client of ClickHouse.
   const [{ configuredFleet }, { withFleetCopies }] = await Promise.all([
-    import('../options/fleet_option.ts'),
+    import('../../server/options.ts'),
     import('../../replay/fetched/exported.ts'),
   ]);
   await withFleetCopies(configuredFleet(), transaction!, async (copies) => {

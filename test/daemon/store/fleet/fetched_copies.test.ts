@@ -84,7 +84,7 @@ withServer('a copy of a transaction', () => {
     });
     expect((await exported('--from', '-15m', '--output', output)).code).toBe(2);
     expect(await start('export', '--fleet', '--transaction', 'order-1', '--output', output).ended).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('fleet-url'),
     });
   });
