@@ -121,11 +121,11 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
     expect([await reader.services(), await reader.nodes()]).toEqual([['shop'], ['node-a']]);
   });
 
-  test('refuses what it does not serve yet', async () => {
+  test('answers with nothing while nothing has arrived', async () => {
     const store = fleetStore(await newFleet(server, `fleet_${++count}`));
     stores.push(store);
-    const refused = expect.objectContaining({ code: 'not_found', message: expect.stringContaining('not served') });
-    await expect(store.startFollowing({}, 0n, undefined)).rejects.toEqual(refused);
+    const position = await store.startFollowing({}, 0n, undefined);
+    expect(store.positionOf(position.id)?.id).toBe(position.id);
     expect(await store.pin({ transactionId: 'x', beforeNs: 0n, nowNs: 0n })).toBeUndefined();
     expect(await store.pins()).toEqual([]);
     expect(await linesOf(store, { filter: {}, order: 'asc' })).toEqual([]);
