@@ -38,7 +38,8 @@ export const run = {
   maxWorkers: 2,
   // Number of tests of one suite that may run side by side, where it allows that.
   maxConcurrency: 4,
-  testTimeout: 60_000,
+  // On a machine that is twice as slow as those that they were written on, the longest take more than a minute.
+  testTimeout: 120_000,
   reporters: ['default', '<rootDir>/test/closing_line.js'],
 };
 

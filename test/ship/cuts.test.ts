@@ -30,37 +30,41 @@ type Kind = Fault['kind'];
 
 withServer('a connection that ends', () => {
   test.each([
-    ['within a request', 50, 'cut_request'],
-    ['within an answer', 50, 'cut_answer'],
+    ['within a request', 30, 'cut_request'],
+    ['within an answer', 30, 'cut_answer'],
     ['before an answer comes back', 20, 'lose_answer'],
-  ] as [string, number, Kind][])('%s, %i times, loses and doubles nothing', async (_, count, kind) => {
-    const folder = recorded(rows);
-    const random = randomNumbers(kind.length);
-    const before = { ...proxy.passed };
-    await shipOnce(folder, proxy.url, '--group-events', String(GROUP_EVENTS));
-    await emptyFleet(server);
-    const ofGroup = {
-      cut_request: (proxy.passed.request - before.request) / GROUPS,
-      cut_answer: (proxy.passed.answer - before.answer) / GROUPS,
-      lose_answer: ANSWERS_A_GROUP,
-    }[kind];
-    const within = () => Math.floor(random() * ofGroup);
-    let faults = 0;
-    const causing = (async () => {
-      for (; faults < count; faults++) {
-        const at = within();
-        await proxy.next(kind === 'lose_answer' ? { kind, answers: at } : { kind, bytes: at });
+  ] as [string, number, Kind][])(
+    '%s, %i times, loses and doubles nothing',
+    async (_, count, kind) => {
+      const folder = recorded(rows);
+      const random = randomNumbers(kind.length);
+      const before = { ...proxy.passed };
+      await shipOnce(folder, proxy.url, '--group-events', String(GROUP_EVENTS));
+      await emptyFleet(server);
+      const ofGroup = {
+        cut_request: (proxy.passed.request - before.request) / GROUPS,
+        cut_answer: (proxy.passed.answer - before.answer) / GROUPS,
+        lose_answer: ANSWERS_A_GROUP,
+      }[kind];
+      const within = () => Math.floor(random() * ofGroup);
+      let faults = 0;
+      const causing = (async () => {
+        for (; faults < count; faults++) {
+          const at = within();
+          await proxy.next(kind === 'lose_answer' ? { kind, answers: at } : { kind, bytes: at });
+        }
+      })();
+      // It is sent again from the beginning until all faults have happened.
+      for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 1000) {
+        forgetPosition(folder);
+        const ended = await shipOnce(folder, proxy.url, '--claim', '--group-events', String(groupEvents));
+        expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining(`${rows.length} events arrived`) });
       }
-    })();
-    // It is sent again from the beginning until all faults have happened.
-    for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 1000) {
-      forgetPosition(folder);
-      const ended = await shipOnce(folder, proxy.url, '--claim', '--group-events', String(groupEvents));
-      expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining(`${rows.length} events arrived`) });
-    }
-    await causing;
-    await expectAll(server, rows);
-    await mergeFleet(server);
-    await expectAll(server, rows);
-  });
+      await causing;
+      await expectAll(server, rows);
+      await mergeFleet(server);
+      await expectAll(server, rows);
+    },
+    240_000,
+  );
 });

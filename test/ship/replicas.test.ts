@@ -20,7 +20,7 @@ beforeAll(async () => {
   replicas = (await startCluster(1, 2, keeperProxy.port))[0]!;
   const { code, stderr } = await start('fleet', 'init', '--cluster', 'main', '--url', ...urls()).ended;
   if (code !== 0) throw new Error(stderr);
-}, 90_000);
+}, 240_000);
 afterEach(endShippers);
 afterAll(endServers);
 
@@ -50,7 +50,7 @@ withCluster('a shard of two replicas', () => {
     expect(await shipOnce(folder, urls())).toMatchObject({ code: 0 });
     await settle();
     for (const replica of replicas) await expectAll(replica, load.rows);
-  }, 80_000);
+  }, 240_000);
 
   test('whose keeper is away for some seconds gets all, once', async () => {
     for (const replica of replicas) for (const table of TABLES) await replica.sql(`TRUNCATE TABLE kreplay.${table}`);
@@ -66,5 +66,5 @@ withCluster('a shard of two replicas', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     await settle();
     for (const replica of replicas) await expectAll(replica, rows);
-  }, 80_000);
+  }, 240_000);
 });

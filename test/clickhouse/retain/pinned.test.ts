@@ -71,5 +71,5 @@ withServer('a daemon over a fleet', () => {
       daemon.child.kill('SIGTERM');
       await daemon.ended;
     }
-  }, 60_000);
+  }, 180_000);
 });
