@@ -30,9 +30,9 @@ type Kind = Fault['kind'];
 
 withServer('a connection that ends', () => {
   test.each([
-    ['within a request', 30, 'cut_request'],
-    ['within an answer', 30, 'cut_answer'],
-    ['before an answer comes back', 20, 'lose_answer'],
+    ['within a request', 12, 'cut_request'],
+    ['within an answer', 12, 'cut_answer'],
+    ['before an answer comes back', 12, 'lose_answer'],
   ] as [string, number, Kind][])(
     '%s, %i times, loses and doubles nothing',
     async (_, count, kind) => {
@@ -57,10 +57,11 @@ withServer('a connection that ends', () => {
       // It is sent again from the beginning until all faults have happened.
       for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 1000) {
         forgetPosition(folder);
-        const ended = await shipOnce(folder, proxy.url, '--claim', '--group-events', String(groupEvents));
-        expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining(`${rows.length} events arrived`) });
+        // A command gives up after a minute of failures.
+        await shipOnce(folder, proxy.url, '--claim', '--group-events', String(groupEvents));
       }
       await causing;
+      expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
       await expectAll(server, rows);
       await mergeFleet(server);
       await expectAll(server, rows);
