@@ -1,10 +1,11 @@
 /** Copies what a pin keeps. It may be repeated: copies replace themselves, and what has come since is added. */
+
 import type { Connection } from '../connection/connection.ts';
 import { type Row, rowsOf } from '../connection/rows.ts';
 import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
 import { distributedName } from '../tables/ddl.ts';
 import { withinTimes } from '../tables/event_times.ts';
-import { BUCKET_NS_DEFAULT, tablesOf } from '../tables/schema.ts';
+import { BUCKET_NS_DEFAULT, TRACE_ID, TRANSACTION_ID, tablesOf } from '../tables/schema.ts';
 import { type FleetPin, PINNED, writePin } from './pins.ts';
 
 export interface CopiedFrom {
@@ -22,8 +23,6 @@ interface Copy {
 
 const TIMEOUT_MS = 300_000;
 const NO_TRACE = '0'.repeat(32);
-const [TRANSACTION, TRACE] = [1, 2];
-
 /** Throws a ServerError. */
 export async function copyPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<void> {
   const known = await knownOf(connection, from, pin);
@@ -62,7 +61,7 @@ interface Known extends FleetPin {
 /** The pin with what has come for its transaction; undefined if there is nothing of it. */
 async function knownOf(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${sourceOf(from, 'pinned_by_id')}
-WHERE kind = ${TRANSACTION} AND id = ${text(pin.transactionId)}`;
+WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   const rows = await rowsOf(connection, statement);
   if (rows.length === 0) return undefined;
   const distinct = (textsOf: (row: Row) => readonly string[], more: readonly string[] = []) => [
@@ -90,9 +89,9 @@ function copiesOf({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, o
     sql`(transaction_id = ${id} OR has(origin_transactions, ${id}))`,
   ]);
   const ids = [
-    sql`(kind = ${TRANSACTION} AND id = ${id})`,
+    sql`(kind = ${TRANSACTION_ID} AND id = ${id})`,
     ...known.traces.map(
-      (trace) => sql`(kind = ${TRACE} AND id = ${text(trace)} AND t_max >= ${firstNs} AND t_min <= ${endNs})`,
+      (trace) => sql`(kind = ${TRACE_ID} AND id = ${text(trace)} AND t_max >= ${firstNs} AND t_min <= ${endNs})`,
     ),
   ];
   return [

@@ -6,6 +6,12 @@ import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
 /** Raised when tables change in another way than by new columns, which `fleet upgrade` adds. */
 export const SCHEMA_VERSION = 1;
 
+/** What `owner` has where several services own an event, or parts of it. */
+export const SEVERAL_OWNERS = '*';
+
+/** Values of `kind` in the table `by_id`. */
+export const [TRANSACTION_ID, TRACE_ID] = [1, 2];
+
 export interface TableColumn {
   readonly name: string;
   readonly type: NativeType;

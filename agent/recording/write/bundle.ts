@@ -2,15 +2,13 @@
  * Writes a recording that contains selected events of another one and keeps their numbers, so that event ids stay the
  * same. Numbers are then missing in between, and segments store them row by row.
  */
-import { type Block, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
-import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import type { Block, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { withRecordingErrors } from '../format/errors.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { NUMBER } from '../format/pieces.ts';
-import { gather, type RowSource } from '../read/assemble_block.ts';
+import { takeRows } from '../read/assemble_block.ts';
 import { columnPlaces, openForWriting, type RecordingOrigin } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { lossWriter } from './loss_tables.ts';
@@ -82,17 +80,5 @@ function inOrderOfNumbers(block: NumberedBlock, from: number, to: number): Numbe
   const { numbers } = block;
   const rows = Uint32Array.from({ length: to - from }, (_, i) => from + i);
   rows.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));
-  return gather([{ segment: sourceOf(block), rows }], COLUMNS, () => {});
-}
-
-/** Presents a block as a segment from which rows are copied. */
-function sourceOf(block: NumberedBlock): RowSource {
-  const types = block.columns.get('event_type')! as Uint8Array;
-  return {
-    copy: ({ name }, from, target, to) => nativeColumns.scatterValues(block.columns.get(name)!, from, target, to),
-    numberAt: (row) => Number(block.numbers[row]),
-    eventTypes: () => types,
-    typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),
-    places: () => typeRows(block),
-  };
+  return takeRows(block, rows);
 }

@@ -1,4 +1,5 @@
 /** Rows of the tables `by_id` and `transaction`: what a segment has of each transaction and trace. */
+import { TRACE_ID, TRANSACTION_ID } from '../../clickhouse/tables/schema.ts';
 import type { BlockRange } from '../../recording/codec/encode_segment.ts';
 import type { ContextText } from '../../recording/format/ids.ts';
 import { textHash53 } from '../../recording/format/text_hash.ts';
@@ -12,10 +13,6 @@ export interface OwnerRows {
   /** Adds what a segment has; `firstNumber` is that of the segment, and names the rows. */
   add(shipped: ShippedBlock, firstNumber: number): void;
 }
-
-/** Kinds of the table `by_id`. */
-export const KIND_TRANSACTION = 1;
-export const KIND_TRACE = 2;
 
 const DAY_NS = 86_400_000_000_000n;
 
@@ -129,12 +126,12 @@ export function ownerRows(recording: ShippedRecording, byId: TableRows, transact
       for (const summary of summaries) {
         const { services, cells } = cellsOf(shipped, summary);
         const { id } = summary.transaction;
-        addById(shipped, KIND_TRANSACTION, summary, first, cells);
+        addById(shipped, TRANSACTION_ID, summary, first, cells);
         const hash = BigInt(textHash53(id));
         // A list without a filter by service reads one row for each transaction: that with ''.
         for (const service of ['', ...services]) transaction.add([service, id, hash, recordingId, first, ...cells]);
         const traceId = traces.byTransaction.get(id);
-        if (traceId !== undefined) addById(shipped, KIND_TRACE, summary, first, cells, traceId);
+        if (traceId !== undefined) addById(shipped, TRACE_ID, summary, first, cells, traceId);
       }
       if (traces.others.size === 0) return;
       const byTrace = ownersBy((context) => {
@@ -142,7 +139,7 @@ export function ownerRows(recording: ShippedRecording, byId: TableRows, transact
         return { id: traceId !== null && traces.others.has(traceId) ? traceId : null, traceId };
       });
       for (const summary of summariesOf(shipped, byTrace))
-        addById(shipped, KIND_TRACE, summary, first, cellsOf(shipped, summary).cells);
+        addById(shipped, TRACE_ID, summary, first, cellsOf(shipped, summary).cells);
     },
   };
 }

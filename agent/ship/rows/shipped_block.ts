@@ -2,6 +2,7 @@
 import type { ColumnArray, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { SEVERAL_OWNERS } from '../../clickhouse/tables/schema.ts';
 import type { ContextText } from '../../recording/format/ids.ts';
 import { ORIGINS, OWN } from '../../recording/format/owner_columns.ts';
 import type { RecordedFile } from '../../recording/read/lookup.ts';
@@ -16,9 +17,6 @@ export interface ShippedRecording {
   file(id: number): RecordedFile | undefined;
   context(id: number): ContextText;
 }
-
-/** The owner of events that several services own; a filter by service looks at the services of such events. */
-export const SEVERAL = '*';
 
 export interface ShippedBlock {
   readonly block: NumberedBlock;
@@ -65,7 +63,7 @@ export function blockSource(recording: ShippedRecording): BlockSource {
       const { rowCount } = block;
       if (owners.length < rowCount) [owners, services] = [new Uint32Array(rowCount), new Uint32Array(rowCount)];
       names.clear();
-      const several = names.placeOfEntry(SEVERAL);
+      const several = names.placeOfEntry(SEVERAL_OWNERS);
       names.places(block.columns.get(OWN.service.name)! as Uint32Array, rowCount, services);
       const rowsOf = rowsByType(block);
       ownersOf(block, rowsOf, several);

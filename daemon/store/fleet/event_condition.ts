@@ -5,6 +5,7 @@
 
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import type { EventFilter, EventValues } from '../../../agent/recording/read/event_filter.ts';
 import { OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
@@ -12,9 +13,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { labelsOf } from './answer_columns.ts';
 import { pathCondition } from './path_condition.ts';
 
-/** What `owner` has where an event has several. */
-export const SEVERAL_OWNERS = '*';
-const TRACE_ID = /^[0-9a-f]{32}$/;
+const TRACE_TEXT = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
 
 export interface TimeRange {
@@ -85,7 +84,7 @@ function ofTransaction(id: string): Condition {
 
 /** The bytes of a trace's id; undefined for what is none. */
 export function traceBytes(id: string): Buffer | undefined {
-  return TRACE_ID.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
+  return TRACE_TEXT.test(id) && id !== NO_TRACE ? Buffer.from(id, 'hex') : undefined;
 }
 
 function ofTrace(id: string): Condition {

@@ -42,7 +42,7 @@ export function readRows({ connection }: Fleet, statement: Sql): Promise<Row[]> 
   return rowsOf(connection, statement);
 }
 
-/** What a client is told when the tables cannot be read. */
+/** Converts an error of the server to the problem that a client gets. */
 function fleetError(error: unknown): unknown {
   return error instanceof ServerError ? new Problem('recording_unavailable', error.message) : error;
 }

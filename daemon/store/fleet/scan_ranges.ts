@@ -2,10 +2,10 @@
 import type { Cell, Row } from '../../../agent/clickhouse/connection/rows.ts';
 import { readPins } from '../../../agent/clickhouse/pins/pins.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { TRACE_ID, TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { type TimeRange, traceBytes } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
-import { TRACE, TRANSACTION } from './transactions_by_id.ts';
 
 export interface ScanRanges {
   /** Ascending, without any two that touch. */
@@ -27,9 +27,9 @@ export async function scanRanges(
   oldestNs: bigint,
 ): Promise<ScanRanges> {
   const { transactionId, traceId } = filter;
-  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION, transactionId, times, oldestNs);
+  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION_ID, transactionId, times, oldestNs);
   const trace = traceId === undefined ? undefined : traceBytes(traceId);
-  if (trace) return rangesOfId(fleet, TRACE, traceId!, times, oldestNs);
+  if (trace) return rangesOfId(fleet, TRACE_ID, traceId!, times, oldestNs);
   const nodes = filter.nodes?.length ? [sql`node IN (${list(filter.nodes.map(text))})`] : [];
   const { ranges, ...rest } = await rangeOfSegments(fleet, nodes, times);
   if (times.firstNs >= oldestNs) return { ranges, ...rest };

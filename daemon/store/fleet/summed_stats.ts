@@ -5,8 +5,10 @@
  *   time     from | | whole minutes ............................. | | to
  *   read     events | sums of one owner, events of several owners | events
  */
+
 import type { Row, Cell as Value } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, identifier, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { addCell, type Cell } from '../../sums/cells.ts';
@@ -22,7 +24,7 @@ import {
   statsTable,
 } from '../../sums/stats.ts';
 import type { StatsRequest } from '../store.ts';
-import { named, SEVERAL_OWNERS, timesOf } from './event_condition.ts';
+import { named, timesOf } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 import { scannedInto } from './sums.ts';

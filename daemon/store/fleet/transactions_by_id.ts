@@ -1,6 +1,8 @@
 /** Summaries of transactions by their ids, from what each segment says of them. */
+
 import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
 import {
   joinSummaries,
@@ -10,9 +12,6 @@ import { joinParts } from '../joined_transaction.ts';
 import type { TransactionSummary } from '../store.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
-
-/** Kinds of ids in the table. */
-export const [TRANSACTION, TRACE] = [1, 2];
 
 /** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
 const IDS_BYTES_MAX = 64 * 1024;
@@ -35,7 +34,7 @@ async function rowsOfIds(fleet: Fleet, table: string, ids: readonly string[]): P
   return readRows(
     fleet,
     sql`SELECT * FROM ${tableOf(fleet, table)}
-WHERE kind = ${TRANSACTION} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
+WHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
   );
 }
 
