@@ -45,6 +45,8 @@ export async function startKeeper(): Promise<number> {
 
 async function isWell(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1', () => socket.end('ruok'));
+  // A keeper that is starting may take a connection and never answer it.
+  socket.setTimeout(1000, () => socket.destroy());
   try {
     return Buffer.concat(await socket.toArray()).toString() === 'imok';
   } catch {

@@ -12,7 +12,8 @@ import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
 
 /** How long quiet hosts are watched; QUIET_S=300 watches them longer. */
 const QUIET_S = Number(process.env.QUIET_S ?? 12);
-const S = 1_000_000_000n;
+/** A busy machine may delay an agent, which commits every second; a window that begins later is not recorded at all. */
+const LAG_NS_MAX = 5_000_000_000n;
 const PATIENCE_MS = 10_000;
 
 const processes: ChildProcess[] = [];
@@ -105,7 +106,7 @@ test.concurrent.each([
     let furthestNs = 0n;
     let laggedNs = 0n;
     while (performance.now() - startMs < QUIET_S * 1000) {
-      const { complete, gaps, recorded_until } = coverageOf(pair, `&from=${startNs - S}`);
+      const { complete, gaps, recorded_until } = coverageOf(pair, `&from=${startNs - LAG_NS_MAX}`);
       const nowNs = wallClockNs();
       // Without `to` the answer is complete until then, and the last moment raises no alarm.
       const alarms = gaps.filter(({ cause }) => cause === 'not_written_yet' || cause.startsWith('agent_'));
@@ -118,7 +119,7 @@ test.concurrent.each([
       await sleep(100);
     }
     if (process.env.QUIET_S) process.stderr.write(`recorded_until was ${Number(laggedNs) / 1e6} ms ago at most\n`);
-    expect(laggedNs).toBeLessThan(5n * S);
+    expect(laggedNs).toBeLessThan(LAG_NS_MAX);
     await pair.agent.stop();
     const { recorded_until, complete, gaps } = coverageOf(pair, '&from=-1h&to=-0s');
     expect([complete, gaps.at(-1)!.cause, gaps.at(-1)!.from]).toEqual([false, 'agent_stopped', recorded_until]);
