@@ -38,8 +38,17 @@ export async function coverageOfTransaction(
 ): Promise<Coverage> {
   const own = { ...window, nodes: window.nodes ?? transaction.nodes };
   const ownSpans = spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan);
-  const { fromNs, toNs } = await reachOf(store, ownSpans, transaction, own);
-  const coverage = await coverageIn(store, ownSpans, own);
+  const ownNs = { fromNs: transaction.firstTimestampNs - QUIET_NS, toNs: wholeEndOf(transaction) + QUIET_NS };
+  // The window may begin or end within a gap.
+  const wide = {
+    ...own,
+    ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
+    ...(own.toNs !== undefined && { toNs: max(own.toNs, ownNs.toNs) }),
+  };
+  const around = await coverageIn(store, ownSpans, wide);
+  const { fromNs, toNs } = reachAmong(around.gaps, ownNs);
+  const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
+  const coverage = isWide ? await coverageIn(store, ownSpans, own) : around;
   const gaps = coverage.gaps.filter((gap) => gap.from < toNs && gap.to > fromNs);
   return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
 }
@@ -51,21 +60,13 @@ function cutSpan(span: NodeSpan): NodeSpan {
   return span.end === 'unsaid' ? { ...span, isWholeFile: false } : span;
 }
 
+interface Reach {
+  fromNs: bigint;
+  toNs: bigint;
+}
+
 /** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
-async function reachOf(
-  store: Store,
-  spans: readonly NodeSpan[],
-  transaction: TransactionSummary,
-  asked: CoverageQuery,
-): Promise<{ fromNs: bigint; toNs: bigint }> {
-  let fromNs = transaction.firstTimestampNs - QUIET_NS;
-  let toNs = wholeEndOf(transaction) + QUIET_NS;
-  // The window may begin or end within a gap.
-  const { gaps } = await coverageIn(store, spans, {
-    ...asked,
-    ...(asked.fromNs !== undefined && { fromNs: min(asked.fromNs, max(fromNs, 0n)) }),
-    ...(asked.toNs !== undefined && { toNs: max(asked.toNs, toNs) }),
-  });
+function reachAmong(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
   for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
   const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
   for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);
