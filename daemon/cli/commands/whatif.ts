@@ -31,10 +31,18 @@ interface Options extends ProjectionOptions, PlaceOptions {
 
 type LateEvent = ApiEvent & { replay_offset_ns: Integer; replay_duration_ns: Integer };
 
+interface Clock {
+  node: string;
+  offset_ns: Integer;
+  source: string;
+  uncertainty_ns: Integer | null;
+}
+
 interface Answer {
   transaction_id: string;
   extra_latency_ns: Integer;
   timeout_ns: Integer | null;
+  clock: Clock[];
   event_count: number;
   written_back_count: number | null;
   affected_count: number;
@@ -101,6 +109,7 @@ function textOf(answer: Answer): string {
     `${printable(transaction_id)}: ${exact(extra_latency_ns)} more for ${affected_count} of ${event_count} events`,
     `recorded ${ns(duration_ns)}, projected ${ns(replay_duration_ns)}: ${ns(added)} longer`,
   ];
+  lines.push(...answer.clock.filter(({ source }) => source === 'measured').map(clockLine));
   if (answer.written_back_count === null)
     lines.push(
       'warning: a recording of an older version does not separate write-back: it counts as time of the transaction',
@@ -109,6 +118,11 @@ function textOf(answer: Answer): string {
     lines.push(`${answer.written_back_count} of the events write its data back to disk: no caller waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
+}
+
+function clockLine({ node, offset_ns, uncertainty_ns }: Clock): string {
+  const sign = BigInt(offset_ns) < 0n ? '' : '+';
+  return `clock of ${printable(node)}: ${sign}${ns(offset_ns)}, measured within ${ns(uncertainty_ns!)}`;
 }
 
 function timeoutLines({ after_timeout_count: count, smallest_latency_ns: smallest }: Answer, timeoutNs: bigint) {

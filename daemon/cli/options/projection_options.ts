@@ -3,10 +3,15 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../../agent/config/duration.ts';
 import { EXTRA_LATENCY_NS_MAX } from '../../replay/contract.ts';
 
+type ClockOffset = typeof MEASURED | Readonly<Record<string, bigint>>;
+
+/** Each node's own offset, as a fleet has measured it. */
+const MEASURED = 'measured';
+
 export interface ProjectionOptions {
   extraLatency?: bigint;
   timeout?: bigint;
-  clockOffset?: Readonly<Record<string, bigint>>;
+  clockOffset?: ClockOffset;
 }
 
 export function withProjection(command: Command, latencyHelp: string, timeoutHelp: string): Command {
@@ -15,7 +20,7 @@ export function withProjection(command: Command, latencyHelp: string, timeoutHel
     .option('--timeout <duration>', timeoutHelp, timeout)
     .option(
       '--clock-offset <node=duration>',
-      'time to add to the clock of a node, so that all clocks agree: node=+1.5ms; repeatable, once per node',
+      'time to add to the clock of a node, so that all clocks agree: node=+1.5ms; repeatable, once per node; measured: as a fleet knows them',
       clockOffset,
     );
 }
@@ -41,10 +46,13 @@ function timeout(value: string): bigint {
   throw new InvalidArgumentError('must be a duration above 0 with its unit, such as 250ms or 1.5s');
 }
 
-function clockOffset(value: string, before: ProjectionOptions['clockOffset'] = {}): Record<string, bigint> {
+function clockOffset(value: string, before?: ClockOffset): ClockOffset {
+  if (value === MEASURED && before === undefined) return MEASURED;
   const [, node, sign, size = ''] = /^(.+)=([+-]?)(.+)$/.exec(value) ?? [];
   const ns = parseDuration(size);
-  if (node === undefined || ns === undefined)
-    throw new InvalidArgumentError('must be a node and what is added to its times, such as node=+1.5ms or node=-20us');
+  if (node === undefined || ns === undefined || before === MEASURED)
+    throw new InvalidArgumentError(
+      'must be a node and what is added to its times, such as node=+1.5ms or node=-20us, or measured alone',
+    );
   return { ...before, [node]: sign === '-' ? -ns : ns };
 }

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { type ClickHouseServer, endServers, isInstalled } from '../../clickhouse/server.ts';
 import { shipOnce, startFleet } from '../../ship/fleet.ts';
-import { type Running, start } from '../command_line.ts';
-import { newFolder, type Row, recordedOn, START } from '../recorded.ts';
+import { kreplay, type Running, start } from '../command_line.ts';
+import { newFolder, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
 const SECOND = 1_000_000_000n;
@@ -110,6 +110,27 @@ withServer('measured offsets of a fleet', () => {
       { transaction_id: 'order-2', curve: [{ events: 1, end_ns: 5e8 }] },
       { transaction_id: TRANSACTION, curve: projected.json.curve },
     ]);
+  });
+
+  test('are applied by the commands, which name them', async () => {
+    await say('node-a', 0n, SECOND / 2n);
+    await say('node-b', BEHIND_NS, SECOND / 2n);
+    const asked = ['--clock-offset', 'measured', '--url', daemon.url];
+    expect(await kreplay('whatif', TRANSACTION, ...asked, '--output', 'table')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('clock of node-b: +5.000s, measured within 500.000ms\n'),
+    });
+    const played = await kreplay('replay', TRANSACTION, ...asked, '--speed', '1000', '--output', 'ndjson');
+    const events = played.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(events.map(({ node, replay }) => [node, replay.offset_ns / 1e9])).toEqual(ALIGNED);
+    const both = await kreplay('whatif', TRANSACTION, ...asked, '--clock-offset', 'node-b=5s');
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('or measured alone') });
+    const recording = recordingPath(recordedOn('node-a', [rowAt(START)]));
+    const alone = await kreplay('whatif', TRANSACTION, '--clock-offset', 'measured', '--recording', recording);
+    expect(alone).toMatchObject({ code: 1, stderr: expect.stringContaining('this daemon serves recordings') });
   });
 
   test('are those of the time when the session was made, also after a restart', async () => {
