@@ -131,6 +131,8 @@ async function servedFleet(
     import('../store/fleet/timed_fleet.ts'),
   ]);
   const store = fleetStore(timedFleet(await openFleet(settings), onStatement), { forgetNs, tailLagNs });
+  // Nodes that are known now can be named while their shard is away.
+  store.spans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');
