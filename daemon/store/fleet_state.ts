@@ -47,9 +47,9 @@ export interface MeasuredClock {
 
 /** Nodes whose events an answer may lack. */
 export interface AwayNodes {
-  /** Those that are known to be on a shard that was away. */
+  /** Nodes that are known to be on a shard that was away. */
   away: readonly string[];
-  /** Those that the shards which answer have. */
+  /** Nodes that the shards which answer have. */
   present: ReadonlySet<string>;
   /** Whether all nodes were known before a shard went away. */
   knowsAll: boolean;

@@ -11,6 +11,7 @@ import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins
 import { follow, positionOf, startFollowing } from './follow.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
+import type { NodesFile } from './nodes_file.ts';
 import { scanFleet } from './scan.ts';
 import type { ChosenFilter } from './selected_transactions.ts';
 import { shardsOf } from './shards.ts';
@@ -26,6 +27,8 @@ export interface FleetStoreOptions {
   forgetNs?: bigint;
   /** Events of a tail wait so long for others that began before them. */
   tailLagNs?: bigint;
+  /** Where the nodes of shards are kept between two starts. */
+  nodesFile?: NodesFile | undefined;
 }
 
 /** Events arrive 6 to 16 s after they began, mostly. */
@@ -39,9 +42,10 @@ export function fleetStore(
     pinLimits = PIN_LIMITS,
     forgetNs = NODE_GONE_NS,
     tailLagNs = TAIL_LAG_NS,
+    nodesFile,
   }: FleetStoreOptions = {},
 ): Store {
-  const shards = shardsOf(fleet);
+  const shards = shardsOf(fleet, nodesFile);
   const { reading } = shards;
 
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {

@@ -3,6 +3,7 @@
  * recording was there counts: a node that has moved to another shard has left a part of it on the first.
  */
 import type { KnownRecording } from './fleet_info.ts';
+import { type NodesFile, type RecordingCounts, readNodes, writeNodes } from './nodes_file.ts';
 
 export interface KnownNodes {
   /** Notes what all shards have of these nodes, or of all nodes. */
@@ -14,26 +15,26 @@ export interface KnownNodes {
   isWhole(): boolean;
 }
 
-type Counts = Map<bigint, number>;
-
-export function knownNodes(): KnownNodes {
-  const known = new Map<string, Counts>();
-  let isWhole = false;
+export function knownNodes(file?: NodesFile): KnownNodes {
+  const before = file && readNodes(file);
+  const known: RecordingCounts = before ?? new Map();
+  let isWhole = before !== undefined;
 
   return {
     learn(found, nodes) {
       const counted = countsOf(found);
-      for (const node of nodes ?? [...known.keys()]) if (!counted.has(node)) known.delete(node);
-      for (const [node, counts] of counted) known.set(node, counts);
+      let isNew = !isWhole && nodes === undefined;
+      for (const node of nodes ?? [...known.keys()]) if (!counted.has(node)) isNew = known.delete(node) || isNew;
+      for (const [node, counts] of counted) {
+        isNew ||= !areEqual(known.get(node), counts);
+        known.set(node, counts);
+      }
       isWhole ||= nodes === undefined;
+      if (file && isNew && isWhole) writeNodes(file, known);
     },
     compare(found, nodes) {
       const counted = countsOf(found);
-      for (const [node, counts] of counted) {
-        const before = known.get(node) ?? new Map();
-        for (const [recording, count] of counts) before.set(recording, Math.max(count, before.get(recording) ?? 0));
-        known.set(node, before);
-      }
+      for (const [node, counts] of counted) known.set(node, mostOf(known.get(node), counts));
       return (nodes ?? [...known.keys()]).filter((node) =>
         [...(known.get(node) ?? [])].some(([recording, count]) => (counted.get(node)?.get(recording) ?? 0) < count),
       );
@@ -43,12 +44,24 @@ export function knownNodes(): KnownNodes {
   };
 }
 
-function countsOf(found: readonly KnownRecording[]): Map<string, Counts> {
-  const byNode = new Map<string, Counts>();
+type Counts = ReadonlyMap<bigint, number>;
+
+function countsOf(found: readonly KnownRecording[]): RecordingCounts {
+  const byNode: RecordingCounts = new Map();
   for (const { node, recording } of found) {
-    const counts = byNode.get(node) ?? new Map();
+    const counts = byNode.get(node) ?? new Map<bigint, number>();
     counts.set(recording, (counts.get(recording) ?? 0) + 1);
     byNode.set(node, counts);
   }
   return byNode;
+}
+
+function areEqual(before: Counts | undefined, counts: Counts): boolean {
+  return before?.size === counts.size && [...counts].every(([recording, count]) => before.get(recording) === count);
+}
+
+function mostOf(before: Counts = new Map(), counts: Counts): Map<bigint, number> {
+  const most = new Map(before);
+  for (const [recording, count] of counts) most.set(recording, Math.max(count, most.get(recording) ?? 0));
+  return most;
 }

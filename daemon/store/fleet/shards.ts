@@ -3,6 +3,7 @@ import type { ShardWatch } from '../fleet_state.ts';
 import { type Fleet, withFleetErrors } from './fleet.ts';
 import { type KnownRecording, nodesIn, recordingsIn } from './fleet_info.ts';
 import { knownNodes } from './known_nodes.ts';
+import type { NodesFile } from './nodes_file.ts';
 import { partialReads } from './partial_reads.ts';
 
 export interface Shards {
@@ -18,12 +19,13 @@ export interface Shards {
   nodes(): Promise<string[]>;
 }
 
-export function shardsOf(fleet: Fleet): Shards {
+/** `nodesFile`: where nodes are kept between two starts. */
+export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
     return { reading: fleet, watch: () => undefined, noting: (_, read) => read(), nodes: () => nodesIn(fleet) };
   const reads = partialReads(fleet);
   const reading = { ...fleet, connection: reads.connection };
-  const known = knownNodes();
+  const known = knownNodes(nodesFile);
   /** The last episode in which something of a node was away: until its end, a node that comes and goes is. */
   const lastAway = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 /** Tests what a daemon answers while a shard is away: what the others have, and that it is not everything. */
 
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -64,6 +64,7 @@ const unavailable = (gaps: { cause: string; node: string | null }[]) =>
 
 withCluster('while a shard is away', () => {
   const whole = new Map<string, unknown>();
+  const state = join(newFolder(), 'state');
 
   test('answers have what the others have, and say that its nodes are missing', async () => {
     for (const path of ANSWERS) {
@@ -72,6 +73,9 @@ withCluster('while a shard is away', () => {
       whole.set(path, without(json));
     }
     const names = await Promise.all(['/api/nodes', '/api/services'].map(daemon.get));
+    const keeping = await startDaemon(shards, '--state', state);
+    await keeping.completeAgain(ANSWERS[0]!);
+    await keeping.stop();
     const streamed = await ndjson(`/api/events?${WINDOW}`);
     expect([streamed.lines.length, streamed.complete]).toEqual([60, 'true']);
     await shards.far.kill();
@@ -128,6 +132,14 @@ withCluster('while a shard is away', () => {
     await late.stop();
   });
 
+  test('a daemon that has known the nodes before names them, and those of the others are complete', async () => {
+    const keeping = await startDaemon(shards, '--state', state);
+    const { json } = await keeping.get(ANSWERS[0]!);
+    expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: 'node-b' }] });
+    expect((await keeping.get(NODE_A)).json.coverage.complete).toBe(true);
+    await keeping.stop();
+  });
+
   test('an account that may send no settings gets no answer, and advice', async () => {
     const folder = newFolder();
     const passwordFile = join(folder, 'reader');
@@ -136,6 +148,14 @@ withCluster('while a shard is away', () => {
     const { status, json } = await reading.get(ANSWERS[0]!);
     expect(status).toBe(503);
     expect(json.detail).toMatch(/no replica of a shard answers .*skip_unavailable_shards.*readonly = 2/s);
+    const users = join(shards.near.folder, 'users.xml');
+    writeFileSync(users, readFileSync(users, 'utf8').replace('<readonly>1<', '<readonly>2<'));
+    // The server looks for changes of its files every two seconds.
+    for (let tries = 0; (await reading.get(ANSWERS[0]!)).status !== 200; tries++) {
+      expect(tries).toBeLessThan(200);
+      await sleep(50);
+    }
+    expect((await reading.get(ANSWERS[0]!)).json.coverage.complete).toBe(false);
     await reading.stop();
   });
 
