@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasCluster } from '../../../clickhouse/cluster.ts';
 import { endServers } from '../../../clickhouse/server.ts';
+import { start } from '../../command_line.ts';
 import { newFolder, START } from '../../recorded.ts';
 import { type FleetDaemon, MINUTE, reachedAgain, startDaemon, startTwoShards, type TwoShards } from './two_shards.ts';
 
@@ -118,6 +119,8 @@ withCluster('while a shard is away', () => {
     expect((await daemon.post('/api/replay/whatif', { transaction_id: 'order-1' })).status).toBe(503);
     expect((await daemon.post('/api/replay/whatif', { where: {} })).status).toBe(503);
     expect((await daemon.post('/api/replay/sessions', { transaction_id: 'order-1' })).status).toBe(503);
+    const tail = await fetch(`${daemon.url}/api/events`, { headers: { accept: 'text/event-stream' } });
+    expect(tail.status).toBe(503);
     expect((await daemon.get('/readyz')).status).toBe(503);
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
     expect(metrics).toMatch(/^kreplay_fleet_unavailable_shards 1$/m);
@@ -157,6 +160,31 @@ withCluster('while a shard is away', () => {
     }
     expect((await reading.get(ANSWERS[0]!)).json.coverage.complete).toBe(false);
     await reading.stop();
+  });
+
+  test('an account whose answers would silently lack shards is refused', async () => {
+    const users = join(shards.near.folder, 'users.xml');
+    const before = readFileSync(users, 'utf8');
+    const leavingOut = '<default><skip_unavailable_shards>1</skip_unavailable_shards></default>';
+    writeFileSync(users, before.replace('<default/>', leavingOut));
+    const count = () => shards.near.sql('SELECT count() FROM kreplay.node_all');
+    while (
+      await count().then(
+        () => false,
+        () => true,
+      )
+    )
+      await sleep(50);
+    const { code, stderr } = await start('daemon', '--no-state', '--fleet-url', shards.near.url).ended;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has skip_unavailable_shards') });
+    writeFileSync(users, before);
+    while (
+      await count().then(
+        () => true,
+        () => false,
+      )
+    )
+      await sleep(50);
   });
 
   test('a page that was begun then goes on when the shard is back, and answers are complete within seconds', async () => {
