@@ -133,7 +133,7 @@ async function runInit(flags: InitFlags): Promise<void> {
     else if (version.isCurrent) process.stdout.write(`accounts are ready; their passwords are in ${folder}\n`);
     else
       process.stdout.write(
-        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so ${prefix}ship can read events.\nPut this into users.d/${database}.xml of the server:\n${accountsFile(accounts)}`,
+        `this version has no GRANT: each account can do with all of ${database} what its profile allows, so ${prefix}ship can read events.\nPut this into users.d/${database}.xml of the server:\n${accountsFile({ ...accounts, cluster: layout.cluster })}`,
       );
   }
 }

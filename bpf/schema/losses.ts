@@ -37,6 +37,7 @@ export const LOSS_CAUSES = {
   unreadable: 'a file in the folder of imports cannot be read: what it holds is not here',
   not_arrived: 'the node has not shipped yet what happened then',
   unshipped: 'the byte limit of its node removed it, or its recording went, before it was shipped to the fleet',
+  unavailable: 'the shard of the fleet that has what this node shipped does not answer',
   unknown: 'the recording gives a reason that this kreplay does not know',
 } as const;
 
@@ -69,6 +70,7 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   unreadable: 'import the file again, or take it out of the folder: /readyz says which one it is, and why',
   not_arrived: 'look at `kreplay ship` on the node, and at its way to the fleet',
   unshipped: 'raise --retain-bytes on the node, or give it a faster way to the fleet',
+  unavailable: 'start a replica of the shard: once one answers, the same query is complete again',
   unknown: null,
 };
 

@@ -1,4 +1,5 @@
 /** Computes which events are missing from the recording in a window, in the API's terms. */
+import type { ShardWatch } from '../store/fleet_state.ts';
 import type { NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { type Coverage, GAPS_MAX } from './coverage_schema.ts';
 import { type CoverageQuery, unrecorded } from './unrecorded.ts';
@@ -10,10 +11,23 @@ const APART_NS_MAX = 2n ** 66n;
 /** Number of unreadable files that one answer names. */
 const UNREADABLE_MAX = 100;
 
-export async function spansFor(store: Store, nodes: readonly string[] | undefined, nowNs: bigint): Promise<NodeSpan[]> {
+/** What is read before an answer. */
+export interface AnswerSpans {
+  spans: readonly NodeSpan[];
+  /** Set if the answer may lack shards of a fleet. */
+  shards: ShardWatch | undefined;
+}
+
+export async function spansFor(
+  store: Store,
+  nodes: readonly string[] | undefined,
+  nowNs: bigint,
+): Promise<AnswerSpans> {
+  const shards = store.fleet?.watchShards();
   const spans = await store.spans(nodes);
   // Later pages use the time of the first page and leave out events recorded after it.
-  return spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
+  const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
+  return { spans: cut, shards };
 }
 
 /** `spans` must be read before the events: events committed in between may be missing from the answer. */

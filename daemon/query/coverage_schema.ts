@@ -21,7 +21,7 @@ export const coverageSchema = z
           cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
           node: z.string().nullable().meta({
             description:
-              'host whose recording lacks them; null for a file that cannot be read and does not say whose it is',
+              'host whose recording lacks them; null for a file that cannot be read and does not say whose it is, and for a shard of a fleet of which it is not known whose events it has',
           }),
         }),
       )

@@ -10,8 +10,9 @@
  *
  * A transaction of an excluded node may have lost the event that shows it, so gaps of that node count too.
  */
-import type { NodeSpan, Store, TransactionFilter, TransactionReach } from '../store/store.ts';
-import { coverageIn } from './coverage.ts';
+import type { Store, TransactionFilter, TransactionReach } from '../store/store.ts';
+import { withAway } from './away_nodes.ts';
+import { type AnswerSpans, coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
 import type { Population } from './population.ts';
 import { coverageFor } from './transaction_coverage.ts';
@@ -23,9 +24,9 @@ interface Answered {
 }
 
 /** `spans` are those of all nodes. */
-export function coverageOfTransactions(
+export async function coverageOfTransactions(
   store: Store,
-  spans: readonly NodeSpan[],
+  { spans, shards }: AnswerSpans,
   { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
 ): Promise<Coverage> {
   const { fromNs, toNs } = filter;
@@ -33,16 +34,18 @@ export function coverageOfTransactions(
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
   const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
   const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
-  return coverageIn(store, asked, { fromNs, toNs: endNs, nodes, nowNs });
+  const coverage = await coverageIn(store, asked, { fromNs, toNs: endNs, nodes, nowNs });
+  // A transaction of any node may go on at others.
+  return withAway(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
 }
 
 /** `spans` are those of all nodes. */
 export function coverageOfPopulation(
   store: Store,
-  spans: readonly NodeSpan[],
+  { spans, shards }: AnswerSpans,
   { of, filter, ...answered }: Population & Answered,
 ): Promise<Coverage> {
-  if (of === 'transactions') return coverageOfTransactions(store, spans, { filter, ...answered });
+  if (of === 'transactions') return coverageOfTransactions(store, { spans, shards }, { filter, ...answered });
   const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
-  return coverageFor(store, asked, { filter, nowNs: answered.nowNs });
+  return coverageFor(store, { spans: asked, shards }, { filter, nowNs: answered.nowNs });
 }

@@ -9,7 +9,8 @@
 
 import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
-import { coverageIn } from './coverage.ts';
+import { withAway } from './away_nodes.ts';
+import { type AnswerSpans, coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
@@ -19,6 +20,18 @@ const QUIET_NS = 1_000_000_000n;
 /** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
 export async function coverageFor(
   store: Store,
+  read: AnswerSpans,
+  { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
+): Promise<Coverage> {
+  const { fromNs, toNs, nodes, transactionId, excluded } = filter;
+  const coverage = await recordedCoverage(store, read.spans, { filter, nowNs });
+  // Where a transaction begins and ends may be known to any node.
+  const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
+  return withAway(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
+}
+
+async function recordedCoverage(
+  store: Store,
   spans: readonly NodeSpan[],
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
@@ -27,10 +40,21 @@ export async function coverageFor(
   // The transaction may continue in an unreadable file, or be contained only in one.
   if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, spans, window);
   const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
-  return transaction ? coverageOfTransaction(store, spans, transaction, window) : coverageIn(store, spans, window);
+  return transaction ? transactionCoverage(store, spans, transaction, window) : coverageIn(store, spans, window);
 }
 
 export async function coverageOfTransaction(
+  store: Store,
+  read: AnswerSpans,
+  transaction: TransactionSummary,
+  nowNs: bigint,
+): Promise<Coverage> {
+  const coverage = await transactionCoverage(store, read.spans, transaction, { nowNs });
+  // It may go on at any node.
+  return withAway(coverage, await read.shards?.away(), { nowNs });
+}
+
+async function transactionCoverage(
   store: Store,
   spans: readonly NodeSpan[],
   transaction: TransactionSummary,

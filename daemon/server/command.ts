@@ -130,7 +130,12 @@ async function servedFleet(
     import('../store/fleet/fleet_store.ts'),
     import('../store/fleet/timed_fleet.ts'),
   ]);
-  const store = fleetStore(timedFleet(await openFleet(settings), onStatement), { forgetNs, tailLagNs });
+  const fleet = `${settings.database} ${settings.urls.toSorted().join(' ')}`;
+  const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
+  const timed = timedFleet(await openFleet(settings), onStatement);
+  const store = fleetStore(timed, { forgetNs, tailLagNs, nodesFile });
+  // Nodes that are known now can be named while their shard is away.
+  store.spans().catch(() => {});
   const readers = { ...settings, pins: undefined };
   if (statePath !== null) {
     const folder = join(dirname(statePath), 'fetched');

@@ -45,6 +45,24 @@ export interface MeasuredClock {
   uncertaintyNs: bigint;
 }
 
+/** Nodes whose events an answer may lack. */
+export interface AwayNodes {
+  /** Nodes that are known to be on a shard that was away. */
+  away: readonly string[];
+  /** Nodes that the shards which answer have. */
+  present: ReadonlySet<string>;
+  /** Whether all nodes were known before a shard went away. */
+  knowsAll: boolean;
+}
+
+/** Notes whether shards that are away are left out of the statements that follow. */
+export interface ShardWatch {
+  /** Whether one was, so far. */
+  isPartial(): boolean;
+  /** Resolves to undefined if none was. Rejects with a Problem if the server does not answer. */
+  away(): Promise<AwayNodes | undefined>;
+}
+
 /** Methods reject with a Problem if the server does not answer. */
 export interface FleetHealth {
   /** Rejects also if a shard does not answer. */
@@ -52,4 +70,6 @@ export interface FleetHealth {
   state(): Promise<FleetState>;
   /** The clocks of those of these nodes that the fleet has heard of. */
   clocks(nodes: readonly string[]): Promise<MeasuredClock[]>;
+  /** Undefined if there are no shards. */
+  watchShards(): ShardWatch | undefined;
 }

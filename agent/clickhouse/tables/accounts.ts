@@ -61,12 +61,15 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
     const identified = sql`IDENTIFIED WITH sha256_hash BY ${word(hashes.get(role)!)}`;
     return [sql`CREATE USER IF NOT EXISTS ${account} ${identified}`, sql`ALTER USER ${account} ${identified}`];
   });
-  const limits = list([
+  const limited = [
     sql`readonly = 1`,
     sql`max_execution_time = ${READ_SECONDS_MAX}`,
     sql`max_memory_usage = ${READ_BYTES_MAX}`,
     sql`cancel_http_readonly_queries_on_client_close = 1`,
-  ]);
+  ];
+  const limits = list(limited);
+  // A daemon reads what the other shards have while one is away.
+  const inCluster = list([...limited, sql`skip_unavailable_shards = 0 CHANGEABLE_IN_READONLY`]);
   const [ship, read, pin, admin] = ROLES.map((role) => identifier(prefix + role)) as [Sql, Sql, Sql, Sql];
   return [
     ...users,
@@ -84,11 +87,16 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
     ...['meta', 'loss', ...PINNED].map((own) => sql`GRANT INSERT ON ${table(own)} TO ${admin}`),
     // A server takes a table over all shards for a source elsewhere, also where it exists already.
     ...(cluster === undefined ? [] : [sql`GRANT REMOTE ON *.* TO ${admin}`]),
+    // Last, as a server with settings_constraints_replace_previous turned off refuses it.
+    ...(cluster === undefined ? [] : [sql`ALTER SETTINGS PROFILE ${read} SETTINGS ${inCluster}`]),
   ];
 }
 
-/** What an operator puts into the folder users.d of a server of 18.16, which knows rights by database only. */
-export function accountsFile({ database, prefix, hashes }: Accounts): string {
+/**
+ * What an operator puts into the folder users.d of a server of 18.16, which knows rights by database only. In a cluster
+ * the account that reads may send settings: this version cannot allow a single one.
+ */
+export function accountsFile({ database, prefix, hashes, cluster }: Accounts): string {
   const users = ROLES.map(
     (role) => `    <${prefix}${role}>
       <password_sha256_hex>${hashes.get(role)}</password_sha256_hex>
@@ -101,7 +109,7 @@ export function accountsFile({ database, prefix, hashes }: Accounts): string {
   return `<yandex>
   <profiles>
     <${prefix}read>
-      <readonly>1</readonly>
+      <readonly>${cluster === undefined ? 1 : 2}</readonly>
       <max_execution_time>${READ_SECONDS_MAX}</max_execution_time>
       <max_memory_usage>${READ_BYTES_MAX}</max_memory_usage>
     </${prefix}read>

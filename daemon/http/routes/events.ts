@@ -25,6 +25,7 @@ import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';
+import { refuseIfPartial } from './partial.ts';
 
 const LOST = 'Kreplay-Lost';
 const COMPLETE = 'Kreplay-Complete';
@@ -69,7 +70,9 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
     .route('/:event_id')
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
+      const shards = store.fleet?.watchShards();
       const event = await store.event(req.params.event_id);
+      if (!event) refuseIfPartial(shards, `event ${req.params.event_id}`);
       if (!event) throw new Problem('event_not_found', `no event ${req.params.event_id} is recorded`);
       sendJson(res, 200, event);
     })

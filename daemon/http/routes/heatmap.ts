@@ -34,7 +34,7 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
       const turn = await scanGate.enter(res, { keepsEvents });
       const spans = await spansFor(store, undefined, nowNs);
       const states = await store.recordingStates();
-      const columnsFor = (reach: TransactionReach | null) => columnsOf(query, states, spans, reach);
+      const columnsFor = (reach: TransactionReach | null) => columnsOf(query, states, spans.spans, reach);
       const request: HeatmapRequest =
         population.of === 'events' ? { ...population, columns: columnsFor(null) } : { ...population, columnsFor };
       const found = await finished(res, turn, store.heatmap(request));

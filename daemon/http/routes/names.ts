@@ -11,21 +11,28 @@ import { sendJson } from '../send_json.ts';
 export const eventTypesSchema = z.object({
   event_types: z.array(z.object({ name: z.string(), description: z.string() })),
 });
+const complete = z.literal(false).optional().meta({
+  description: 'only while a shard of a fleet is away: names that it alone has may be missing',
+});
 export const servicesSchema = z.object({
   services: z.array(z.string()).meta({ description: 'of all that own an event or a part of one, sorted' }),
+  complete,
 });
 export const nodesSchema = z.object({
   nodes: z.array(z.string()).meta({ description: 'that were recorded, sorted' }),
+  complete,
 });
 
 export function nameRoutes(store: Store): Router {
   const router = Router();
-  const list = (path: string, body: () => Promise<unknown>) =>
+  const list = (path: string, body: () => Promise<object>) =>
     router
       .route(path)
       .get(async (req, res) => {
         parseQuery(req.query, noParameters);
-        sendJson(res, 200, await body());
+        const shards = store.fleet?.watchShards();
+        const names = await body();
+        sendJson(res, 200, { ...names, ...(shards?.isPartial() && { complete: false }) });
       })
       .all(methodNotAllowed('GET', 'HEAD'));
   list('/event-types', async () => ({ event_types: EVENTS.map(({ name, doc }) => ({ name, description: doc })) }));

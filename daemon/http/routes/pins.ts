@@ -8,6 +8,7 @@ import type { Pin, Store } from '../../store/store.ts';
 import { parseBody } from '../body.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
+import { refuseIfPartial } from './partial.ts';
 
 const NS_PER_MS = 1_000_000n;
 
@@ -28,7 +29,10 @@ export function pinRoutes({ store, now }: Options): Router {
   router
     .route('/pins')
     .get(plain, async (_req, res) => {
-      const pins = (await store.pins()).map((pin) => ({
+      const shards = store.fleet?.watchShards();
+      const known = await store.pins();
+      refuseIfPartial(shards, 'a pin');
+      const pins = known.map((pin) => ({
         transaction_id: pin.transactionId,
         from: pin.fromNs,
         pinned_at: wallTime(pin.pinnedNs),

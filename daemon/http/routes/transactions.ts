@@ -1,7 +1,7 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { Problem } from '../../problem.ts';
-import { spansFor } from '../../query/coverage.ts';
+import { type AnswerSpans, spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { coverageOfTransactions } from '../../query/population_coverage.ts';
 import { parseQuery } from '../../query/query_string.ts';
@@ -13,7 +13,7 @@ import {
   summaryQuerySchema,
   type TransactionsQuery,
 } from '../../query/transactions_query.ts';
-import type { NodeSpan, Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
+import type { Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import type {
@@ -25,6 +25,7 @@ import type {
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';
+import { refuseIfPartial } from './partial.ts';
 
 interface Options {
   store: Store;
@@ -50,10 +51,10 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       parseQuery(req.query, noParameters);
       const nowNs = now();
       const spans = await spansFor(store, undefined, nowNs);
-      const { transaction, view } = await found(req.params.transaction_id);
+      const { transaction, view } = await found(req.params.transaction_id, spans);
       sendJson(res, 200, {
         ...view,
-        coverage: await coverageOfTransaction(store, spans, transaction, { nowNs }),
+        coverage: await coverageOfTransaction(store, spans, transaction, nowNs),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
@@ -64,20 +65,21 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const turn = await scanGate.enter(res);
       const nowNs = now();
       const spans = await spansFor(store, undefined, nowNs);
-      const { transaction, view } = await found(req.params.transaction_id);
+      const { transaction, view } = await found(req.params.transaction_id, spans);
       const { transactionId } = transaction;
       const times = await finished(res, turn, transactionTimes(store, { transactionId, limit }));
       if (!times) return;
       sendJson(res, 200, {
         transaction: view,
         ...times,
-        coverage: await coverageOfTransaction(store, spans, transaction, { nowNs }),
+        coverage: await coverageOfTransaction(store, spans, transaction, nowNs),
       } satisfies z.input<typeof transactionSummarySchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
 
-  async function found(id: string) {
+  async function found(id: string, { shards }: AnswerSpans) {
     const transaction = await store.transaction(id);
+    if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
     if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
     return { transaction, view: viewOf(transaction, (await store.pins(id)).length > 0) };
   }
@@ -90,7 +92,7 @@ async function sendPage(
   store: Store,
   { request, nowNs, cursorOf }: TransactionsQuery,
   page: TransactionPage,
-  spans: readonly NodeSpan[],
+  spans: AnswerSpans,
 ): Promise<void> {
   const { filter } = request;
   const pinned = new Set((await store.pins()).map(({ transactionId }) => transactionId));

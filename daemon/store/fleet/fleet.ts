@@ -42,6 +42,15 @@ export function readRows({ connection }: Fleet, statement: Sql): Promise<Row[]> 
   return rowsOf(connection, statement);
 }
 
+/** The code for a shard of which no replica answers. */
+export const NO_SHARD = 279;
+/** With these a statement ends whose shard goes away meanwhile. */
+const SHARD_LOST: readonly unknown[] = [NO_SHARD, 32, 209, 210];
+
+export function isWithoutShard(error: unknown): error is ServerError {
+  return error instanceof ServerError && SHARD_LOST.includes(error.code);
+}
+
 /** Converts an error of the server to the problem that a client gets. */
 function fleetError(error: unknown): unknown {
   return error instanceof ServerError ? new Problem('recording_unavailable', error.message) : error;

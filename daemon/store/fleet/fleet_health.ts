@@ -1,20 +1,17 @@
 /** How a fleet is: its nodes, parts and disks. */
 import { type Row, rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
-import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
 import { type FleetHealth, type FleetNodes, type FleetState, NODE_GONE_NS, NODE_SILENT_NS } from '../fleet_state.ts';
-import { type Fleet, tableOf, withFleetErrors } from './fleet.ts';
+import { type Fleet, isWithoutShard, tableOf, withFleetErrors } from './fleet.ts';
 import { clocksIn } from './fleet_info.ts';
 
 /** A scrape or a load balancer does not wait for long. */
 const ANSWER_MS = 5_000;
-/** The code for a shard of which no replica answers. */
-const NO_SHARD = 279;
 
 const HOUR_NS = 3_600_000_000_000n;
 
-export function fleetHealth(fleet: Fleet): FleetHealth {
+export function fleetHealth(fleet: Fleet): Omit<FleetHealth, 'watchShards'> {
   return {
     nodes: () => withFleetErrors(() => fleetNodes(fleet)),
     state: () => withFleetErrors(() => fleetState(fleet)),
@@ -63,7 +60,7 @@ async function nodesIfAllAnswer(fleet: Fleet): Promise<FleetNodes | undefined> {
   try {
     return await fleetNodes(fleet);
   } catch (error) {
-    if (error instanceof ServerError && error.code === NO_SHARD) return undefined;
+    if (isWithoutShard(error)) return undefined;
     throw error;
   }
 }

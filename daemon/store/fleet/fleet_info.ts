@@ -52,15 +52,26 @@ FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss
   }));
 }
 
+/** A recording of a node on a shard; a node that has moved between shards may have one on two of them. */
+export interface KnownRecording {
+  node: string;
+  recording: bigint;
+}
+
+export async function recordingsIn(fleet: Fleet): Promise<KnownRecording[]> {
+  const rows = await readRows(fleet, sql`SELECT node, recording FROM ${tableOf(fleet, 'node')} FINAL`);
+  return rows.map((row) => ({ node: row.node as string, recording: row.recording as bigint }));
+}
+
 /** A node that was not heard of for longer than `forgetNs` counts as gone: hosts of a fleet come and go. */
 export async function spansIn(
   fleet: Fleet,
   nodes: readonly string[] | undefined,
   forgetNs: bigint,
-): Promise<NodeSpan[]> {
+): Promise<(NodeSpan & KnownRecording)[]> {
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   if (nodes?.length === 0) return [];
-  const statement = sql`SELECT node, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, recording, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
   return rows.map((row) => {
@@ -69,7 +80,8 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
     // What a node says is by its own clock.
     const atNs = (row.at as bigint) + (row.clock_offset_ns as bigint);
     const heardOf = { atNs, isGone: hasEnded || nowNs - atNs > forgetNs };
-    return { node: row.node as string, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
+    const [node, recording] = [row.node as string, row.recording as bigint];
+    return { node, recording, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
 }
 

@@ -6,13 +6,15 @@ import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store, TransactionFilter } from '../store.ts';
 import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
 import { fleetHealth } from './fleet_health.ts';
-import { lossesIn, nodesIn, servicesIn, spansIn } from './fleet_info.ts';
+import { lossesIn, servicesIn, spansIn } from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import { foundEvent } from './found_event.ts';
 import { listedTransactions } from './listed_transactions.ts';
+import type { NodesFile } from './nodes_file.ts';
 import { scanFleet } from './scan.ts';
 import type { ChosenFilter } from './selected_transactions.ts';
+import { shardsOf } from './shards.ts';
 import { statsIn } from './summed_stats.ts';
 import { chosenFilter, compareIn, heatmapIn, slowestIn } from './sums.ts';
 import { transactionsById } from './transactions_by_id.ts';
@@ -25,6 +27,8 @@ export interface FleetStoreOptions {
   forgetNs?: bigint;
   /** Events of a tail wait so long for others that began before them. */
   tailLagNs?: bigint;
+  /** Where the nodes of shards are kept between two starts. */
+  nodesFile?: NodesFile | undefined;
 }
 
 /** Events arrive 6 to 16 s after they began, mostly. */
@@ -38,44 +42,48 @@ export function fleetStore(
     pinLimits = PIN_LIMITS,
     forgetNs = NODE_GONE_NS,
     tailLagNs = TAIL_LAG_NS,
+    nodesFile,
   }: FleetStoreOptions = {},
 ): Store {
+  const shards = shardsOf(fleet, nodesFile);
+  const { reading } = shards;
+
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
-    const found = yield* chosenFilter(fleet, filter, eventsMax);
+    const found = yield* chosenFilter(reading, filter, eventsMax);
     if (found) return found;
     const detail = `more than ${eventsMax} events would have to be read: ask for a window of less time`;
     throw new Problem('too_many_events', detail);
   }
 
   return {
-    fleet: fleetHealth(fleet),
+    fleet: { ...fleetHealth(fleet), watchShards: shards.watch },
     recordingStates: async () => [],
     unreadable: async () => [],
-    scan: (request) => withFleetErrorsIn(scanFleet(fleet, request)),
-    scanJson: (request) => withFleetErrorsIn(jsonPieces(scanFleet(fleet, request), '\n')),
-    stats: (request) => withFleetErrorsIn(statsIn(fleet, request)),
-    slowest: (request) => withFleetErrorsIn(slowestIn(fleet, request)),
-    heatmap: (request) => withFleetErrorsIn(heatmapIn(fleet, request, chosen)),
-    compare: (request) => withFleetErrorsIn(compareIn(fleet, request)),
+    scan: (request) => withFleetErrorsIn(scanFleet(reading, request)),
+    scanJson: (request) => withFleetErrorsIn(jsonPieces(scanFleet(reading, request), '\n')),
+    stats: (request) => withFleetErrorsIn(statsIn(reading, request)),
+    slowest: (request) => withFleetErrorsIn(slowestIn(reading, request)),
+    heatmap: (request) => withFleetErrorsIn(heatmapIn(reading, request, chosen)),
+    compare: (request) => withFleetErrorsIn(compareIn(reading, request)),
     startFollowing: (filter, horizonNs, sinceNs) =>
       withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
     positionOf,
     follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
-    event: (eventId) => withFleetErrors(() => foundEvent(fleet, eventId)),
-    transaction: (id) => withFleetErrors(async () => (await transactionsById(fleet, [id])).get(id)),
+    event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
+    transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
     transactions: (request) =>
       withFleetErrorsIn(
         (async function* () {
-          return yield* listedTransactions(fleet, { ...request, filter: yield* chosen(request.filter) });
+          return yield* listedTransactions(reading, { ...request, filter: yield* chosen(request.filter) });
         })(),
       ),
     pin: (request) => withFleetErrors(() => pinIn(fleet, request, pinLimits)),
     unpin: (transactionId) => withFleetErrors(() => unpinIn(fleet, transactionId)),
-    pins: (transactionId) => withFleetErrors(() => pinsIn(fleet, transactionId)),
-    services: () => withFleetErrors(() => servicesIn(fleet)),
-    nodes: () => withFleetErrors(() => nodesIn(fleet)),
-    losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(fleet, fromNs, toNs, nodes)),
-    spans: (nodes) => withFleetErrors(() => spansIn(fleet, nodes, forgetNs)),
+    pins: (transactionId) => withFleetErrors(() => pinsIn(reading, transactionId)),
+    services: () => withFleetErrors(() => servicesIn(reading)),
+    nodes: () => withFleetErrors(shards.nodes),
+    losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(reading, fromNs, toNs, nodes)),
+    spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => spansIn(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
   };
 }

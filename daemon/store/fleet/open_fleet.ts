@@ -1,6 +1,8 @@
 /** Connects to the tables of a fleet, and checks that they are there and of a schema that this kreplay reads. */
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
+import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
+import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { columnsInServer, readMeta } from '../../../agent/clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../../agent/clickhouse/tables/schema.ts';
@@ -43,5 +45,18 @@ async function openedOver(connection: Connection, pinning: Connection): Promise<
     throw new UserError(`the database ${database} has schema ${meta.schemaVersion}, not ${SCHEMA_VERSION}: ${advice}`);
   }
   const isCluster = (await columnsInServer(connection)).has(distributedName('event'));
+  if (isCluster) await refuseLeavingOut(connection);
   return fleetOver(connection, { bucketNs: meta.bucketNs, isCluster }, pinning);
+}
+
+/** Answers would lack shards that are away, and not say so. */
+async function refuseLeavingOut(connection: Connection): Promise<void> {
+  const [setting] = await rowsOf(
+    connection,
+    sql`SELECT value FROM system.settings WHERE name = 'skip_unavailable_shards'`,
+  );
+  if (setting === undefined || setting.value === '0') return;
+  throw new UserError(
+    'the profile of the account has skip_unavailable_shards: answers would lack shards silently, so set it to 0',
+  );
 }

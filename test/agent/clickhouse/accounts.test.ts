@@ -42,7 +42,18 @@ describe('the accounts', () => {
 
   test('that make tables over all shards may do so, in a cluster only', () => {
     const inCluster = accountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
-    expect(inCluster.filter((text) => !granted.includes(text))).toEqual(['GRANT REMOTE ON *.* TO `kr_admin`']);
+    const added = inCluster.filter((text) => !granted.includes(text) && text.startsWith('GRANT'));
+    expect(added).toEqual(['GRANT REMOTE ON *.* TO `kr_admin`']);
+  });
+
+  test('of daemons may leave out shards that are away, in a cluster only', () => {
+    const inCluster = accountStatements({ ...accountsOf('kr_'), cluster: 'main' }).map(({ text }) => text);
+    const allowing =
+      /^ALTER SETTINGS PROFILE `kr_read` SETTINGS readonly = 1, .*, skip_unavailable_shards = 0 CHANGEABLE_IN_READONLY$/;
+    expect(inCluster.at(-1)).toMatch(allowing);
+    expect(granted.join()).not.toContain('skip_unavailable_shards');
+    expect(accountsFile(accountsOf('kr_'))).toContain('<readonly>1</readonly>');
+    expect(accountsFile({ ...accountsOf('kr_'), cluster: 'main' })).toContain('<readonly>2</readonly>');
   });
 
   test('get changed limits when they are made again', () => {

@@ -1,0 +1,10 @@
+/** Answers that cannot say what they lack are refused while a shard of a fleet is away. */
+import { Problem } from '../../problem.ts';
+import type { ShardWatch } from '../../store/fleet_state.ts';
+
+/** `what` is not in the shards that answered. */
+export function refuseIfPartial(shards: ShardWatch | undefined, what: string): void {
+  if (!shards?.isPartial()) return;
+  const detail = `${what} may be on a shard of which no replica answers: /readyz says when all do again`;
+  throw new Problem('recording_unavailable', detail);
+}

@@ -1,0 +1,67 @@
+/**
+ * Remembers which recordings of which nodes the shards have, so that nodes can be named whose shard is away. How often a
+ * recording was there counts: a node that has moved to another shard has left a part of it on the first.
+ */
+import type { KnownRecording } from './fleet_info.ts';
+import { type NodesFile, type RecordingCounts, readNodes, writeNodes } from './nodes_file.ts';
+
+export interface KnownNodes {
+  /** Notes what all shards have of these nodes, or of all nodes. */
+  learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
+  /** Notes what some shards have, and returns the nodes among these, or all, of which they lack something. */
+  compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
+  names(): string[];
+  /** Whether all nodes were learnt. */
+  isWhole(): boolean;
+}
+
+export function knownNodes(file?: NodesFile): KnownNodes {
+  const before = file && readNodes(file);
+  const known: RecordingCounts = before ?? new Map();
+  let isWhole = before !== undefined;
+
+  return {
+    learn(found, nodes) {
+      const counted = countsOf(found);
+      let isNew = !isWhole && nodes === undefined;
+      for (const node of nodes ?? [...known.keys()]) if (!counted.has(node)) isNew = known.delete(node) || isNew;
+      for (const [node, counts] of counted) {
+        isNew ||= !areEqual(known.get(node), counts);
+        known.set(node, counts);
+      }
+      isWhole ||= nodes === undefined;
+      if (file && isNew && isWhole) writeNodes(file, known);
+    },
+    compare(found, nodes) {
+      const counted = countsOf(found);
+      for (const [node, counts] of counted) known.set(node, mostOf(known.get(node), counts));
+      return (nodes ?? [...known.keys()]).filter((node) =>
+        [...(known.get(node) ?? [])].some(([recording, count]) => (counted.get(node)?.get(recording) ?? 0) < count),
+      );
+    },
+    names: () => [...known.keys()],
+    isWhole: () => isWhole,
+  };
+}
+
+type Counts = ReadonlyMap<bigint, number>;
+
+function countsOf(found: readonly KnownRecording[]): RecordingCounts {
+  const byNode: RecordingCounts = new Map();
+  for (const { node, recording } of found) {
+    const counts = byNode.get(node) ?? new Map<bigint, number>();
+    counts.set(recording, (counts.get(recording) ?? 0) + 1);
+    byNode.set(node, counts);
+  }
+  return byNode;
+}
+
+function areEqual(before: Counts | undefined, counts: Counts): boolean {
+  return before?.size === counts.size && [...counts].every(([recording, count]) => before.get(recording) === count);
+}
+
+function mostOf(before: Counts = new Map(), counts: Counts): Map<bigint, number> {
+  const most = new Map(before);
+  for (const [recording, count] of counts) most.set(recording, Math.max(count, most.get(recording) ?? 0));
+  return most;
+}

@@ -1,0 +1,120 @@
+/**
+ * Reads the shards that are there while another one is away. A statement that fails for want of a shard is sent once more
+ * with a setting by which the server leaves such shards out, and for some time later ones have it from the start:
+ *
+ *   shard       there | away ................... | there
+ *   statements  whole | fails, partial, partial, ... | probe, whole
+ *
+ * The server does not say which shards it left out, so statements are counted: an answer during which the count has grown
+ * may lack rows.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
+import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { type Fleet, isWithoutShard, NO_SHARD, tableOf } from './fleet.ts';
+
+/** Whether all shards are there again is asked so often, by the statements that come. */
+const PROBE_EVERY_MS = 2_000;
+/** A statement waits so long for that; a host that drops packets lets it wait for longer. */
+const PROBE_WAIT_MS = 500;
+const PROBE_MS_MAX = 5_000;
+const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
+/** Codes with which a server refuses a setting of an account that may only read. */
+const SETTING_REFUSED: readonly unknown[] = [164, 452];
+
+export interface PartialReads {
+  /** Its selects may lack rows; everything else is as before. */
+  connection: Connection;
+  /** How many statements so far were sent that may lack rows. */
+  count(): number;
+  /** Number of the time in which shards are left out: the one that lasts, or the next one. */
+  episode(): number;
+}
+
+type Select = Connection['select'];
+type Options = Parameters<Select>[1];
+
+export function partialReads(fleet: Fleet): PartialReads {
+  const { connection } = fleet;
+  let [count, ended] = [0, 0];
+  let isOn = false;
+  /** What it began with. */
+  let why = 'no replica of a shard answers';
+  let probedMs = 0;
+  let probe: Promise<void> | undefined;
+
+  function begin(): void {
+    if (!isOn) probedMs = performance.now();
+    isOn = true;
+  }
+
+  function end(): void {
+    if (isOn) ended++;
+    isOn = false;
+  }
+
+  async function probed(): Promise<void> {
+    try {
+      const all = sql`SELECT toUInt64(count()) AS nodes FROM ${tableOf(fleet, 'node')}`;
+      await rowsOf(connection, all, { timeoutMs: PROBE_MS_MAX });
+      end();
+    } catch {
+      // It lasts.
+    } finally {
+      probedMs = performance.now();
+      probe = undefined;
+    }
+  }
+
+  async function lasts(): Promise<boolean> {
+    if (isOn && performance.now() - probedMs >= PROBE_EVERY_MS) {
+      probe ??= probed();
+      await Promise.race([probe, sleep(PROBE_WAIT_MS, undefined, { ref: false })]);
+    }
+    return isOn;
+  }
+
+  async function* leavingOut(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+    begin();
+    count++;
+    const settings = { ...options?.settings, ...LEAVE_OUT };
+    try {
+      yield* connection.select(statement, { ...options, settings });
+    } catch (error) {
+      if (!(error instanceof ServerError) || !SETTING_REFUSED.includes(error.code)) throw error;
+      end();
+      throw new ServerError(NO_SHARD, 'wait', `${why}; ${ADVICE}`);
+    }
+  }
+
+  async function* select(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+    if (await lasts()) return yield* leavingOut(statement, options);
+    // Blocks without rows are held back, as they may be all that comes before the error.
+    const empty: DecodedBlock[] = [];
+    let isBegun = false;
+    try {
+      for await (const block of connection.select(statement, options)) {
+        isBegun ||= block.rowCount > 0;
+        if (!isBegun) empty.push(block);
+        else {
+          yield* empty.splice(0);
+          yield block;
+        }
+      }
+      return yield* empty;
+    } catch (error) {
+      if (isBegun || !isWithoutShard(error)) throw error;
+      options?.signal?.throwIfAborted();
+      why = error.message;
+      yield* leavingOut(statement, options);
+    }
+  }
+
+  return { connection: { ...connection, select }, count: () => count, episode: () => ended };
+}
+
+const ADVICE =
+  'the others could answer if the account of the daemon may send the setting skip_unavailable_shards: run `kreplay fleet init --accounts` again, or give its profile readonly = 2';

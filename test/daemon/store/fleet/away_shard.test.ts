@@ -1,0 +1,238 @@
+/** Tests what a daemon answers while a shard is away: what the others have, and that it is not everything. */
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { get as httpGet, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasCluster } from '../../../clickhouse/cluster.ts';
+import { endServers } from '../../../clickhouse/server.ts';
+import { start } from '../../command_line.ts';
+import { newFolder, START } from '../../recorded.ts';
+import { type FleetDaemon, MINUTE, reachedAgain, startDaemon, startTwoShards, type TwoShards } from './two_shards.ts';
+
+const withCluster = hasCluster ? describe : describe.skip;
+let shards: TwoShards;
+let daemon: FleetDaemon;
+
+beforeAll(async () => {
+  if (!hasCluster) return;
+  shards = await startTwoShards();
+  daemon = await startDaemon(shards);
+}, 120_000);
+afterAll(async () => {
+  await daemon?.stop();
+  await endServers();
+});
+
+const WINDOW = `from=${START}&to=${START + 3n * MINUTE}`;
+/** Each answer with a coverage. */
+const ANSWERS = [
+  `/api/events?${WINDOW}&limit=1000`,
+  `/api/events?${WINDOW}&limit=5&sort=slowest`,
+  `/api/transactions?${WINDOW}`,
+  `/api/stats?${WINDOW}`,
+  `/api/heatmap?${WINDOW}`,
+  `/api/heatmap?of=events&${WINDOW}`,
+  `/api/differences?of=events&from=${START}&to=${START + MINUTE}&window_from=${START}&window_to=${START + 3n * MINUTE}`,
+  '/api/transactions/order-1',
+  '/api/transactions/order-1/summary',
+];
+const NODE_A = `/api/events?node=node-a&${WINDOW}`;
+
+interface Streamed {
+  status: number | undefined;
+  lines: string[];
+  complete: string | undefined;
+}
+
+async function ndjson(path: string): Promise<Streamed> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    httpGet(`${daemon.url}${path}`, { headers: { accept: 'application/x-ndjson' } }, resolve).on('error', reject);
+  });
+  const lines = Buffer.concat(await answer.toArray())
+    .toString()
+    .split('\n')
+    .filter(Boolean);
+  return { status: answer.statusCode, lines, complete: answer.trailers['kreplay-complete'] };
+}
+
+/** A cursor has the time at which it was made. */
+const without = ({ next_cursor: _, ...json }: Record<string, unknown>) => json;
+
+/** The gaps over the window, without times. */
+const unavailable = (gaps: { cause: string; node: string | null }[]) =>
+  gaps.filter(({ cause }) => cause === 'unavailable').map(({ node }) => node);
+
+withCluster('while a shard is away', () => {
+  const whole = new Map<string, unknown>();
+  const state = join(newFolder(), 'state');
+
+  test('answers have what the others have, and say that its nodes are missing', async () => {
+    for (const path of ANSWERS) {
+      const { status, json } = await daemon.get(path);
+      expect({ path, status, complete: json.coverage?.complete }).toEqual({ path, status: 200, complete: true });
+      whole.set(path, without(json));
+    }
+    const names = await Promise.all(['/api/nodes', '/api/services'].map(daemon.get));
+    const keeping = await startDaemon(shards, '--state', state);
+    await keeping.completeAgain(ANSWERS[0]!);
+    await keeping.stop();
+    const streamed = await ndjson(`/api/events?${WINDOW}`);
+    expect([streamed.lines.length, streamed.complete]).toEqual([60, 'true']);
+    await shards.far.kill();
+    for (const path of ANSWERS) {
+      const { status, json } = await daemon.get(path);
+      expect({ path, status, complete: json.coverage?.complete }).toEqual({ path, status: 200, complete: false });
+      expect(unavailable(json.coverage.gaps)).toEqual(['node-b']);
+      expect(without(json)).not.toEqual(whole.get(path));
+    }
+    const { json: page } = await daemon.get(ANSWERS[0]!);
+    expect(page.events).toHaveLength(30);
+    const [gap] = page.coverage.gaps.filter(({ node }: { node: string }) => node === 'node-b');
+    const text = await (await fetch(`${daemon.url}${ANSWERS[0]}`)).text();
+    expect(gap).toMatchObject({ lost: 0, cause: 'unavailable', node: 'node-b' });
+    expect(text).toContain(`"from":${START},"to":${START + 3n * MINUTE},"lost":0,"cause":"unavailable"`);
+    const half = await ndjson(`/api/events?${WINDOW}`);
+    expect([half.lines.length, half.complete]).toEqual([30, 'false']);
+    expect((await daemon.get('/api/nodes')).json).toEqual({ ...names[0]!.json, complete: false });
+    expect((await daemon.get('/api/services')).json).toEqual({ services: ['shop'], complete: false });
+  });
+
+  test('a query of nodes of the other shards is complete, one of nodes of that shard is not', async () => {
+    expect((await daemon.get(NODE_A)).json.coverage).toMatchObject({ complete: true, gaps: [] });
+    const { json } = await daemon.get(`/api/events?node=node-b&${WINDOW}`);
+    expect(json).toMatchObject({ events: [], coverage: { complete: false, recorded_until: null } });
+    expect(json.coverage.gaps).toMatchObject([{ cause: 'unavailable', node: 'node-b' }]);
+    // Nodes that nobody knows yet may be there too.
+    const excluded = await daemon.get(`/api/events?exclude_node=node-b&${WINDOW}`);
+    expect(excluded.json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: null }] });
+  });
+
+  test('what cannot say that it is not everything is refused', async () => {
+    const id = (whole.get(ANSWERS[0]!) as { events: { event_id: string; node: string }[] }).events;
+    const idOn = (node: string) => id.find((event) => event.node === node)!.event_id;
+    expect((await daemon.get(`/api/events/${idOn('node-a')}`)).status).toBe(200);
+    expect((await daemon.get(`/api/events/${idOn('node-b')}`)).status).toBe(503);
+    expect((await daemon.get('/api/transactions/node-b-2')).status).toBe(503);
+    expect((await daemon.get('/api/pins')).status).toBe(503);
+    expect((await daemon.post('/api/transactions/order-1/pin', {})).status).toBe(503);
+    expect((await daemon.post('/api/replay/whatif', { transaction_id: 'order-1' })).status).toBe(503);
+    expect((await daemon.post('/api/replay/whatif', { where: {} })).status).toBe(503);
+    expect((await daemon.post('/api/replay/sessions', { transaction_id: 'order-1' })).status).toBe(503);
+    const tail = await fetch(`${daemon.url}/api/events`, { headers: { accept: 'text/event-stream' } });
+    expect(tail.status).toBe(503);
+    expect((await daemon.get('/readyz')).status).toBe(503);
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+    expect(metrics).toMatch(/^kreplay_fleet_unavailable_shards 1$/m);
+  });
+
+  test('a daemon that begins then says that it does not know what is missing', async () => {
+    const late = await startDaemon(shards);
+    const { json } = await late.get(ANSWERS[0]!);
+    expect(json.events).toHaveLength(30);
+    expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: null }] });
+    expect((await late.get(NODE_A)).json.coverage.complete).toBe(false);
+    await late.stop();
+  });
+
+  test('a daemon that has known the nodes before names them, and those of the others are complete', async () => {
+    const keeping = await startDaemon(shards, '--state', state);
+    const { json } = await keeping.get(ANSWERS[0]!);
+    expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: 'node-b' }] });
+    expect((await keeping.get(NODE_A)).json.coverage.complete).toBe(true);
+    await keeping.stop();
+  });
+
+  test('an account that may send no settings gets no answer, and advice', async () => {
+    const folder = newFolder();
+    const passwordFile = join(folder, 'reader');
+    writeFileSync(passwordFile, 'reader', { mode: 0o600 });
+    const reading = await startDaemon(shards, '--fleet-user', 'reader', '--fleet-password-file', passwordFile);
+    const { status, json } = await reading.get(ANSWERS[0]!);
+    expect(status).toBe(503);
+    expect(json.detail).toMatch(/no replica of a shard answers .*skip_unavailable_shards.*readonly = 2/s);
+    const users = join(shards.near.folder, 'users.xml');
+    writeFileSync(users, readFileSync(users, 'utf8').replace('<readonly>1<', '<readonly>2<'));
+    // The server looks for changes of its files every two seconds.
+    for (let tries = 0; (await reading.get(ANSWERS[0]!)).status !== 200; tries++) {
+      expect(tries).toBeLessThan(200);
+      await sleep(50);
+    }
+    expect((await reading.get(ANSWERS[0]!)).json.coverage.complete).toBe(false);
+    await reading.stop();
+  });
+
+  test('an account whose answers would silently lack shards is refused', async () => {
+    const users = join(shards.near.folder, 'users.xml');
+    const before = readFileSync(users, 'utf8');
+    const leavingOut = '<default><skip_unavailable_shards>1</skip_unavailable_shards></default>';
+    writeFileSync(users, before.replace('<default/>', leavingOut));
+    const count = () => shards.near.sql('SELECT count() FROM kreplay.node_all');
+    while (
+      await count().then(
+        () => false,
+        () => true,
+      )
+    )
+      await sleep(50);
+    const { code, stderr } = await start('daemon', '--no-state', '--fleet-url', shards.near.url).ended;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has skip_unavailable_shards') });
+    writeFileSync(users, before);
+    while (
+      await count().then(
+        () => true,
+        () => false,
+      )
+    )
+      await sleep(50);
+  });
+
+  test('a page that was begun then goes on when the shard is back, and answers are complete within seconds', async () => {
+    const { json: first } = await daemon.get(`/api/events?${WINDOW}&limit=10`);
+    expect(first.coverage.complete).toBe(false);
+    await shards.far.restart();
+    await reachedAgain(shards);
+    expect(await daemon.completeAgain(ANSWERS[0]!)).toBeLessThan(5000);
+    for (const path of ANSWERS) expect(without((await daemon.get(path)).json)).toEqual(whole.get(path));
+    const { json: rest } = await daemon.get(`/api/events?${WINDOW}&limit=10&cursor=${first.next_cursor}`);
+    expect([rest.events.length, rest.coverage.complete]).toEqual([10, true]);
+    expect((await daemon.get('/api/nodes')).json).toEqual({ nodes: ['node-a', 'node-b'] });
+  }, 60_000);
+});
+
+withCluster('a shard that comes and goes', () => {
+  test('leaves no answer that is silently less', async () => {
+    const whole = new Map<string, unknown>();
+    for (const path of ANSWERS) whole.set(path, without((await daemon.get(path)).json));
+    let goesOn = true;
+    let ups = 0;
+    const flapping = (async () => {
+      while (goesOn) {
+        await shards.far.kill();
+        await sleep(300);
+        await shards.far.restart();
+        ups++;
+        await sleep(700);
+      }
+    })();
+    const seen = { whole: 0, incomplete: 0, refused: 0 };
+    for (let i = 0; i < 200 || ups < 3; i++) {
+      const path = ANSWERS[i % ANSWERS.length]!;
+      const { status, json } = await daemon.get(path);
+      if (status !== 200) {
+        expect({ path, status }).toEqual({ path, status: 503 });
+        seen.refused++;
+      } else if (json.coverage.complete) {
+        expect(without(json)).toEqual(whole.get(path));
+        seen.whole++;
+      } else seen.incomplete++;
+      await sleep(20);
+    }
+    goesOn = false;
+    await flapping;
+    expect(seen.incomplete).toBeGreaterThan(0);
+    await reachedAgain(shards);
+    await daemon.completeAgain(ANSWERS[0]!);
+    for (const path of ANSWERS) expect(without((await daemon.get(path)).json)).toEqual(whole.get(path));
+  }, 180_000);
+});
