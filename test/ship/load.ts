@@ -26,6 +26,19 @@ export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
 export const loadRows = (count: number, first = 0): Row[] =>
   Array.from({ length: count }, (_, i) => loadRow(first + i));
 
+/** Events that do not compress, so that a small limit is soon reached. */
+export function noisyRows(count: number, first: number, random: () => number): Row[] {
+  return Array.from({ length: count }, (_, i) => {
+    const duration = BigInt(Math.floor(random() * 2 ** 32)) * 1_000_003n;
+    return {
+      ...loadRow(first + i),
+      duration,
+      pid: Math.floor(random() * 2 ** 22),
+      tid: Math.floor(random() * 2 ** 22),
+    };
+  });
+}
+
 /** A writer with the time of day, which seals segments after some seconds as an agent does. */
 export function liveWriter(folder: string, retainBytes = 1 << 30): RecordingWriter {
   const origin = { node: NODE, bootId: 'boot', machineId: 'machine' };
