@@ -5,7 +5,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Database from 'better-sqlite3';
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type ClickHouseServer, endServers, endWithServers, isInstalled } from '../clickhouse/server.ts';
 import type { Running } from '../daemon/command_line.ts';
@@ -13,7 +12,7 @@ import { appendRows, newFolder, type Row, recordingPath } from '../daemon/record
 import { arrivedAt, countAt, lossesAt, rowsAt } from './centre.ts';
 import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
 import { emptyFleet, endShippers, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
-import { liveWriter, noisyRows, randomNumbers } from './load.ts';
+import { firstNumber, liveWriter, noisyRows, randomNumbers } from './load.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
@@ -41,15 +40,6 @@ function append(writer: RecordingWriter, rows: Row[]): void {
   const more = noisyRows(SEGMENT_EVENTS, rows.length, random);
   appendRows(writer, more, SEGMENT_EVENTS);
   for (const row of more) rows.push(row);
-}
-
-function firstNumber(folder: string): number {
-  const database = new Database(recordingPath(folder), { readonly: true });
-  try {
-    return database.prepare<[], number>('SELECT min(first_number) FROM segment').pluck().get()!;
-  } finally {
-    database.close();
-  }
 }
 
 interface Begun {

@@ -1,5 +1,6 @@
 /** Recordings of many events, whole or growing while something else happens. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { appendRows, NODE, type Row, recordingPath, START } from '../daemon/recorded.ts';
 
@@ -84,4 +85,14 @@ export function randomNumbers(seed: number): () => number {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32;
   };
+}
+
+/** The number of the oldest event that retention has left. */
+export function firstNumber(folder: string): number {
+  const database = new Database(recordingPath(folder), { readonly: true });
+  try {
+    return database.prepare<[], number>('SELECT min(first_number) FROM segment').pluck().get()!;
+  } finally {
+    database.close();
+  }
 }
