@@ -1,4 +1,4 @@
-/** Checks what the account of a shipper may do: fill the tables, and read no events. */
+/** Checks what the account of a shipper may do: fill the tables, count events there, and read none. */
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { rowsOf } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
@@ -17,10 +17,19 @@ export async function account(connection: Connection, { isCurrent, text: version
     return { name: NAME, state: 'warning', text: `cannot insert: ${refusal.message}`, advice };
   }
   const isClosed = (await refusalOf(() => readNothing(connection))) !== undefined;
-  if (isClosed) return { name: NAME, state: 'ok', text: 'inserts, and cannot read events' };
+  if (isClosed) return await counting(connection);
   const text = 'inserts, and can read the events of all nodes';
   if (isCurrent) return { name: NAME, state: 'warning', text, advice: 'use kr_ship, which cannot' };
   const advice = `${version} knows no rights by table, so it cannot be restricted`;
+  return { name: NAME, state: 'warning', text, advice };
+}
+
+/** An account of earlier tables may not count. */
+async function counting(connection: Connection): Promise<Check> {
+  const closed = 'inserts, and cannot read events';
+  if (!(await refusalOf(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
+  const text = `${closed}, nor their numbers: what is removed before it arrived may count as lost although it arrived`;
+  const advice = 'run `kreplay fleet init --accounts` again, which grants what is new';
   return { name: NAME, state: 'warning', text, advice };
 }
 
@@ -42,5 +51,9 @@ async function insertNothing(connection: Connection): Promise<void> {
 }
 
 async function readNothing(connection: Connection): Promise<void> {
+  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`);
+}
+
+async function countNothing(connection: Connection): Promise<void> {
   await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`);
 }

@@ -76,6 +76,17 @@ export interface Gap {
   toNs: bigint;
 }
 
+/** Ranges of numbers of the group, `settled` or higher, that are in none of its segments. */
+export function holesOf({ from, end, segments }: Group, settled: number): { from: number; end: number }[] {
+  const holes: { from: number; end: number }[] = [];
+  let next = Math.max(from, settled);
+  for (const { firstNumber, endNumber } of [...segments, { firstNumber: end, endNumber: end }]) {
+    if (firstNumber > next) holes.push({ from: next, end: firstNumber });
+    next = Math.max(next, endNumber);
+  }
+  return holes;
+}
+
 /**
  * Numbers of the group, `settled` or higher, that are in none of its segments; they lie between the times of their
  * neighbours. All are one gap: retention may remove more of the group until it is sent again, and then the gap that was

@@ -19,6 +19,8 @@ const POSITION = z.object({
   number: NUMBER,
   /** Events with lower numbers have arrived once, or are reported as lost: what is sent again reports nothing. */
   settled: NUMBER.default(0),
+  /** The number after the last event that was seen in the recording: it may be gone at the next start. */
+  seen: NUMBER.default(0),
   /** The latest end of a shipped segment, in nanoseconds since the epoch. */
   lastNs: TIME,
   /** Ids of the last loss and the last clock step that are acknowledged. */
@@ -26,8 +28,8 @@ const POSITION = z.object({
   clockId: NUMBER,
   /** How many times it went back: what is sent again must not be taken for what a server had and lost. */
   round: NUMBER.default(0),
-  /** The boundary of the group that is being sent: parts of it may have arrived. */
-  group: z.object({ from: NUMBER, end: NUMBER }).nullable(),
+  /** The boundary of the group that is being sent, and when its events began: parts of it may have arrived. */
+  group: z.object({ from: NUMBER, end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable(),
   /** Numbers up to which events were acknowledged, and when, for the last quarter of an hour. */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
   /** When each server that took events was started, in milliseconds since the epoch, by its own report. */
@@ -49,6 +51,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
     claim,
     number: 0,
     settled: 0,
+    seen: 0,
     lastNs: '0',
     lossId: 0,
     clockId: 0,

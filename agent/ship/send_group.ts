@@ -2,11 +2,14 @@
  * Sends a group to all tables, the one that says that it has arrived last. A failure leaves the rows of some tables
  * there: the same group is sent again, and its rows replace those.
  */
+import { randomUUID } from 'node:crypto';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
-import { eventsWithin, type Group, gapOf, partsOf, type TimePart } from './groups.ts';
+import type { SealedSegment } from '../recording/read/sealed_segments.ts';
+import { type Arrived, askArrived, type Question } from './arrived.ts';
+import { eventsWithin, type Group, gapOf, holesOf, partsOf, type TimePart } from './groups.ts';
 import { type Position, settledIn } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
@@ -31,18 +34,30 @@ export interface SentGroup {
 
 type Source = Pick<RecordingReader, 'recordingId' | 'node' | 'sealedEvents' | 'lossesAfter' | 'clockStepsAfter'>;
 
+export interface Sending {
+  group: Group;
+  position: Position;
+  nowNs: bigint;
+  /** Whether it was begun before, so that a server may have what the recording has no more. */
+  isAgain: boolean;
+  /** Whether to wait for a server that may still get some of that. */
+  waits: boolean;
+}
+
 /** Throws a ServerError, or the reason of the signal. */
 export async function sendGroup(
   destination: Destination,
   { reader, rows }: { reader: Source; rows: GroupRows },
-  { group, position, nowNs }: { group: Group; position: Position; nowNs: bigint },
+  sending: Sending,
   signal: AbortSignal,
 ): Promise<SentGroup> {
-  const settled = settledIn(position);
-  const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
+  const { group, position } = sending;
+  const name = nameOf(position, group);
+  const { connection } = destination;
+  const question = { recordingId: reader.recordingId, insertId: insertIdOf(name), waits: sending.waits, signal };
+  const removed = await removedFrom(connection, question, sending);
   /** Losses by the first number of the segment that has them. */
   const unread = new Map<number, ShippingLoss>();
-  const name = `${reader.recordingId}-${position.round}-${group.from}-${group.end}`;
 
   /** The events of the segments that can be read; the others are lost. */
   function* blocks(): Generator<{ firstNumber: number; block: NumberedBlock }> {
@@ -86,15 +101,72 @@ export async function sendGroup(
     for (const table of group.segments.length > 0 ? rows.beside() : []) await sendTable(send, table, label);
     sent += events;
   }
-  const lost = [...unread.values()].filter(({ from }) => from >= settled);
-  if (gap) lost.unshift({ ...gap, cause: 'unshipped' });
+  const read = await readFrom(connection, question, group.segments, unread);
+  const lost = [...removed.lost, ...read.lost.filter(({ from }) => from >= settledIn(position))];
   const side = await sendSide(send, reader, position, lost);
-  const arrived = group.segments.flatMap((segment) => {
-    const eventCount = segment.eventCount - (unread.get(segment.firstNumber)?.count ?? 0);
-    return eventCount > 0 ? [{ ...segment, eventCount }] : [];
-  });
-  await sendTable(send, segmentTable(reader, arrived));
+  await sendTable(send, segmentTable(reader, [...removed.arrived, ...read.arrived]));
   return { events: sent, lost, side };
+}
+
+/** Names a group that is sent, at all servers. */
+export function nameOf({ recordingId, round }: Position, { from, end }: Pick<Group, 'from' | 'end'>): string {
+  return `${recordingId}-${round}-${from}-${end}`;
+}
+
+/** What the ids of inserts of its events begin with. */
+export const insertIdOf = (name: string): string => `${name}-event`;
+
+interface Outcome {
+  /** A loss without a count is of events that arrived, and that the sums beside them may lack. */
+  lost: ShippingLoss[];
+  arrived: Arrived[];
+}
+
+/** What became of the events of the group that were removed before it is sent. */
+async function removedFrom(
+  connection: Connection,
+  question: Question,
+  { group, position, nowNs, isAgain }: Sending,
+): Promise<Outcome> {
+  const settled = settledIn(position);
+  const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
+  if (!gap) return { lost: [], arrived: [] };
+  const arrived: Arrived[] = [];
+  const times = timesOf(position);
+  for (const hole of isAgain ? holesOf(group, settled) : []) {
+    const found = await askArrived(connection, question, { ...hole, ...times });
+    if (found) arrived.push(found);
+  }
+  const count = arrived.reduce((sum, { eventCount }) => sum - eventCount, gap.count);
+  return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
+}
+
+/** Times between which the events of the begun group began. */
+export function timesOf({ group }: Position): { fromNs: bigint; toNs: bigint } {
+  return { fromNs: BigInt(group?.minNs ?? 0), toNs: BigInt(group?.maxNs ?? 2n ** 64n - 1n) };
+}
+
+/** What became of the events of the segments that were sent, where not all of them could be read. */
+async function readFrom(
+  connection: Connection,
+  question: Question,
+  segments: readonly SealedSegment[],
+  unread: ReadonlyMap<number, ShippingLoss>,
+): Promise<Outcome> {
+  const outcome: Outcome = { lost: [], arrived: [] };
+  for (const segment of segments) {
+    const loss = unread.get(segment.firstNumber);
+    if (!loss) {
+      outcome.arrived.push(segment);
+      continue;
+    }
+    const { firstNumber: from, endNumber: end, eventCount } = segment;
+    const found = await askArrived(connection, question, { from, end, fromNs: loss.fromNs, toNs: loss.toNs });
+    const arrivedCount = found?.eventCount ?? eventCount - loss.count;
+    outcome.lost.push({ ...loss, count: eventCount - arrivedCount });
+    if (arrivedCount > 0) outcome.arrived.push({ ...segment, eventCount: arrivedCount });
+  }
+  return outcome;
 }
 
 /** Sends what the recording and the shipper noted beside events since the position. */
@@ -110,8 +182,9 @@ export async function sendSide(
   const clockId = steps.at(-1)?.clockId ?? position.clockId;
   // More may be noted or lost before it is sent again, and a server drops what has the name of earlier rows.
   const missing = lost.reduce((sum, { count }) => sum + count, 0);
+  const latestNs = lost.reduce((latest, { toNs }) => (toNs > latest ? toNs : latest), 0n);
   for (const [i, table] of lossTables(reader, noted, lost).entries())
-    await sendTable(send, table, `-${position.lossId}-${lossId}-${missing}-${i}`);
+    await sendTable(send, table, `-${position.lossId}-${lossId}-${missing}-${latestNs}-${i}`);
   await sendTable(send, clockTable(reader, steps), `-${position.clockId}-${clockId}`);
   return { lossId, clockId };
 }
@@ -129,6 +202,7 @@ export function sender(destination: Destination, name: string, signal: AbortSign
     connection.insert(into, blocks, {
       compression: compression ?? compressionOf(version),
       settings: insertSettings(version, { token: `${name}-${into.table}${label}`, quorum }),
+      id: `${name}-${into.table}${label}-${randomUUID()}`,
       onSent,
       signal,
     });

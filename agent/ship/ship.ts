@@ -1,14 +1,16 @@
 /** Ships the recordings of a node, one after the other: a recording that is removed is followed by another one. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
 import { openReader, type RecordingReader } from '../recording/read/reader.ts';
+import { type Arrived, askArrived, type Question } from './arrived.ts';
 import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
 import { makeStateFolder, newPosition, type Position, readPosition, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS } from './progress.ts';
-import { sender, sendTable } from './send_group.ts';
-import { type ShipperOptions, shipRecording } from './shipper.ts';
-import { lossTables } from './side_rows.ts';
+import { insertIdOf, nameOf, sender, sendTable, timesOf } from './send_group.ts';
+import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts';
+import { lossTables, segmentTable } from './side_rows.ts';
 
 /** How often a recording that is missing is looked for. */
 const LOOK_MS = 5_000;
@@ -57,13 +59,14 @@ async function positionFor(
   const next = newPosition(reader.recordingId, reader.node, known?.claim);
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
-    await tellRest(options, known, 0);
+    // More may have been recorded since this was written down.
+    await tellRest(options, known, Math.max(0, known.seen - settledIn(known)));
   }
   await persist(options, async () => writePosition(options.folder, next));
   return next;
 }
 
-/** Notes at the server what a recording that is gone still had. */
+/** Reports what a recording that is gone still had. */
 async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
   const rest = Math.max(0, reader.ends().end - settledIn(position));
   if (rest === 0) return position;
@@ -73,17 +76,38 @@ async function leave(options: ShipperOptions, reader: RecordingReader, position:
   return next;
 }
 
-async function tellRest(options: ShipperOptions, position: Position, count: number): Promise<void> {
+/** `rest` counts the events that were recorded and not acknowledged; some of them may have arrived. */
+async function tellRest(options: ShipperOptions, position: Position, rest: number): Promise<void> {
   const { connection, quorum, compression, signal, log, progress } = options;
+  const from = settledIn(position);
   const fromNs = BigInt(position.lastNs);
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   const toNs = nowNs > fromNs ? nowNs : fromNs;
-  progress.unshipped += count;
-  log.error({ events: count }, 'a recording is gone that was not shipped to its end');
-  await persist(options, async () => {
+  const sinceMs = performance.now();
+  const count = await persist(options, async () => {
     const version = await askVersion(connection, signal);
     const send = sender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
-    const loss = { from: settledIn(position), count, fromNs, toNs, cause: 'unshipped' as const };
+    const question = { waits: performance.now() - sinceMs < BEHIND_MS_MAX, signal };
+    const arrived = await arrivedOf(connection, question, position);
+    const lost = Math.max(0, rest - (arrived?.eventCount ?? 0));
+    const loss = { from, count: lost, fromNs, toNs, cause: 'unshipped' as const };
     for (const table of lossTables(position, [], [loss])) await sendTable(send, table);
+    if (arrived) await sendTable(send, segmentTable(position, [arrived]));
+    return lost;
   });
+  progress.unshipped += count;
+  log.error({ events: count }, 'a recording is gone that was not shipped to its end');
+}
+
+/** What arrived of the group that was being sent when its recording went. */
+async function arrivedOf(
+  connection: Connection,
+  question: Pick<Question, 'waits' | 'signal'>,
+  position: Position,
+): Promise<Arrived | undefined> {
+  const { group, recordingId } = position;
+  const from = Math.max(group?.from ?? 0, settledIn(position));
+  if (!group || group.end <= from) return undefined;
+  const insertId = insertIdOf(nameOf(position, group));
+  return askArrived(connection, { ...question, recordingId, insertId }, { from, end: group.end, ...timesOf(position) });
 }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
+import { ServerError } from '../clickhouse/connection/server_error.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
 import { askClock, askNode, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
@@ -12,7 +13,15 @@ import { type Persisting, persist } from './persist.ts';
 import { type Position, positionAfter, positionBefore, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
-import { type Destination, sender, sendGroup, sendSide, sendTable } from './send_group.ts';
+import {
+  type Destination,
+  type Sending,
+  type SentGroup,
+  sender,
+  sendGroup,
+  sendSide,
+  sendTable,
+} from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
 
 export interface ShipperOptions extends Persisting {
@@ -39,6 +48,9 @@ const CATCH_UP_RATE_MIN = 50_000;
 /** A restart of a server is seen by its start moving by more than its clock may be off. */
 const RESTART_MS = 5_000;
 const LOOK_MS = 1_000;
+const SEEN_EVERY_MS = 10_000;
+/** A replica that is away for longer may never be back, and what only it has counts as lost. */
+export const BEHIND_MS_MAX = 600_000;
 
 /** Returns the position when the recording is replaced by another one, or all has arrived that was to. */
 export async function shipRecording(
@@ -52,18 +64,16 @@ export async function shipRecording(
   const { machineId, createdNs } = reader.info();
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
+  const send = patientSender(source, signal);
   let position = begun;
   let isWritten = true;
   let claims = options.claims;
   let latestNs = 0n;
   let destination: Destination | undefined;
-  let heartbeatMs = Number.NEGATIVE_INFINITY;
+  let [heartbeatMs, seenMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
   progress.node = reader.node;
   progress.waiting = () => waitingIn(reader, position.number);
-  const onSent = (bytes: number) => {
-    progress.wireBytes += bytes;
-  };
 
   function moveTo(next: Position): void {
     position = next;
@@ -90,6 +100,9 @@ export async function shipRecording(
     latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
+    const onSent = (bytes: number) => {
+      progress.wireBytes += bytes;
+    };
     const greeted = { connection, version, quorum, compression, onSent };
     await beat(greeted);
     claims = false;
@@ -133,6 +146,12 @@ export async function shipRecording(
   /** Sends a group, or what is noted beside events if there is none; returns whether more is ready to be sent. */
   async function step(): Promise<boolean> {
     keepPosition();
+    const { end } = reader.ends();
+    // Also while nothing can be sent: the recording may be gone at the next start.
+    if (end !== position.seen && performance.now() - seenMs >= SEEN_EVERY_MS) {
+      seenMs = performance.now();
+      moveTo({ ...position, seen: end });
+    }
     destination ??= await greet();
     if (performance.now() - heartbeatMs > HEARTBEAT_MS) destination = await greet();
     const { group: begunGroup, number } = position;
@@ -143,10 +162,12 @@ export async function shipRecording(
       await sendNotes(destination);
       return false;
     }
-    if (!begunGroup) moveTo({ ...position, group: { from: group.from, end: group.end } });
+    if (!begunGroup) {
+      const { from, end, minNs, maxNs } = group;
+      moveTo({ ...position, group: { from, end, minNs: String(minNs), maxNs: String(maxNs) } });
+    }
     const sinceMs = performance.now();
-    const nowNs = BigInt(Date.now()) * 1_000_000n;
-    const sent = await sendGroup(destination, source, { group, position, nowNs }, signal);
+    const sent = await send(destination, { group, position, isAgain: begunGroup !== null });
     progress.inserts.add((performance.now() - sinceMs) / 1000);
     progress.events += sent.events;
     progress.groups++;
@@ -211,6 +232,23 @@ export async function shipRecording(
       });
     });
   }
+}
+
+/** A server that is behind is waited for some time: what it would get then counts as lost, also if it comes after. */
+function patientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSignal) {
+  let behindSinceMs: number | undefined;
+  return async (to: Destination, group: Omit<Sending, 'nowNs' | 'waits'>): Promise<SentGroup> => {
+    const waits = behindSinceMs === undefined || performance.now() - behindSinceMs < BEHIND_MS_MAX;
+    try {
+      const nowNs = BigInt(Date.now()) * 1_000_000n;
+      const sent = await sendGroup(to, source, { ...group, nowNs, waits }, signal);
+      behindSinceMs = undefined;
+      return sent;
+    } catch (error) {
+      if (error instanceof ServerError && error.code === 'behind') behindSinceMs ??= performance.now();
+      throw error;
+    }
+  };
 }
 
 function waitingIn(reader: RecordingReader, number: number): Waiting {

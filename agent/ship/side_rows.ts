@@ -2,7 +2,7 @@
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/loss_reader.ts';
-import type { SealedSegment } from '../recording/read/sealed_segments.ts';
+import type { Arrived } from './arrived.ts';
 import type { Gap } from './groups.ts';
 import { type SentTable, tableNamed } from './rows/group_rows.ts';
 import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
@@ -72,7 +72,7 @@ export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): Sen
   return tableOf('clock', rows);
 }
 
-export function segmentTable(by: ShippedBy, segments: readonly SealedSegment[]): SentTable {
+export function segmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
     const endMaxNs = min(maxNs + maxDurationNs, 2n ** 64n - 1n);

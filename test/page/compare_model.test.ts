@@ -93,7 +93,7 @@ const byName = (one: CallSums, other: CallSums) => {
 test('sums of a window are those of the answer', () => {
   const group = { service: 'db', event_type: 'block_io', operation: 'write', syscall: null, device: 'sda' };
   const duration_ns = { sum: 2n ** 63n, p50: 1, p99: 2n ** 53n + 1n };
-  const coverage = { complete: true, lost: 0, gaps: [], recorded_until: null };
+  const coverage = { complete: true, lost: 0, gaps: [], recorded_until: null, nodes: [] };
   expect(windowSums({ stats: [{ group, count: 3, error_count: 1, duration_ns }], coverage })).toEqual([
     {
       ...{ call: 'write', target: 'sda', service: 'db', count: 3, failed: 1 },

@@ -264,6 +264,10 @@ test('being behind is what arrives later than it could, whatever the clocks say'
     expect(arrivals.behindMs(23_100)).toBeCloseTo(10, 0);
     arrive(9000, 30_000);
     expect(arrivals.behindMs(40_000)).toBe(0);
+    // A node of a fleet that comes back sends what is marked as late, alone.
+    arrivals.add(ns(epochMs + 50_000 - 300_000), 50_000, true);
+    expect(arrivals.behindMs(50_000)).toBe(0);
+    expect(arrivals.perSecond(51_000)).toBe(1);
   }
   const arrivals = createArrivals(epochMs, 0);
   arrivals.add(2n ** 63n - 1n, 10);

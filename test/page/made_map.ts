@@ -55,6 +55,6 @@ export function mapAnswer(all: readonly Timed[], columnNs = 100n): HeatmapAnswer
         max: durations.reduce((most, ns) => (ns > most ? ns : most)),
       },
     },
-    coverage: { complete: true, lost: 0, gaps: [], recorded_until: BASE + 10_000n },
+    coverage: { complete: true, lost: 0, gaps: [], recorded_until: BASE + 10_000n, nodes: [] },
   };
 }

@@ -7,7 +7,9 @@ export type Fault =
   /** Connections end when so many more bytes of requests, or of answers, have passed; the byte after them has not. */
   | { kind: 'cut_request' | 'cut_answer'; bytes: number }
   /** An answer does not come back after so many others, and its connection ends. */
-  | { kind: 'lose_answer'; answers: number };
+  | { kind: 'lose_answer'; answers: number }
+  /** The answer to the next request with this text does not come back, and its connection ends. */
+  | { kind: 'lose_answer_to'; request: string };
 
 export interface FaultProxy {
   readonly url: string;
@@ -21,6 +23,11 @@ export interface FaultProxy {
   /** Ends all connections, and each new one at once while it refuses. */
   refuse(isRefusing: boolean): void;
   close(): Promise<void>;
+}
+
+function leftOf(fault: Fault): number {
+  if (fault.kind === 'lose_answer_to') return 0;
+  return fault.kind === 'lose_answer' ? fault.answers : fault.bytes;
 }
 
 interface Armed {
@@ -42,9 +49,18 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
     armed = undefined;
   }
 
+  const isAnsweredNever = new WeakSet<Socket>();
+
   /** Returns how many bytes of a chunk pass; fewer than all of it end its connection. */
-  function allowed(direction: 'request' | 'answer', length: number): number {
+  function allowed(direction: 'request' | 'answer', client: Socket, chunk: Buffer): number {
+    const { length } = chunk;
     if (!armed) return length;
+    if (armed.fault.kind === 'lose_answer_to') {
+      if (direction === 'request' && chunk.includes(armed.fault.request)) isAnsweredNever.add(client);
+      if (direction === 'request' || !isAnsweredNever.has(client)) return length;
+      happen();
+      return 0;
+    }
     if (armed.fault.kind === 'lose_answer') {
       if (direction === 'request' || armed.left-- > 0) return length;
       happen();
@@ -61,7 +77,7 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
   async function pass(direction: 'request' | 'answer', from: Socket, to: Socket): Promise<void> {
     try {
       for await (const chunk of from as AsyncIterable<Buffer>) {
-        const count = allowed(direction, chunk.length);
+        const count = allowed(direction, direction === 'request' ? from : to, chunk);
         if (direction === 'request' && delayMs > 0) await sleep(delayMs);
         passed[direction] += count;
         if (!to.write(chunk.subarray(0, count))) await once(to, 'drain');
@@ -97,7 +113,7 @@ export async function startFaultProxy(port: () => number): Promise<FaultProxy> {
     passed,
     next(fault) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      armed = { fault, left: fault.kind === 'lose_answer' ? fault.answers : fault.bytes, happened: resolve };
+      armed = { fault, left: leftOf(fault), happened: resolve };
       return promise;
     },
     slowDown(ms) {

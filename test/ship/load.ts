@@ -1,5 +1,6 @@
 /** Recordings of many events, whole or growing while something else happens. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { appendRows, NODE, type Row, recordingPath, START } from '../daemon/recorded.ts';
 
@@ -25,6 +26,19 @@ export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
 
 export const loadRows = (count: number, first = 0): Row[] =>
   Array.from({ length: count }, (_, i) => loadRow(first + i));
+
+/** Events that do not compress, so that a small limit is soon reached. */
+export function noisyRows(count: number, first: number, random: () => number): Row[] {
+  return Array.from({ length: count }, (_, i) => {
+    const duration = BigInt(Math.floor(random() * 2 ** 32)) * 1_000_003n;
+    return {
+      ...loadRow(first + i),
+      duration,
+      pid: Math.floor(random() * 2 ** 22),
+      tid: Math.floor(random() * 2 ** 22),
+    };
+  });
+}
 
 /** A writer with the time of day, which seals segments after some seconds as an agent does. */
 export function liveWriter(folder: string, retainBytes = 1 << 30): RecordingWriter {
@@ -71,4 +85,14 @@ export function randomNumbers(seed: number): () => number {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32;
   };
+}
+
+/** The number of the oldest event that retention has left. */
+export function firstNumber(folder: string): number {
+  const database = new Database(recordingPath(folder), { readonly: true });
+  try {
+    return database.prepare<[], number>('SELECT min(first_number) FROM segment').pluck().get()!;
+  } finally {
+    database.close();
+  }
 }

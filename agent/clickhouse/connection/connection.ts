@@ -22,6 +22,8 @@ export interface CallOptions {
 }
 
 export interface InsertOptions extends CallOptions {
+  /** Names the insert in the server's list of what it does; no two at a time may have the same. */
+  id?: string | undefined;
   compression?: Compression | undefined;
   /** Called with the number of bytes of each piece of the body that goes out, packed, also when it goes out again. */
   onSent?: ((bytes: number) => void) | undefined;
@@ -140,7 +142,8 @@ export function connect(settings: ConnectionSettings): Connection {
         });
       const encoding = compression === 'none' ? {} : { 'content-encoding': compression };
       const { text } = sql`INSERT INTO ${identifier(table)} (${namesOf(columns)}) FORMAT Native`;
-      const query = { query: text, wait_end_of_query: '1' };
+      const id: Record<string, string> = options.id === undefined ? {} : { query_id: options.id };
+      const query = { query: text, wait_end_of_query: '1', ...id };
       try {
         await done(callOf(query, { body: () => bodyOf(watched(), compression) }, options, encoding));
       } catch (error) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { UserError } from '../../process/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
-import { identifier, list, type Sql, sql, text, word } from '../statements/sql.ts';
+import { columns, identifier, list, type Sql, sql, text, word } from '../statements/sql.ts';
 
 /** `ship`: nodes; `read`: the central daemon; `pin`: its pins; `admin`: `kreplay fleet`. */
 export const ROLES = ['ship', 'read', 'pin', 'admin'] as const;
@@ -21,6 +21,8 @@ export interface Accounts {
 }
 
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
+/** Columns of events that say nothing of what the events are. */
+const COUNTED = ['recording', 'number', 'timestamp_ns', 'duration_ns'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
 /** Limits of a read: a daemon that asks for more is stopped, not the server. */
@@ -78,6 +80,9 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
     sql`ALTER USER ${read} SETTINGS PROFILE ${word(`${prefix}read`)}`,
     ...SHIPPED.map((own) => sql`GRANT INSERT ON ${table(own)} TO ${ship}`),
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
+    // For what a server has of a group whose answer was lost.
+    sql`GRANT SELECT(${columns(COUNTED)}) ON ${table('event')} TO ${ship}`,
+    ...['processes', 'replicas'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${ship}`),
     sql`GRANT SELECT ON ${all} TO ${list([read, pin])}`,
     ...['parts', 'disks'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${list([read, admin])}`),
     ...PINNED.map((own) => sql`GRANT INSERT, ALTER DELETE ON ${table(own)} TO ${pin}`),

@@ -16,6 +16,7 @@ export interface Coverage {
   lost: number;
   gaps: Gap[];
   recorded_until: ExactInteger | null;
+  nodes: { node: string; recorded_until: ExactInteger }[];
 }
 
 export interface WrittenBack {
@@ -137,6 +138,8 @@ export interface Readiness {
     agent: { state: string; alive_at: string | null };
   }[];
   unreadable: { file: string; reason: string }[];
+  /** Null if the daemon serves recordings, of which a fleet has none. */
+  fleet: { nodes: { current: number; silent: number; ended: number } } | null;
   sessions: { kept: boolean; failure: string | null };
 }
 

@@ -7,8 +7,11 @@ const AHEAD_MS_MAX = 5000;
 const QUIET_MS = 2000;
 
 export interface Arrivals {
-  /** Takes an event that ended at `endNs`, nanoseconds since the epoch. */
-  add(endNs: bigint, nowMs: number): void;
+  /**
+   * Takes an event that ended at `endNs`, nanoseconds since the epoch. One that is late says nothing of the page: it was
+   * long under way, or its node could not send it.
+   */
+  add(endNs: bigint, nowMs: number, isLate?: boolean): void;
   /** Events of the last whole second. */
   perSecond(nowMs: number): number;
   /** Events of the last minute, or of the time since the beginning, a second; up to the last whole second. */
@@ -36,7 +39,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
   }
 
   return {
-    add(endNs, nowMs) {
+    add(endNs, nowMs, isLate = false) {
       const second = secondOf(nowMs);
       const slot = second % (SECONDS + 1);
       if (seconds[slot] !== second) {
@@ -44,6 +47,7 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
         counts[slot] = 0;
       }
       counts[slot]!++;
+      if (isLate) return;
       const lagMs = epochMs + nowMs - Number(endNs / 1000n) / 1000;
       if (lagMs < -AHEAD_MS_MAX) return;
       newestMs = nowMs;

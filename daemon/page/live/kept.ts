@@ -57,7 +57,9 @@ export function createKept(): Kept {
       if (!head) return;
       const { startNs, durationNs, isFailed } = head;
       eventCount++;
-      arrivals!.add(startNs + durationNs, nowMs);
+      const isLate = text.endsWith(',"late":true}');
+      // Without another event a late one is what is known of the clock.
+      arrivals!.add(startNs + durationNs, nowMs, isLate && eventCount > 1);
       const clockNs = arrivals!.clockNs(nowMs);
       // The first event shows the clock of the recorded machines, which may be behind that of the daemon.
       if (eventCount === 1) {
@@ -66,7 +68,7 @@ export function createKept(): Kept {
       }
       minute!.advance(clockNs);
       minute!.add(startNs, durationNs, isFailed);
-      newest.add(text.endsWith(',"late":true}') ? 'late' : 'event', text);
+      newest.add(isLate ? 'late' : 'event', text);
     },
     takeLoss(text) {
       const loss = parseJson(text) as Loss;

@@ -70,7 +70,7 @@ export function recordMade(
   count: number,
   seed: number,
   change: Plant,
-  more: (writer: RecordingWriter) => void = () => {},
+  more: (writer: RecordingWriter, node: string) => void = () => {},
 ): string[] {
   const random = randomOf(seed);
   const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)]!;
@@ -93,14 +93,18 @@ export function recordMade(
   return NODES.map((node) => recordedSince(node, byNode.get(node)!, more));
 }
 
-function recordedSince(node: string, rows: readonly Row[], more: (writer: RecordingWriter) => void): string {
+function recordedSince(
+  node: string,
+  rows: readonly Row[],
+  more: (writer: RecordingWriter, node: string) => void,
+): string {
   const path = recordingPath(newFolder());
   let nowNs = FIRST_NS - 60_000n * MS;
   const origin = { node, bootId: 'boot', machineId: 'machine' };
   const writer = openWriter({ path, ...origin, nowNs: () => nowNs, retention: { bytes: 1 << 30 } });
   nowNs = START;
   appendRows(writer, rows);
-  more(writer);
+  more(writer, node);
   writer.close();
   return path;
 }

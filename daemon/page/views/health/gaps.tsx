@@ -9,6 +9,8 @@ import { shownName } from '../names.ts';
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ring_full', 'a larger --ring-size of the agent, or fewer event types'],
   ['agent_stopped', 'a service that restarts the agent'],
+  ['not_arrived', 'a look at kreplay ship on the node, and at its way to the fleet'],
+  ['unshipped', 'a larger --retain-bytes of the agent, or a faster way to the fleet'],
   ['retention', 'a larger --retain-bytes or --retain-age of the agent'],
 ]);
 

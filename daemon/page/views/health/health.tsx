@@ -7,6 +7,7 @@ import { FailureNote } from '../failure_note.tsx';
 import { shownName } from '../names.ts';
 import { AgentCost } from './agent_cost.tsx';
 import { Gaps } from './gaps.tsx';
+import { Nodes, nodesText } from './nodes.tsx';
 import { type Pin, Pins } from './pins.tsx';
 import { Recordings } from './recordings.tsx';
 import { Sessions } from './sessions.tsx';
@@ -36,14 +37,15 @@ export function Health() {
       )}
       <OldParts
         parts={[
-          ['Recordings', readiness],
+          [readiness.body?.fleet ? 'Nodes' : 'Recordings', readiness],
           ['What is missing', newest],
           ['Cost of the agent', metrics],
           ['Replay sessions', sessions],
           ['Pinned transactions', pins],
         ]}
       />
-      {readiness.body && <Recordings readiness={readiness.body} />}
+      {readiness.body && !readiness.body.fleet && <Recordings readiness={readiness.body} />}
+      {readiness.body?.fleet && coverage && <Nodes coverage={coverage} />}
       {coverage && <Gaps coverage={coverage} />}
       {metrics.body !== null && <AgentCost metrics={metrics.body} />}
       {sessions.body && (
@@ -85,6 +87,7 @@ function isKnown({ body, isOld }: Refreshed<unknown>): boolean {
 
 function recordedText({ body, ...part }: Refreshed<Readiness>): string {
   if (!body) return 'It is not known what is being recorded';
+  if (body.fleet) return nodesText(body.fleet.nodes) + ageText(part);
   const recording = body.recordings
     .filter(({ agent }) => agent.state === 'recording')
     .map(({ node }) => shownName(node));

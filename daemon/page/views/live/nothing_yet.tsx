@@ -19,6 +19,7 @@ interface Term {
 }
 
 interface Counted {
+  isFleet: boolean;
   isRecording: boolean;
   terms: (Term & { count: number })[];
 }
@@ -38,22 +39,32 @@ export function NothingYet() {
       );
       return { ...term, count: answer.total.count };
     };
-    const [{ recordings }, counts] = await Promise.all([
+    const [{ recordings, fleet }, counts] = await Promise.all([
       daemon.askJson<Readiness>('/readyz', { signal }),
       Promise.all(terms.slice(0, TERMS_MAX).map(count)),
     ]);
-    return { isRecording: recordings.some(({ agent }) => agent.state === 'recording'), terms: counts };
+    const isRecording = fleet ? fleet.nodes.current > 0 : recordings.some(({ agent }) => agent.state === 'recording');
+    return { isFleet: fleet !== null, isRecording, terms: counts };
   });
   return (
     <section class="panel">
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
-      {body && !body.isRecording && (
+      {body?.isFleet && !body.isRecording && (
+        <p>
+          No node ships now: look at <code>kreplay ship</code> on the nodes, and at their ways to the fleet; Health says
+          how far each has come.
+        </p>
+      )}
+      {body?.isFleet && body.isRecording && terms.length === 0 && (
+        <p>Nodes ship, and nothing has arrived yet: what they record takes some seconds.</p>
+      )}
+      {body && !body.isFleet && !body.isRecording && (
         <p>
           No agent is recording now. <code>kreplay up</code> starts one with a daemon, <code>kreplay agent</code> one
           for this daemon's folder; Health says what the last one did.
         </p>
       )}
-      {body?.isRecording && terms.length === 0 && (
+      {body?.isRecording && !body.isFleet && terms.length === 0 && (
         <p>
           An agent is recording, and nothing that it records has happened yet: it records calls such as{' '}
           <code>write</code> and <code>fsync</code>, and requests to disks.

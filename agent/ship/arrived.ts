@@ -1,0 +1,78 @@
+/**
+ * What a server has of events that the recording has no more. An insert whose answer was lost may have been done, so what
+ * is then removed from the recording is lost only where the server does not have it.
+ */
+import type { Connection } from '../clickhouse/connection/connection.ts';
+import { rowsOf } from '../clickhouse/connection/rows.ts';
+import { ServerError } from '../clickhouse/connection/server_error.ts';
+import { identifier, sql, text } from '../clickhouse/statements/sql.ts';
+import type { SealedSegment } from '../recording/read/sealed_segments.ts';
+
+/** Events with the numbers [from, end), which began within these times. */
+export interface Sought {
+  from: number;
+  end: number;
+  fromNs: bigint;
+  toNs: bigint;
+}
+
+/** Events that a server has, as a segment. */
+export type Arrived = Omit<SealedSegment, 'typeMask'>;
+
+export interface Question {
+  recordingId: string;
+  /** The ids of the inserts that may have brought them begin with this. */
+  insertId: string;
+  /** Whether to throw where the server may still get some of them, rather than to count what it has. */
+  waits: boolean;
+  signal: AbortSignal;
+}
+
+/**
+ * Returns undefined if it has none. Throws a ServerError; its code is `behind` while the server still stores an earlier
+ * insert, or has not yet copied all that another replica took.
+ */
+export async function askArrived(
+  connection: Connection,
+  { recordingId, insertId, waits, signal }: Question,
+  { from, end, fromNs, toNs }: Sought,
+): Promise<Arrived | undefined> {
+  // A server answers these before it reads the table, so what it reads is not older than they are.
+  const copying = sql`SELECT count() FROM system.replicas
+    WHERE database = ${text(connection.database)} AND table = 'event'
+      AND (is_readonly OR inserts_in_queue > 0 OR log_max_index >= log_pointer AND log_max_index > 0)`;
+  const storing = sql`SELECT count() FROM system.processes WHERE position(query_id, ${text(insertId)}) = 1`;
+  const statement = sql`SELECT uniqExact(number) AS n, min(number) AS first, max(number) AS last,
+      min(timestamp_ns) AS min_ns, max(timestamp_ns) AS max_ns, max(timestamp_ns + toUInt64(duration_ns)) AS end_ns,
+      toUInt64((${copying})) + toUInt64((${storing})) AS pending
+    FROM ${identifier('event')}
+    WHERE recording = ${BigInt(`0x${recordingId}`)} AND number >= ${from} AND number < ${end}
+      AND timestamp_ns >= ${fromNs} AND timestamp_ns <= ${toNs}`;
+  const row = await firstRow(connection, statement, signal);
+  if (!row) return undefined;
+  if (waits && row.pending! > 0n)
+    throw new ServerError('behind', 'wait', 'the server does not have all yet that was sent to it or to its replicas');
+  if (row.n === 0n) return undefined;
+  return {
+    firstNumber: Number(row.first),
+    endNumber: Number(row.last) + 1,
+    eventCount: Number(row.n),
+    minNs: row.min_ns!,
+    maxNs: row.max_ns!,
+    maxDurationNs: row.end_ns! - row.max_ns!,
+  };
+}
+
+/** The code of a server that refuses what the account may not do. */
+const NO_RIGHT = 497;
+
+/** Undefined for an account of earlier tables, which may not ask: then all of it counts as lost. */
+async function firstRow(connection: Connection, statement: ReturnType<typeof sql>, signal: AbortSignal) {
+  try {
+    const [row] = await rowsOf(connection, statement, { signal });
+    return row as Record<string, bigint> | undefined;
+  } catch (error) {
+    if (error instanceof ServerError && error.code === NO_RIGHT) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Tests groups of which a server has rows and whose answer was lost, and which the byte limit removes on the node before
+ * they are sent again: what was recorded is what arrived and what is reported as lost, and nothing is both.
+ */
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
+import { type ClickHouseServer, endServers, endWithServers, isInstalled } from '../clickhouse/server.ts';
+import type { Running } from '../daemon/command_line.ts';
+import { appendRows, newFolder, type Row, recordingPath } from '../daemon/recorded.ts';
+import { arrivedAt, countAt, lossesAt, rowsAt } from './centre.ts';
+import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
+import { emptyFleet, endShippers, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
+import { firstNumber, liveWriter, noisyRows, randomNumbers } from './load.ts';
+
+const withServer = isInstalled ? describe : describe.skip;
+let server: ClickHouseServer;
+let proxy: FaultProxy;
+
+beforeAll(async () => {
+  if (!isInstalled) return;
+  server = await startFleet();
+  proxy = await startFaultProxy(() => server.port);
+  endWithServers(() => proxy.close());
+});
+afterEach(async () => {
+  await endShippers();
+  proxy?.refuse(false);
+  if (isInstalled) await emptyFleet(server);
+});
+afterAll(endServers);
+
+const SEGMENTS = 4;
+const SEGMENT_EVENTS = 4096;
+const RETAIN_BYTES = 3 << 19;
+const random = randomNumbers(11);
+
+function append(writer: RecordingWriter, rows: Row[]): void {
+  const more = noisyRows(SEGMENT_EVENTS, rows.length, random);
+  appendRows(writer, more, SEGMENT_EVENTS);
+  for (const row of more) rows.push(row);
+}
+
+interface Begun {
+  folder: string;
+  rows: Row[];
+  writer: RecordingWriter;
+  service: Running;
+}
+
+/** A shipper to which no answer comes any more since its server has the events of its first group, and only these. */
+async function begunGroup(): Promise<Begun> {
+  const folder = newFolder();
+  const rows: Row[] = [];
+  const writer = liveWriter(folder, RETAIN_BYTES);
+  for (let i = 0; i < SEGMENTS; i++) append(writer, rows);
+  const isLost = proxy.next({ kind: 'lose_answer_to', request: 'INSERT+INTO+%60event%60' });
+  const service = startShip(folder, proxy.url, '--flush', '1s');
+  await isLost;
+  proxy.refuse(true);
+  expect(await countAt(server, 'SELECT count() FROM kreplay.event')).toBe(SEGMENTS * SEGMENT_EVENTS);
+  return { folder, rows, writer, service };
+}
+
+/** Records until the byte limit has removed this segment. */
+function removeUntil({ folder, rows, writer }: Begun, number: number): void {
+  while (firstNumber(folder) < number) append(writer, rows);
+}
+
+/** Expects that what is reported as lost is what did not arrive, and returns how much that is. */
+async function expectExact(rows: readonly Row[]): Promise<number> {
+  const { events } = await arrivedAt(server);
+  const { unshipped = 0, ...others } = await lossesAt(server);
+  expect(others).toEqual({});
+  expect(events.size + unshipped).toBe(rows.length);
+  return unshipped;
+}
+
+async function ended({ folder, writer, service }: Begun): Promise<void> {
+  writer.close();
+  service.child.kill('SIGKILL');
+  await service.ended;
+  proxy.refuse(false);
+  expect(await shipOnce(folder, proxy.url)).toMatchObject({ code: 0 });
+}
+
+withServer('what the byte limit removes of a group whose answer was lost', () => {
+  test('is no loss where the server has it, all of it or a part', async () => {
+    for (const removed of [SEGMENTS - 2, SEGMENTS]) {
+      const begun = await begunGroup();
+      removeUntil(begun, removed * SEGMENT_EVENTS);
+      await ended(begun);
+      const lost = await expectExact(begun.rows);
+      expect(lost).toBe(Math.max(0, firstNumber(begun.folder) - SEGMENTS * SEGMENT_EVENTS));
+      const segments = 'SELECT first_number AS first, end_number AS end, n FROM kreplay.segment ORDER BY first_number';
+      const [first] = await rowsAt(server, segments);
+      expect(first).toMatchObject({ first: '0' });
+      expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment')).toBe(begun.rows.length - lost);
+      await emptyFleet(server);
+    }
+  });
+
+  test('is a gap without a count, as sums over that time lack it', async () => {
+    const begun = await begunGroup();
+    removeUntil(begun, (SEGMENTS - 2) * SEGMENT_EVENTS);
+    await ended(begun);
+    const gaps = await rowsAt(server, `SELECT count FROM kreplay.loss WHERE cause = 'unshipped'`);
+    expect(gaps).toEqual([{ count: '0' }]);
+  });
+
+  test('is a loss where the server has it no more', async () => {
+    const begun = await begunGroup();
+    await emptyFleet(server);
+    removeUntil(begun, (SEGMENTS - 2) * SEGMENT_EVENTS);
+    await ended(begun);
+    expect(await expectExact(begun.rows)).toBe(firstNumber(begun.folder));
+  });
+});
+
+withServer('a recording that is replaced while its shipper is down', () => {
+  test('has a loss of what was seen of it and did not arrive', async () => {
+    const begun = await begunGroup();
+    const { folder, rows, writer, service } = begun;
+    service.child.kill('SIGKILL');
+    await service.ended;
+    append(writer, rows);
+    append(writer, rows);
+    const other = startShip(folder, proxy.url, '--flush', '1s');
+    await seenIn(folder, rows.length);
+    other.child.kill('SIGKILL');
+    await other.ended;
+    writer.close();
+    for (const end of ['', '-wal', '-shm']) rmSync(recordingPath(folder) + end, { force: true });
+    const next = liveWriter(folder);
+    appendRows(next, noisyRows(100, 0, random));
+    next.close();
+    proxy.refuse(false);
+    expect(await shipOnce(folder, proxy.url)).toMatchObject({ code: 0 });
+    expect(await lossesAt(server)).toEqual({ unshipped: 2 * SEGMENT_EVENTS });
+    const events = await countAt(server, 'SELECT count() FROM (SELECT DISTINCT recording, number FROM kreplay.event)');
+    expect(events).toBe(SEGMENTS * SEGMENT_EVENTS + 100);
+    expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment')).toBe(events);
+  });
+});
+
+/** Waits until the shipper has written down that so many events are recorded. */
+async function seenIn(folder: string, count: number): Promise<void> {
+  const path = join(stateOf(folder), 'position.json');
+  while (JSON.parse(readFileSync(path, 'utf8')).seen < count) await sleep(50);
+}
