@@ -1,10 +1,11 @@
 /** A server with the tables of a fleet, and `kreplay ship` from recordings of a test into it. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClickHouseServer, endWithServers, startServer } from '../clickhouse/server.ts';
 import { type Ended, type Running, start } from '../daemon/command_line.ts';
 import type { Row } from '../daemon/recorded.ts';
-import { arrivedAt, lossesAt } from './centre.ts';
+import { arrivedAt, countAt, lossesAt } from './centre.ts';
 import { eventsOf, textOf } from './plain_events.ts';
 import { statsAt, statsOf, summariesAt, summariesOf } from './plain_sums.ts';
 
@@ -54,6 +55,11 @@ export function startShip(folder: string, url: string | readonly string[], ...mo
 
 export function shipOnce(folder: string, url: string | readonly string[], ...more: string[]): Promise<Ended> {
   return startShip(folder, url, '--once', ...more).ended;
+}
+
+/** Waits until segments with so many events have arrived. */
+export async function isThere(server: ClickHouseServer, events: number): Promise<void> {
+  while ((await countAt(server, 'SELECT sum(n) FROM kreplay.segment FINAL')) < events) await sleep(50);
 }
 
 export function forgetPosition(folder: string): void {

@@ -1,8 +1,19 @@
 /** Tests events and losses whose times are far apart: a quiet node, and a clock that was set. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, START } from '../daemon/recorded.ts';
 import { countAt, rowsAt } from './centre.ts';
-import { emptyFleet, expectAll, expectSame, forgetPosition, mergeFleet, shipOnce, startFleet } from './fleet.ts';
+import {
+  emptyFleet,
+  expectAll,
+  expectSame,
+  forgetPosition,
+  mergeFleet,
+  shipOnce,
+  startFleet,
+  stateOf,
+} from './fleet.ts';
 import { loadRow, loadRows } from './load.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
@@ -118,6 +129,10 @@ withServer('a clock that was set', () => {
     await server.sql(
       `INSERT INTO kreplay.node (recording, at, ${columns}) SELECT recording, ${future}, ${columns} FROM kreplay.node`,
     );
+    // The shipper has noted that report, as its clock was in the future too.
+    const path = join(stateOf(folder), 'position.json');
+    const position = JSON.parse(readFileSync(path, 'utf8')) as { saidNs: string };
+    writeFileSync(path, JSON.stringify({ ...position, saidNs: String(BigInt(position.saidNs) + 3650n * DAY_NS) }));
     record(10, 10);
     expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
     expect(await countAt(server, 'SELECT argMax(shipped_number, at) FROM kreplay.node')).toBe(20);
