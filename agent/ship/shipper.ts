@@ -62,12 +62,10 @@ export async function shipRecording(
   const { progress, signal, log } = options;
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
-  const { machineId, createdNs } = reader.info();
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
   let position = begun;
-  let isWritten = true;
-  let claims = options.claims;
+  let [isWritten, claims] = [true, options.claims];
   let destination: Destination | undefined;
   let heartbeatMs = Number.NEGATIVE_INFINITY;
 
@@ -111,8 +109,8 @@ export async function shipRecording(
     return greeted;
   }
 
-  /** Throws a ServerError if another process ships this recording. */
   async function askOwner(): Promise<KnownNode | undefined> {
+    // Throws a ServerError if another process ships this recording.
     const known = await askNode(options.connection, reader.recordingId, signal);
     if (!claims) checkClaim(known, reader.recordingId, position);
     return known;
@@ -130,6 +128,7 @@ export async function shipRecording(
 
   async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
     const span = reader.recordedSpan();
+    const { machineId, createdNs } = reader.info();
     const { end } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
     // No two shippers report at the same time: the parts of a millisecond are random.
