@@ -102,10 +102,10 @@ export async function shipRecording(
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
     const greeted = { connection, version, quorum, compression, onSent };
-    const isFirst = heartbeatMs < 0;
+    const mayMeetOther = heartbeatMs < 0 && !claims;
     await beat(greeted, await askOwner());
     claims = false;
-    if (isFirst) await sleep(ALONE_MS, undefined, { signal });
+    if (mayMeetOther) await sleep(ALONE_MS, undefined, { signal });
     return greeted;
   }
 

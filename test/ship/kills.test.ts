@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readPosition } from '../../agent/ship/position.ts';
 import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
 import { newFolder } from '../daemon/recorded.ts';
+import { times } from '../repeats.ts';
 import { countAt } from './centre.ts';
 import { endShippers, expectAll, mergeFleet, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
 import { randomNumbers, startLoad } from './load.ts';
@@ -17,7 +18,7 @@ afterEach(endShippers);
 afterAll(endServers);
 
 /** A sixth of them are kills of the server; KILLS=100 kills oftener. */
-const KILLS = Number(process.env.KILLS ?? 18);
+const KILLS = Number(process.env.KILLS ?? times(12));
 const SERVER_KILLS = Math.floor(KILLS / 6);
 /** Each takes a second, or more on a busy machine, and so does it to compare what was recorded in that time. */
 const TEST_MS = 60_000 + KILLS * 4_000;

@@ -4,6 +4,7 @@ import { hasCluster, startCluster, startKeeper } from '../clickhouse/cluster.ts'
 import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { start } from '../daemon/command_line.ts';
 import { newFolder, recorded } from '../daemon/recorded.ts';
+import { times } from '../repeats.ts';
 import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
 import { endShippers, expectAll, shipOnce, startShip } from './fleet.ts';
 import { loadRows, randomNumbers, startLoad } from './load.ts';
@@ -50,7 +51,7 @@ withCluster('a shard of two replicas', () => {
     const load = startLoad(folder, 250);
     const random = randomNumbers(5);
     const service = startShip(folder, urls(), '--flush', '1s', '--group-events', '4096');
-    for (let kills = 0; kills < 6; kills++) {
+    for (let kills = 0; kills < times(4); kills++) {
       const killed = replicas[kills % 2]!;
       await sleep(500 + random() * 1500);
       await killed.kill();
@@ -73,7 +74,7 @@ withCluster('a shard of two replicas', () => {
     await sleep(3000);
     const { ended, logged } = startShip(folder, urls(), '--once', '--group-events', '4096');
     await logged(/keeper.*code 242|code 999/);
-    await sleep(3000);
+    await sleep(500);
     keeperProxy.refuse(false);
     const { code, stderr } = await ended;
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
