@@ -1,6 +1,6 @@
 /** Tests a shard of two replicas, of which one is killed, and whose keeper is away: nothing is lost or doubled. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hasCluster, startCluster, startKeeper } from '../clickhouse/cluster.ts';
+import { emptyTables, hasCluster, startCluster, startKeeper } from '../clickhouse/cluster.ts';
 import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { start } from '../daemon/command_line.ts';
 import { newFolder, recorded } from '../daemon/recorded.ts';
@@ -67,7 +67,7 @@ withCluster('a shard of two replicas', () => {
   }, 240_000);
 
   test('whose keeper is away for some seconds gets all, once', async () => {
-    for (const replica of replicas) for (const table of TABLES) await replica.sql(`TRUNCATE TABLE kreplay.${table}`);
+    await emptyTables(replicas, TABLES);
     const rows = loadRows(20_000);
     const folder = recorded(rows);
     keeperProxy.refuse(true);
