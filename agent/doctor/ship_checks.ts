@@ -27,7 +27,7 @@ export async function shipChecks({ server, folder }: ShipOptions, host: HostFact
   if (version) {
     const connection = connect(server);
     try {
-      checks.push(...(await serverChecks(connection, version, { position, host })));
+      checks.push(...(await serverChecks(connection, version, { folder, host })));
     } finally {
       connection.close();
     }
@@ -69,12 +69,12 @@ async function servers(server: ConnectionSettings): Promise<[Check, ServerVersio
 async function serverChecks(
   connection: Connection,
   version: ServerVersion,
-  { position, host }: { position: Position | undefined; host: HostFacts },
+  { folder, host }: { folder: string; host: HostFacts },
 ): Promise<Check[]> {
   const schema = await schemaCheck(connection);
   const checks = [versionCheck(version), schema, await clockCheck(connection, version)];
   if (schema.state !== 'ok') return checks;
-  return [...checks, await account(connection, version), await claimCheck(connection, position, host)];
+  return [...checks, await account(connection, version), await claimCheck(connection, folder, host)];
 }
 
 function versionCheck({ text, isCurrent }: ServerVersion): Check {
@@ -112,18 +112,18 @@ async function clockCheck(connection: Connection, version: ServerVersion): Promi
 
 const seconds = (ns: bigint): string => (Number(ns) / 1e9).toFixed(3);
 
-async function claimCheck(
-  connection: Connection,
-  position: Position | undefined,
-  { dataFolder }: HostFacts,
-): Promise<Check> {
+async function claimCheck(connection: Connection, folder: string, { dataFolder }: HostFacts): Promise<Check> {
   const name = 'ship claim';
   const recordingId = recordedIn(dataFolder)?.recordingId;
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
   try {
-    const claim = position?.recordingId === recordingId ? position.claim : '';
-    checkClaim(await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX)), recordingId, claim);
-    const text = claim === '' ? 'nothing of this recording was shipped yet' : 'this recording is shipped from here';
+    const known = await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX));
+    // A shipper notes each report before it sends it: the position is read behind the reports.
+    const { position } = positionIn(folder);
+    const own = position?.recordingId === recordingId ? position : undefined;
+    checkClaim(known, recordingId, own ?? { claim: '' });
+    const text =
+      own === undefined ? 'nothing of this recording was shipped yet' : 'this recording is shipped from here';
     return { name, state: 'ok', text };
   } catch (error) {
     return { name, ...warningOf(error) };

@@ -3,9 +3,10 @@ import type { Connection } from '../clickhouse/connection/connection.ts';
 import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
-import { readMeta } from '../clickhouse/tables/meta.ts';
+import { type Meta, readMeta } from '../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
 import { type ServerVersion, versionOf } from '../clickhouse/tables/server_version.ts';
+import type { Position } from './position.ts';
 
 export interface ServerStart {
   host: string;
@@ -25,7 +26,7 @@ export async function askVersion(connection: Connection, signal: AbortSignal): P
 }
 
 /** Throws a ServerError if rows of this kreplay do not fit the tables. */
-export async function checkSchema(connection: Connection): Promise<void> {
+export async function checkSchema(connection: Connection): Promise<Meta> {
   const meta = await readMeta(connection);
   const where = `the database ${connection.database}`;
   if (!meta) throw new ServerError(60, 'blocked', `${where} has no tables of kreplay: run \`kreplay fleet init\``);
@@ -35,6 +36,32 @@ export async function checkSchema(connection: Connection): Promise<void> {
       'blocked',
       `${where} has schema ${meta.schemaVersion}, older than ${SCHEMA_VERSION}: run \`kreplay fleet upgrade\``,
     );
+  return meta;
+}
+
+/** Names the shard that a server is of; servers that replicate nothing are one shard. Throws a ServerError. */
+export async function askShard(
+  connection: Connection,
+  { isCurrent }: ServerVersion,
+  { cluster }: Meta,
+  signal: AbortSignal,
+): Promise<string> {
+  if (cluster === undefined) return '';
+  // The macro names the shard in the paths of the tables too. An account needs no right for the function.
+  const asked = isCurrent
+    ? sql`SELECT getMacro('shard') AS shard`
+    : sql`SELECT substitution AS shard FROM system.macros WHERE macro = 'shard'`;
+  return String((await first(connection, asked, signal)).shard);
+}
+
+/** Throws a ServerError if a part of the group that is being sent may be at another shard: sums would count it twice. */
+export function checkShard({ shard: before, group }: Pick<Position, 'shard' | 'group'>, shard: string): void {
+  if (before === undefined || before === shard || group === null) return;
+  throw new ServerError(
+    'moved',
+    'blocked',
+    `shard ${before} may have a part of the events that go next, and this is another shard, ${shard}: set the URL from before until they have arrived, or run \`kreplay ship --claim\` here if it is gone`,
+  );
 }
 
 /** What a server knows of a recording. */
@@ -61,9 +88,18 @@ export async function askNode(
   return { claim: String(claim), node: String(node), shippedNumber: Number(shipped), atNs: atNs as bigint };
 }
 
-/** Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. */
-export function checkClaim(known: KnownNode | undefined, recordingId: string, claim: string): void {
-  if (!known || known.claim === '' || known.claim === claim) return;
+/**
+ * Throws a ServerError if another shipper has claimed the recording: equal numbers of events would be one event. A
+ * machine that is copied with its position, or set back to an earlier state, has the same claim; a report that this
+ * shipper has not made then shows that there is another one.
+ */
+export function checkClaim(
+  known: KnownNode | undefined,
+  recordingId: string,
+  { claim, saidNs }: Pick<Position, 'claim' | 'saidNs'>,
+): void {
+  if (!known || known.claim === '') return;
+  if (known.claim === claim && (saidNs === undefined || known.atNs <= BigInt(saidNs))) return;
   throw new ServerError(
     'claimed',
     'blocked',

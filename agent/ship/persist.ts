@@ -6,9 +6,11 @@ import { PositionError } from './position.ts';
 import type { ShipProgress, Trouble } from './progress.ts';
 
 export interface Patience {
-  /** Waits between tries, in milliseconds: the first, the longest, and that until an operator may have acted. */
+  /** Waits between tries, in milliseconds: the first one and the longest one, of which each is twice the one before. */
   firstMs: number;
   longestMs: number;
+  /** The same until an operator has acted. */
+  blockedFirstMs: number;
   blockedMs: number;
   /** After so much time of failures the error is thrown; for a command that is to end. */
   givesUpMs: number;
@@ -17,6 +19,7 @@ export interface Patience {
 export const SERVICE_PATIENCE: Patience = {
   firstMs: 100,
   longestMs: 30_000,
+  blockedFirstMs: 3_000,
   blockedMs: 300_000,
   givesUpMs: Number.POSITIVE_INFINITY,
 };
@@ -37,7 +40,8 @@ export async function persist<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const sinceMs = performance.now();
-  for (let tries = 0; ; tries++) {
+  let [failures, refusals] = [0, 0];
+  for (;;) {
     try {
       const result = await work();
       if (progress.trouble) log.info('shipping goes on');
@@ -50,7 +54,9 @@ export async function persist<Result>(
       const passedMs = performance.now() - sinceMs;
       if (passedMs >= patience.givesUpMs || (isBlocked && patience.blockedMs === 0)) throw error;
       note(progress, log, error);
-      const waitMs = isBlocked ? patience.blockedMs : Math.min(patience.longestMs, patience.firstMs * 2 ** tries);
+      const waitMs = isBlocked
+        ? Math.min(patience.blockedMs, patience.blockedFirstMs * 2 ** refusals++)
+        : Math.min(patience.longestMs, patience.firstMs * 2 ** failures++);
       // Many nodes that lost one server must not come back at the same moment.
       await sleep(waitMs * (0.5 + Math.random() / 2), undefined, { signal });
     }

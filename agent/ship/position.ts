@@ -15,6 +15,10 @@ const POSITION = z.object({
   node: z.string(),
   /** Names this shipper: another one that ships the same recording has another claim. */
   claim: z.string().regex(/^[0-9a-f]{32}$/),
+  /** The time of its latest report to a server, written before it is sent: a later one is of another shipper. */
+  saidNs: TIME.optional(),
+  /** The shard that events go to: what it has must not go to another one as well. */
+  shard: z.string().optional(),
   /** Events with lower numbers are acknowledged. */
   number: NUMBER,
   /** Events with lower numbers have arrived once, or are reported as lost: what is sent again reports nothing. */
@@ -83,6 +87,12 @@ export function positionBefore(position: Position, nowMs: number): Position {
   const settled = settledIn(position);
   const round = position.round + 1;
   return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+}
+
+/** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */
+export function positionAt(position: Position, shard: string): Position {
+  if (position.shard === undefined) return { ...position, shard };
+  return { ...position, shard, acknowledged: [], servers: {} };
 }
 
 /** Returns undefined if there is none yet. Throws a UserError if it cannot be read. */

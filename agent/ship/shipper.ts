@@ -2,15 +2,26 @@
  * Ships a recording: group after group, each with a boundary that is written down before it is sent, so that it is sent
  * again as it was if this process, the server or the way between them fails.
  */
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
-import { askClock, askNode, askStart, askVersion, checkClaim, checkSchema } from './contact.ts';
+import {
+  askClock,
+  askNode,
+  askShard,
+  askStart,
+  askVersion,
+  checkClaim,
+  checkSchema,
+  checkShard,
+  type KnownNode,
+} from './contact.ts';
 import { knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
-import { type Position, positionAfter, positionBefore, settledIn, writePosition } from './position.ts';
+import { type Position, positionAfter, positionAt, positionBefore, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import {
@@ -51,6 +62,8 @@ const LOOK_MS = 1_000;
 const SEEN_EVERY_MS = 10_000;
 /** A replica that is away for longer may never be back, and what only it has counts as lost. */
 export const BEHIND_MS_MAX = 600_000;
+/** Another process that has asked at the same moment who ships has said by then that it does. */
+const ALONE_MS = 100;
 
 /** Returns the position when the recording is replaced by another one, or all has arrived that was to. */
 export async function shipRecording(
@@ -61,14 +74,11 @@ export async function shipRecording(
   const { progress, signal, log } = options;
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
-  const { machineId, createdNs } = reader.info();
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
   const send = patientSender(source, signal);
   let position = begun;
-  let isWritten = true;
-  let claims = options.claims;
-  let latestNs = 0n;
+  let [isWritten, claims] = [true, options.claims];
   let destination: Destination | undefined;
   let [heartbeatMs, seenMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
@@ -92,21 +102,31 @@ export async function shipRecording(
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
-    await checkSchema(connection);
-    const known = await askNode(connection, reader.recordingId, signal);
-    if (!claims) checkClaim(known, reader.recordingId, position.claim);
+    const meta = await checkSchema(connection);
+    const known = await askOwner();
+    const shard = await askShard(connection, version, meta, signal);
+    if (!claims) checkShard(position, shard);
+    if (position.shard !== shard) moveTo(positionAt(position, shard));
     // What was lost until then is reported already, also if this shipper has another claim.
     if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
-    latestNs = known?.atNs ?? 0n;
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
     const onSent = (bytes: number) => {
       progress.wireBytes += bytes;
     };
     const greeted = { connection, version, quorum, compression, onSent };
-    await beat(greeted);
+    const mayMeetOther = heartbeatMs < 0 && !claims;
+    await beat(greeted, await askOwner());
     claims = false;
+    if (mayMeetOther) await sleep(ALONE_MS, undefined, { signal });
     return greeted;
+  }
+
+  async function askOwner(): Promise<KnownNode | undefined> {
+    // Throws a ServerError if another process ships this recording.
+    const known = await askNode(options.connection, reader.recordingId, signal);
+    if (!claims) checkClaim(known, reader.recordingId, position);
+    return known;
   }
 
   function noteStart({ host, startedMs }: Awaited<ReturnType<typeof askStart>>): void {
@@ -119,15 +139,19 @@ export async function shipRecording(
     moveTo({ ...(hasTaken ? positionBefore(position, Date.now()) : position), servers });
   }
 
-  async function beat(to: Destination): Promise<void> {
+  async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
     const span = reader.recordedSpan();
+    const { machineId, createdNs } = reader.info();
     const { end } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
-    const nowNs = BigInt(Date.now()) * 1_000_000n;
+    // No two shippers report at the same time: the parts of a millisecond are random.
+    const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
     // The row with the latest time counts, also after the clock was set back.
-    latestNs = nowNs > latestNs ? nowNs : latestNs + 1n;
+    const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
+    const atNs = max(nowNs, latestNs + 1n);
+    moveTo({ ...position, saidNs: String(atNs) });
     const state = {
-      atNs: latestNs,
+      atNs,
       machineId,
       claim: position.claim,
       createdNs,
@@ -162,6 +186,7 @@ export async function shipRecording(
       await sendNotes(destination);
       return false;
     }
+    await askOwner();
     if (!begunGroup) {
       const { from, end, minNs, maxNs } = group;
       moveTo({ ...position, group: { from, end, minNs: String(minNs), maxNs: String(maxNs) } });
@@ -271,6 +296,10 @@ async function waitForTick(
 ): Promise<void> {
   const untilMs = performance.now() + flushMs - ((((Date.now() - phaseMs) % flushMs) + flushMs) % flushMs);
   while (performance.now() < untilMs && !isReplaced()) await pass();
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 function phaseOf(node: string, flushMs: number): number {

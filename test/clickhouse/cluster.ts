@@ -84,3 +84,22 @@ export async function startCluster(
     ),
   );
 }
+
+/** What a server refuses while it has no session with its keeper, or was restarted before the earlier one ended. */
+const NO_SESSION = /No active replicas|readonly mode|Leader was suddenly changed/;
+
+/** Empties tables of a fleet at each of the servers. */
+export async function emptyTables(servers: readonly ClickHouseServer[], tables: readonly string[]): Promise<void> {
+  for (const server of servers)
+    for (const table of tables) {
+      for (let isEmpty = false; !isEmpty; ) {
+        try {
+          await server.sql(`TRUNCATE TABLE kreplay.${table}`);
+          isEmpty = true;
+        } catch (error) {
+          if (!NO_SESSION.test(String(error))) throw error;
+          await sleep(100);
+        }
+      }
+    }
+}

@@ -1,6 +1,7 @@
 /** Tests connections that end at any byte, and answers that are lost: each event arrives, and counts once. */
 import { type ClickHouseServer, endServers, endWithServers, isInstalled } from '../clickhouse/server.ts';
 import { recorded } from '../daemon/recorded.ts';
+import { times } from '../repeats.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault_proxy.ts';
 import { emptyFleet, expectAll, forgetPosition, mergeFleet, shipOnce, startFleet } from './fleet.ts';
 import { loadRows, randomNumbers } from './load.ts';
@@ -30,9 +31,9 @@ type Kind = Exclude<Fault['kind'], 'lose_answer_to'>;
 
 withServer('a connection that ends', () => {
   test.each([
-    ['within a request', 12, 'cut_request'],
-    ['within an answer', 12, 'cut_answer'],
-    ['before an answer comes back', 12, 'lose_answer'],
+    ['within a request', times(4), 'cut_request'],
+    ['within an answer', times(4), 'cut_answer'],
+    ['before an answer comes back', times(4), 'lose_answer'],
   ] as [string, number, Kind][])(
     '%s, %i times, loses and doubles nothing',
     async (_, count, kind) => {
@@ -66,6 +67,6 @@ withServer('a connection that ends', () => {
       await mergeFleet(server);
       await expectAll(server, rows);
     },
-    240_000,
+    times(240_000),
   );
 });

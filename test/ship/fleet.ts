@@ -1,10 +1,11 @@
 /** A server with the tables of a fleet, and `kreplay ship` from recordings of a test into it. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClickHouseServer, endWithServers, startServer } from '../clickhouse/server.ts';
 import { type Ended, type Running, start } from '../daemon/command_line.ts';
 import type { Row } from '../daemon/recorded.ts';
-import { arrivedAt, lossesAt } from './centre.ts';
+import { arrivedAt, countAt, lossesAt } from './centre.ts';
 import { eventsOf, textOf } from './plain_events.ts';
 import { statsAt, statsOf, summariesAt, summariesOf } from './plain_sums.ts';
 
@@ -19,10 +20,14 @@ export async function initFleet(server: ClickHouseServer): Promise<void> {
   if (code !== 0) throw new Error(stderr);
 }
 
-/** Makes new tables, so that the next test begins with an empty fleet. */
+/** Empties the tables, so that the next test begins with an empty fleet; a test may have left others, or none. */
 export async function emptyFleet(server: ClickHouseServer): Promise<void> {
-  await server.sql('DROP DATABASE IF EXISTS kreplay');
-  await initFleet(server);
+  try {
+    for (const table of TABLES) await server.sql(`TRUNCATE TABLE kreplay.${table}`);
+  } catch {
+    await server.sql('DROP DATABASE IF EXISTS kreplay');
+    await initFleet(server);
+  }
 }
 
 const TABLES = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
@@ -54,6 +59,11 @@ export function startShip(folder: string, url: string | readonly string[], ...mo
 
 export function shipOnce(folder: string, url: string | readonly string[], ...more: string[]): Promise<Ended> {
   return startShip(folder, url, '--once', ...more).ended;
+}
+
+/** Waits until segments with so many events have arrived. */
+export async function isThere(server: ClickHouseServer, events: number): Promise<void> {
+  while ((await countAt(server, 'SELECT sum(n) FROM kreplay.segment FINAL')) < events) await sleep(50);
 }
 
 export function forgetPosition(folder: string): void {

@@ -1,8 +1,11 @@
 /** Tests kills of shipper and server at any time while events are recorded: each event arrives, and counts once. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readPosition } from '../../agent/ship/position.ts';
 import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
 import { newFolder } from '../daemon/recorded.ts';
-import { endShippers, expectAll, mergeFleet, shipOnce, startFleet, startShip } from './fleet.ts';
+import { times } from '../repeats.ts';
+import { countAt } from './centre.ts';
+import { endShippers, expectAll, mergeFleet, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
 import { randomNumbers, startLoad } from './load.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
@@ -14,13 +17,20 @@ beforeAll(async () => {
 afterEach(endShippers);
 afterAll(endServers);
 
-const SHIPPER_KILLS = 50;
-const SERVER_KILLS = 10;
-const TEST_MS = 90_000;
-/** A shipper sends its first events after some 400 ms. */
-const [ALIVE_MS_MIN, ALIVE_MS_MAX] = [300, 900];
+/** A sixth of them are kills of the server; KILLS=100 kills oftener. */
+const KILLS = Number(process.env.KILLS ?? times(12));
+const SERVER_KILLS = Math.floor(KILLS / 6);
+/** Each takes a second, or more on a busy machine, and so does it to compare what was recorded in that time. */
+const TEST_MS = 60_000 + KILLS * 4_000;
+/** A group takes some tenths of a second: many kills come within one. */
+const ALIVE_MS_MAX = 400;
 
-withServer(`${SHIPPER_KILLS + SERVER_KILLS} kills of shipper and server`, () => {
+/** Waits until a shipper has asked the server what it must know, which it notes, and is about to send. */
+async function isGreeted(folder: string, saidNs: string | undefined): Promise<void> {
+  while (readPosition(stateOf(folder))?.saidNs === saidNs) await sleep(5);
+}
+
+withServer(`${KILLS} kills of shipper and server`, () => {
   test(
     'at random times, while events are recorded, lose and double nothing',
     async () => {
@@ -28,14 +38,17 @@ withServer(`${SHIPPER_KILLS + SERVER_KILLS} kills of shipper and server`, () => 
       const load = startLoad(folder, 200);
       const random = randomNumbers(Date.now());
       const kills = [
-        ...Array.from({ length: SHIPPER_KILLS }, () => 'shipper'),
+        ...Array.from({ length: KILLS - SERVER_KILLS }, () => 'shipper'),
         ...Array.from({ length: SERVER_KILLS }, () => 'server'),
       ].sort(() => random() - 0.5);
+      let withinGroups = 0;
       for (const killed of kills) {
         // Groups are made otherwise each time, except the one that was begun.
         const groupEvents = String(4096 + Math.floor(random() * 10_000));
+        const saidNs = readPosition(stateOf(folder))?.saidNs;
         const shipper = startShip(folder, server.url, '--flush', '1s', '--group-events', groupEvents);
-        await sleep(ALIVE_MS_MIN + random() * (ALIVE_MS_MAX - ALIVE_MS_MIN));
+        await isGreeted(folder, saidNs);
+        await sleep(random() * ALIVE_MS_MAX);
         if (killed === 'server') {
           await server.kill();
           await sleep(random() * 200);
@@ -43,6 +56,7 @@ withServer(`${SHIPPER_KILLS + SERVER_KILLS} kills of shipper and server`, () => 
         shipper.child.kill('SIGKILL');
         const { stderr } = await shipper.ended;
         expect(stderr).not.toMatch(/"level":[56]0| {4}at /);
+        if (readPosition(stateOf(folder))?.group) withinGroups++;
         if (killed === 'server') await server.restart();
       }
       await load.stop();
@@ -50,6 +64,10 @@ withServer(`${SHIPPER_KILLS + SERVER_KILLS} kills of shipper and server`, () => 
       await expectAll(server, load.rows);
       await mergeFleet(server);
       await expectAll(server, load.rows);
+      expect(withinGroups).toBeGreaterThan(0);
+      const count = await countAt(server, 'SELECT count() FROM kreplay.event');
+      const text = `${KILLS} kills, ${withinGroups} within a group: ${load.rows.length} events made, ${count} there\n`;
+      if (process.env.KILLS) process.stderr.write(text);
     },
     TEST_MS,
   );

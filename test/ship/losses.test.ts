@@ -5,6 +5,7 @@ import Database from 'better-sqlite3';
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
 import { appendRows, newFolder, type Row, recorded, recordingPath } from '../daemon/recorded.ts';
+import { times } from '../repeats.ts';
 import { arrivedAt, countAt, lossesAt } from './centre.ts';
 import {
   emptyFleet,
@@ -31,9 +32,9 @@ afterEach(async () => {
 });
 afterAll(endServers);
 
-const OUTAGES = 3;
+const OUTAGES = times(2);
 const GROUP_EVENTS = 4096;
-const RETAIN_BYTES = 3 << 19;
+const RETAIN_BYTES = 3 << 18;
 const random = randomNumbers(7);
 
 function append(writer: RecordingWriter, rows: Row[], count: number): void {
@@ -58,7 +59,7 @@ withServer('retention on the node', () => {
     const folder = newFolder();
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
-    append(writer, rows, 120_000);
+    append(writer, rows, 60_000);
     writer.close();
     expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
     expect(await expectSum(rows, 'unshipped')).toBeGreaterThan(4096);
@@ -68,15 +69,15 @@ withServer('retention on the node', () => {
     const folder = newFolder();
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
-    append(writer, rows, 30_000);
+    append(writer, rows, 15_000);
     const { ended } = startShip(folder, server.url, '--once');
     await ended;
     const service = startShip(folder, server.url, '--flush', '1s', '--group-events', String(GROUP_EVENTS));
     for (let away = 0; away < OUTAGES; away++) {
-      append(writer, rows, 10_000);
+      append(writer, rows, 5_000);
       await sleep(300 + random() * 700);
       await server.kill();
-      append(writer, rows, 60_000);
+      append(writer, rows, 30_000);
       await server.restart();
       await sleep(500);
     }
@@ -92,7 +93,7 @@ withServer('retention on the node', () => {
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
     for (let i = 0; i < 5; i++) {
-      append(writer, rows, 20_000);
+      append(writer, rows, 10_000);
       expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
     }
     writer.close();

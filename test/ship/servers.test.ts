@@ -38,11 +38,11 @@ withServer('a server that', () => {
     await server.kill();
     const { ended, logged } = startShip(folder, server.url, '--once', '--group-events', '4096');
     await logged(/cannot be reached/);
-    await sleep(5000);
+    await sleep(2000);
     await server.restart();
     await sleep(600);
     await server.kill();
-    await sleep(2000);
+    await sleep(500);
     await server.restart();
     expect(await ended).toMatchObject({ code: 0 });
     await expectAll(server, rows);

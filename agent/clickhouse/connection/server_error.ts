@@ -8,7 +8,16 @@ import { UserError } from '../../process/errors.ts';
 export type Meaning = 'wait' | 'blocked' | 'repeat';
 
 /** Codes for what is no answer of a server. */
-export const OWN_CODES = ['unreachable', 'cut', 'timeout', 'refused', 'malformed', 'claimed', 'behind'] as const;
+export const OWN_CODES = [
+  'unreachable',
+  'cut',
+  'timeout',
+  'refused',
+  'malformed',
+  'claimed',
+  'moved',
+  'behind',
+] as const;
 
 /** A number is a code of ClickHouse. */
 export type ErrorCode = number | (typeof OWN_CODES)[number];

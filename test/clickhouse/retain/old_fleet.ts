@@ -1,6 +1,7 @@
 /** A fleet with some hours of events, and `kreplay fleet retain` over it. */
 
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { start } from '../../daemon/command_line.ts';
 import { START } from '../../daemon/recorded.ts';
 import { HOUR, HOURS, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
@@ -19,10 +20,8 @@ export async function fillFleet(server: ClickHouseServer): Promise<void> {
   const kept = (await server.sql(`${own} GROUP BY key FORMAT TabSeparated`)).toString();
   await server.sql('TRUNCATE TABLE kreplay.meta');
   await server.sql('INSERT INTO kreplay.meta (key, value, at) FORMAT TabSeparated', Buffer.from(kept));
-  for (const path of twoNodes()) {
-    const { code, stderr } = await shipOnce(dirname(path), server.url);
-    if (code !== 0) throw new Error(stderr);
-  }
+  const shipped = await Promise.all(twoNodes().map((path) => shipOnce(dirname(path), server.url)));
+  for (const { code, stderr } of shipped) if (code !== 0) throw new Error(stderr);
 }
 
 /** The age with which so many hours from the start of the recordings are dropped. */
@@ -33,6 +32,14 @@ export const startRetain = (server: ClickHouseServer, ...args: string[]) =>
   start('fleet', 'retain', '--url', server.url, '--free', '0%', ...args);
 
 export const retain = (server: ClickHouseServer, ...args: string[]) => startRetain(server, ...args).ended;
+
+const JOURNAL =
+  "SELECT count() FROM (SELECT argMax(value, at) AS value FROM kreplay.meta WHERE key = 'retaining') WHERE value != ''";
+
+/** Waits until a retention has noted what it will drop, and so is in the middle of it, or has ended. */
+export async function isDropping(server: ClickHouseServer, { child }: ReturnType<typeof startRetain>): Promise<void> {
+  while (child.exitCode === null && (await countAt(server, JOURNAL)) === 0) await sleep(5);
+}
 
 /** All that retention changes. */
 export async function stateAt(server: ClickHouseServer) {

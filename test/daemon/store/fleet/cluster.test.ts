@@ -10,6 +10,7 @@ import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 import { hasCluster, startCluster } from '../../../clickhouse/cluster.ts';
 import { endServers } from '../../../clickhouse/server.ts';
+import { times } from '../../../repeats.ts';
 import { start } from '../../command_line.ts';
 import { resultOf } from './both_stores.ts';
 import { recordedCorpus, TRANSACTIONS } from './corpus.ts';
@@ -17,7 +18,7 @@ import { drawnFilter, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter }
 import { shipAll } from './shipped.ts';
 
 const withCluster = hasCluster ? describe : describe.skip;
-const RUNS = { numRuns: 40 };
+const RUNS = { numRuns: times(12) };
 let [files, tables]: Store[] = [];
 
 beforeAll(async () => {

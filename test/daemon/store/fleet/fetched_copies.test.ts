@@ -17,9 +17,12 @@ const rowsOf = (transaction: string, count: number): Row[] =>
 beforeAll(async () => {
   if (!isInstalled) return;
   server = await startFleet();
-  await shipOnce(recordedOn('node-a', rowsOf('order-1', 7)), server.url);
-  await shipOnce(recordedOn('node/b', rowsOf('order-1', 3)), server.url);
-  await shipOnce(recordedOn('node-c', rowsOf('order-2', 2)), server.url);
+  const folders = [
+    recordedOn('node-a', rowsOf('order-1', 7)),
+    recordedOn('node/b', rowsOf('order-1', 3)),
+    recordedOn('node-c', rowsOf('order-2', 2)),
+  ];
+  await Promise.all(folders.map((folder) => shipOnce(folder, server.url)));
   daemon = start('daemon', '--listen', '127.0.0.1:0', '--no-state', '--fleet-url', server.url);
   [, url = ''] = / at (http:\S+)\n$/.exec(await daemon.printed(/ at http:\S+\n$/)) ?? [];
 }, 60_000);

@@ -6,6 +6,7 @@ import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import { decodePosition, encodePosition } from '../../../../daemon/store/fleet/follow_position.ts';
 import type { EventFilter, Followed, FollowPosition, Store } from '../../../../daemon/store/store.ts';
 import { type ClickHouseServer, endServers, isInstalled, startServer } from '../../../clickhouse/server.ts';
+import { times } from '../../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordingPath, START } from '../../recorded.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
@@ -234,7 +235,7 @@ withServer('a tail of a fleet', () => {
         if (!hasBroken) expect(given).toHaveLength(sent);
         await store.close();
       }),
-      { numRuns: 30 },
+      { numRuns: times(8) },
     );
   }, 180_000);
 });
