@@ -13,13 +13,18 @@ fi
 # last one, which takes over only after seconds.
 case ${1-} in
 exec) ;;
-agent | up | ship)
-	# Recording and shipping allocate much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
+agent | up)
+	# Recording allocates much short-lived memory: what V8 and malloc would keep of it for later grows to 100 MB.
 	export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
 	# Concurrent marking that begins as the process ends hangs Node 24.21 forever, in a third of all runs that only print
 	# their usage.
 	exec "$node" --no-maglev --optimize-for-size --heap-growing-percent=20 --max-semi-space-size=4 \
 		--no-parallel-scavenge --no-concurrent-marking "$script" "$@"
+	;;
+ship)
+	# Its hot loops are in C++ and use their memory again, so only the space of new objects has to be kept small.
+	exec "$node" --no-maglev --max-semi-space-size=2 --v8-pool-size=1 --no-parallel-scavenge --no-concurrent-marking \
+		"$script" "$@"
 	;;
 daemon)
 	# Long answers take much short-lived memory in several threads: what V8 and malloc would keep of it grows to 200 MB.

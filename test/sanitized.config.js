@@ -15,7 +15,8 @@ export default {
       ...project,
       testPathIgnorePatterns: [],
       testRegex: [
-        '/test/bpf/schema/native_columns\\.test\\.ts$',
+        '/test/bpf/schema/native_(columns|shipment)\\.test\\.ts$',
+        '/test/agent/ship/group_rows\\.test\\.ts$',
         '/test/agent/recording/(codec|fuzz|scan_oracle|piece_cache)\\.test\\.ts$',
         '/test/daemon/store/(text_rows|interleaved_blocks|merged_scan)\\.test\\.ts$',
         '/test/daemon/export/(sql|sql_conditions)\\.test\\.ts$',

@@ -124,10 +124,13 @@ export interface TimePart {
  * Divides a group whose events are of more hours than one insert may have, into whole days: rows with sums have the day
  * in their key, so the sums of two parts do not replace each other. A group that needs no division is one part.
  */
-export function partsOf({ minNs, maxNs }: Group, blocks: () => Iterable<NumberedBlock>): (TimePart | undefined)[] {
+export function partsOf(
+  { minNs, maxNs }: Group,
+  blocks: () => Iterable<{ block: NumberedBlock }>,
+): (TimePart | undefined)[] {
   if (maxNs - minNs <= SPAN_NS_MAX) return [undefined];
   const hoursByDay = new Map<bigint, Set<bigint>>();
-  for (const block of blocks()) {
+  for (const { block } of blocks()) {
     for (const timestamp of timestampsOf(block)) {
       const day = timestamp / DAY_NS;
       const hours = hoursByDay.get(day) ?? new Set();

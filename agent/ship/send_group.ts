@@ -92,8 +92,7 @@ export async function sendGroup(
   }
 
   let sent = 0;
-  const blocksOf = () => [...blocks()].map(({ block }) => block);
-  for (const [i, part] of partsOf(group, blocksOf).entries()) {
+  for (const [i, part] of partsOf(group, blocks).entries()) {
     const label = part ? `-${i}` : '';
     // Without rows there is no block: nothing to insert.
     if (group.segments.length > 0)

@@ -4,7 +4,8 @@ import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/loss_reader.ts';
 import type { Arrived } from './arrived.ts';
 import type { Gap } from './groups.ts';
-import { type SentTable, tableNamed } from './rows/group_rows.ts';
+import type { SentTable } from './rows/group_rows.ts';
+import { tableNamed } from './rows/shipment_plan.ts';
 import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
 
 export interface ShippedBy {

@@ -40,6 +40,23 @@ export function newColumnArray(storage: Storage, length: number): ColumnArray {
   return new ARRAYS[storage](length);
 }
 
+/** Returns an array for the values of a column; what it contains is overwritten. */
+export type ColumnMaker = (name: string, storage: Storage, length: number) => ColumnArray;
+
+export const newColumns: ColumnMaker = (_, storage, length) => newColumnArray(storage, length);
+
+/** Each array takes the memory of the one before it for the same column: fresh memory costs more than filling it. */
+export function reusedColumns(): ColumnMaker {
+  const kept = new Map<string, ColumnArray>();
+  return (name, storage, length) => {
+    const known = kept.get(name);
+    if (known && known.length >= length) return known.subarray(0, length);
+    const values = newColumnArray(storage, length);
+    kept.set(name, values);
+    return values;
+  };
+}
+
 export function newBlock(capacity: number, columns: readonly Column[] = COLUMNS): Block {
   return {
     rowCount: 0,

@@ -4,6 +4,7 @@
 #include "gather.h"
 #include "text_rows_addon.h"
 #include "select.h"
+#include "shipment_addon.h"
 #include "sums_addon.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@
  *   gather.cc   fields of records -> values      columns.cc     values <-> planes
  *   frames.cc   bytes <-> zstd frames            text_rows.cc   values -> JSON, CSV
  *   select.cc   values -> rows                 sums.cc        values -> sums by group
+ *   shipment.cc values -> blocks of FORMAT Native
  */
 
 namespace
@@ -275,6 +277,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("decompressFrame", Napi::Function::New<decompress>(env));
 	export_text_rows(env, exports);
 	export_sums(env, exports);
+	export_shipment(env, exports);
 	return exports;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "shipment.h"
 #include "text_rows.h"
 #include "sums.h"
 
@@ -10,6 +11,7 @@ template <typename Made> constexpr napi_type_tag kTag = {};
 template <> constexpr napi_type_tag kTag<Layout> = {0x6b7265706c617931, 0x6c61796f75742031};
 template <> constexpr napi_type_tag kTag<Texts> = {0x6b7265706c617931, 0x7465787473202031};
 template <> constexpr napi_type_tag kTag<Groups> = {0x6b7265706c617931, 0x67726f7570732031};
+template <> constexpr napi_type_tag kTag<Shipment> = {0x6b7265706c617931, 0x7368697020202031};
 template <> constexpr napi_type_tag kTag<GroupedSums> = {0x6b7265706c617931, 0x73756d7320202031};
 
 template <typename Made> Napi::Value owned(Napi::Env env, Made *made)

@@ -3,7 +3,6 @@
 #include "words.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace
@@ -91,13 +90,11 @@ void Groups::grow()
 
 void Histogram::record(uint64_t value)
 {
-	const unsigned bits = static_cast<unsigned>(std::bit_width(value));
-	const unsigned shift = bits > kBlockBits + 1 ? bits - kBlockBits - 1 : 0;
-	const uint64_t top = value >> shift;
-	std::unique_ptr<Block> &block = blocks[shift + (top >> kBlockBits)];
+	const auto [at, slot] = place_of(value);
+	std::unique_ptr<Block> &block = blocks[at];
 	if (!block)
 		block = std::make_unique<Block>();
-	(*block)[top & (kSlots - 1)]++;
+	(*block)[slot]++;
 }
 
 Cell &GroupedSums::cell_of(uint32_t number)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,16 @@ struct Histogram {
 	using Block = std::array<double, kSlots>;
 	std::array<std::unique_ptr<Block>, kBlocks> blocks;
 
+	struct Place {
+		unsigned block, slot;
+	};
+	static Place place_of(uint64_t value)
+	{
+		const unsigned bits = static_cast<unsigned>(std::bit_width(value));
+		const unsigned shift = bits > kBlockBits + 1 ? bits - kBlockBits - 1 : 0;
+		const uint64_t top = value >> shift;
+		return {shift + static_cast<unsigned>(top >> kBlockBits), static_cast<unsigned>(top & (kSlots - 1))};
+	}
 	void record(uint64_t value);
 };
 

@@ -68,7 +68,7 @@ export async function arrivedAt(server: ClickHouseServer, table = 'kreplay.event
 
 const hex = (value: Value | undefined) => (/^0*$/.test(String(value)) ? '' : String(value).toLowerCase());
 
-function eventOf(row: CentreRow): PlainEvent {
+export function eventOf(row: CentreRow): PlainEvent {
   const type = String(row.event_type);
   const own = OWN[type as keyof typeof OWN].map((name) => {
     const value = row[name] as string | number;

@@ -69,7 +69,11 @@ export async function summariesAt(
   const [table, condition] =
     'kind' in where ? ['by_id', `kind = ${where.kind}`] : ['transaction', `service = '${where.service}'`];
   const latest = `SELECT *, written_back_count < n AS has_waited FROM kreplay.${table} FINAL WHERE ${condition}`;
-  const rows = await rowsAt(server, latest);
+  return summariesIn(await rowsAt(server, latest));
+}
+
+/** Sums up rows of a table, of which `has_waited` says whether not all of their events were written back later. */
+export function summariesIn(rows: readonly CentreRow[]): Record<string, Sums> {
   const byId = new Map<string, CentreRow[]>();
   for (const row of rows) byId.set(String(row.id), [...(byId.get(String(row.id)) ?? []), row]);
   return Object.fromEntries([...byId].sort().map(([id, own]) => [id, textsOf(summaryOf(own))]));
@@ -130,7 +134,10 @@ export function statsOf(events: readonly PlainEvent[]): Record<string, Sums> {
 }
 
 export async function statsAt(server: ClickHouseServer): Promise<Record<string, Sums>> {
-  const rows = await rowsAt(server, 'SELECT * FROM kreplay.stat FINAL');
+  return statsIn(await rowsAt(server, 'SELECT * FROM kreplay.stat FINAL'));
+}
+
+export function statsIn(rows: readonly CentreRow[]): Record<string, Sums> {
   const byKey = new Map<string, CentreRow[]>();
   for (const row of rows) {
     const key = JSON.stringify([Number(row.minute), row.owner, row.service, row.node, row.event_type]);

@@ -12,6 +12,7 @@ const WALLS: Record<string, readonly string[]> = {
   'bpf/schema/api.ts': ['bpf/schema', 'zod'],
   'bpf/schema/native_columns.ts': ['bpf/schema', '#columns', 'node:'],
   'bpf/schema/native_text_rows.ts': ['bpf/schema', '#columns', 'node:'],
+  'bpf/schema/native_shipment.ts': ['bpf/schema', '#columns', 'node:'],
   'bpf/schema/native_sums.ts': ['bpf/schema', '#columns', 'node:'],
   'bpf/schema/generate.ts': ['bpf/schema', 'node:'],
   native: ['native', 'node:'],

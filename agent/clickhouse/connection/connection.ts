@@ -1,5 +1,5 @@
 /** Statements to a ClickHouse server over HTTP: its blocks as they arrive, and blocks into its tables. */
-import { Readable } from 'node:stream';
+import type { Transform } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type DecodedBlock, decodeBlocks } from '../native/decode.ts';
 import { NativeError } from '../native/errors.ts';
@@ -51,9 +51,9 @@ export interface Connection {
    */
   select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
   /**
-   * Sends blocks of FORMAT Native with these columns. `blocks` is called again when nothing of them was sent, and must
-   * give the same; they must end, as a server reads all of them before it says what is wrong. Returns when it has stored
-   * all of them.
+   * Sends blocks of FORMAT Native with these columns, each of which is done with before the next one is asked for.
+   * `blocks` is called again when nothing of them was sent, and must give the same; they must end, as a server reads all
+   * of them before it says what is wrong. Returns when it has stored all of them.
    */
   insert(into: Target, blocks: () => Blocks, options?: InsertOptions): Promise<void>;
   close(): void;
@@ -145,7 +145,9 @@ export function connect(settings: ConnectionSettings): Connection {
       const id: Record<string, string> = options.id === undefined ? {} : { query_id: options.id };
       const query = { query: text, wait_end_of_query: '1', ...id };
       try {
-        await done(callOf(query, { body: () => bodyOf(watched(), compression) }, options, encoding));
+        await done(
+          callOf(query, { body: () => ({ blocks: watched(), packer: packerFor(compression) }) }, options, encoding),
+        );
       } catch (error) {
         // An error of the caller's own blocks is none of the connection.
         throw own ? own.error : error;
@@ -162,19 +164,13 @@ function headerText(text: string): string {
 
 const CHUNK_BYTES = 64 * 1024;
 
-function bodyOf(blocks: Blocks, compression: Compression): NodeJS.ReadableStream {
-  const plain = Readable.from(blocks, { objectMode: false, highWaterMark: CHUNK_BYTES });
-  if (compression === 'none') return plain;
-  const packed =
-    compression === 'gzip'
-      ? createGzip({ level: 1, chunkSize: CHUNK_BYTES })
-      : createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
-  plain.on('error', (error) => packed.destroy(error));
-  packed.on('close', () => plain.destroy());
-  return plain.pipe(packed);
+function packerFor(compression: Compression): Transform | undefined {
+  if (compression === 'none') return undefined;
+  if (compression === 'gzip') return createGzip({ level: 1, chunkSize: CHUNK_BYTES });
+  return createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
 }
 
-/** Notes an error of the blocks, but none that the stream of the body throws into this generator when it is cut. */
+/** Notes an error of the blocks, but none of the body that they go into. */
 async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   const source = Symbol.asyncIterator in blocks ? blocks[Symbol.asyncIterator]() : blocks[Symbol.iterator]();
   try {

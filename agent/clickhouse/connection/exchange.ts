@@ -1,17 +1,28 @@
 /** One request over HTTP to a replica, and its answer. */
 import { once } from 'node:events';
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
 import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
+
+// To import it costs 20 ms at each start, because that reads all its exports, and some load what only browsers' code uses.
+const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http');
+
+/** Blocks one after the other, which a stream may pack. */
+export interface Body {
+  /** Each is done with before the next one is asked for, so that it may take the memory of the one before. */
+  blocks: AsyncIterable<Uint8Array>;
+  packer?: Transform | undefined;
+}
 
 export interface Call {
   /** Query string without `?`. */
   query: string;
   headers: Readonly<Record<string, string>>;
   /** The body from its beginning: it is asked again when it is sent again. */
-  body: () => string | NodeJS.ReadableStream;
+  body: () => string | Body;
   /** It changes nothing, so that it may be sent again after it was perhaps done. */
   isRead: boolean;
   /** Longest silence of the server. */
@@ -104,9 +115,11 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
   // Later ones are reported by the reader of the answer.
   request.on('error', () => {});
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+  /** A body that is cut off does not know why; the request does. */
+  const whyNot = (error: unknown) => (isCut(error) ? answered : Promise.reject(error));
   try {
     // A server may answer before the end of the body, when it refuses it.
-    const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered)]);
+    const [response] = await Promise.race([answered, sendBody(request, call).then(() => answered, whyNot)]);
     // From now on a caller that reads slowly is no silence of the server.
     request.setTimeout(0);
     return response;
@@ -115,17 +128,58 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
   }
 }
 
-async function sendBody(request: ClientRequest, call: Call): Promise<void> {
-  const body = call.body();
+async function sendBody(request: ClientRequest, { body: bodyOf, onSent }: Call): Promise<void> {
+  const body = bodyOf();
   // Node sends headers in the encoding of a text that goes with them, and those that we make are bytes.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
     return;
   }
-  const sent = pipeline(body, request);
+  const { blocks, packer } = body;
+  if (!packer) {
+    await writeBlocks(request, blocks, onSent);
+    return;
+  }
+  const sent = pipeline(packer, request);
   // A listener before the pipe would start the flow without it.
-  if (call.onSent) body.on('data', (piece: Buffer) => call.onSent?.(piece.length));
-  await sent;
+  if (onSent) packer.on('data', (piece: Buffer) => onSent(piece.length));
+  await Promise.all([writeBlocks(packer, blocks), sent]);
+}
+
+/** Destroys the stream when the blocks fail, and asks for no more of them when the stream fails. */
+async function writeBlocks(to: Writable, blocks: Body['blocks'], onSent?: Call['onSent']): Promise<void> {
+  try {
+    for await (const block of blocks) {
+      await written(to, block);
+      onSent?.(block.length);
+      // Another try may have begun, with the same memory.
+      if (to.destroyed) throw prematureClose();
+    }
+  } catch (error) {
+    to.destroy(error as Error);
+    throw error;
+  }
+  to.end();
+}
+
+/** A stream that is closed may call nothing back. */
+function written(to: Writable, block: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    function end(error?: NodeJS.ErrnoException | null): void {
+      to.off('error', end);
+      to.off('close', close);
+      if (!error) resolve();
+      else reject(error.code === 'ERR_STREAM_DESTROYED' ? prematureClose() : error);
+    }
+    const close = () => end(prematureClose());
+    to.on('error', end);
+    to.on('close', close);
+    to.write(block, end);
+  });
+}
+
+function prematureClose(): Error {
+  return Object.assign(new Error('the stream was closed'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
 }
 
 function timeoutError(code: string): Error {

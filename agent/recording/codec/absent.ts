@@ -1,5 +1,5 @@
 /** The value that a column reads as when it is not stored, because the file is older or the value was unknown. */
-import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, newColumns } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
@@ -10,10 +10,9 @@ export function absentValue(column: Column): bigint {
   return fields?.[column.field]?.kind.unknown ?? 0n;
 }
 
-export function absentValues(column: Column, length: number): ColumnArray {
-  const values = newColumnArray(column.storage, length);
+export function absentValues(column: Column, length: number, make = newColumns): ColumnArray {
+  const values = make(column.name, column.storage, length);
   const value = absentValue(column);
-  if (value === 0n) return values;
   if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(value);
   else values.fill(Number(value));
   return values;

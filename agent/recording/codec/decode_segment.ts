@@ -1,6 +1,6 @@
 /** Decodes what encode_segment.ts wrote, column by column, and validates every number in it. */
 import { crc32 } from 'node:zlib';
-import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, newColumnArray, newColumns } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
 import { corrupt } from '../format/errors.ts';
@@ -33,11 +33,17 @@ export interface SegmentData {
   pick(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): boolean;
 }
 
-export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, number>, seed = 0): SegmentData {
+/** `make` gives memory for values and for what is decompressed, `label` distinguishes this data from others there. */
+export function openSegmentData(
+  data: Buffer,
+  columnIds: ReadonlyMap<string, number>,
+  seed = 0,
+  { make, label } = { make: newColumns, label: '' },
+): SegmentData {
   const { rowCount, groups } = readGroups(data, seed);
 
   function encodedIn(group: Group, column: Column): Uint8Array | undefined {
-    group.columns ??= readColumns(group);
+    group.columns ??= readColumns(group, (bytes) => make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array);
     group.body = undefined;
     return group.columns.get(columnIds.get(column.name) ?? -1);
   }
@@ -50,8 +56,8 @@ export function openSegmentData(data: Buffer, columnIds: ReadonlyMap<string, num
       const group = groups.get(column.eventType);
       if (!group) return newColumnArray(column.storage, 0);
       const encoded = encodedIn(group, column);
-      if (!encoded) return absentValues(column, group.rows);
-      const values = newColumnArray(column.storage, group.rows);
+      if (!encoded) return absentValues(column, group.rows, make);
+      const values = make(column.name, column.storage, group.rows);
       decodeColumn(encoded, values);
       return values;
     },
@@ -96,8 +102,8 @@ function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map
   return { rowCount, groups };
 }
 
-function readColumns({ body, rawBytes }: Group): Map<number, Uint8Array> {
-  const raw = rawBytes === 0 ? body! : decompress(body!, rawBytes);
+function readColumns({ body, rawBytes }: Group, bytesOf: (count: number) => Uint8Array): Map<number, Uint8Array> {
+  const raw = rawBytes === 0 ? body! : decompress(body!, bytesOf(rawBytes));
   const columns = new Map<number, Uint8Array>();
   for (let offset = 0; offset < raw.length; ) {
     const start = offset + ENTRY_HEAD_BYTES;
@@ -110,8 +116,8 @@ function readColumns({ body, rawBytes }: Group): Map<number, Uint8Array> {
   return columns;
 }
 
-function decompress(body: Buffer, rawBytes: number): Buffer {
-  const raw = Buffer.allocUnsafe(rawBytes);
+function decompress(body: Buffer, { buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  const raw = Buffer.from(buffer, byteOffset, byteLength);
   decompressFrame(body, raw);
   return raw;
 }

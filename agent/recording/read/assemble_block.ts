@@ -2,9 +2,8 @@
  * Assembles a block from rows of several segments, one segment after the other, so that few of them are decoded at a
  * time.
  */
-import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray, typeRows } from '../../../bpf/schema/block.ts';
+import { type NumberedBlock, newBlock, newColumns, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
-import type { Storage } from '../../../bpf/schema/kinds.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { NUMBER } from '../format/pieces.ts';
@@ -41,23 +40,6 @@ export function wantedColumns(names: readonly string[] | 'all'): readonly Column
   const unknown = names.find((name) => !COLUMNS.some((column) => column.name === name));
   if (unknown !== undefined) throw new Error(`there is no column ${unknown}`);
   return COLUMNS.filter(({ name }) => ALWAYS.includes(name) || names.includes(name));
-}
-
-/** Returns an array for the values of a column; what it contains is overwritten. */
-export type ColumnMaker = (name: string, storage: Storage, length: number) => ColumnArray;
-
-export const newColumns: ColumnMaker = (_, storage, length) => newColumnArray(storage, length);
-
-/** Each array takes the memory of the one before it for the same column: fresh memory costs more than filling it. */
-export function reusedColumns(): ColumnMaker {
-  const kept = new Map<string, ColumnArray>();
-  return (name, storage, length) => {
-    const known = kept.get(name);
-    if (known && known.length >= length) return known.subarray(0, length);
-    const values = newColumnArray(storage, length);
-    kept.set(name, values);
-    return values;
-  };
 }
 
 /** Copies the rows of `runs` into a block; calls `using` with each segment before it is decoded. */

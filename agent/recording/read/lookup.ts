@@ -57,7 +57,7 @@ const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
 };
 
 const REFERENCES = COLUMNS.flatMap((column) => {
-  const kind = kindOf(column);
+  const kind = dictionaryOf(column);
   return kind ? [{ column, kind }] : [];
 });
 
@@ -73,7 +73,8 @@ function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id
   }
 }
 
-function kindOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
+/** The dictionary that the ids of a column refer to; undefined for other values. */
+export function dictionaryOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
   if (source !== 'origins') return storage === 'u32' ? KINDS[source] : undefined;
   if (name.endsWith('_context')) return 'context';
   return name.endsWith('_service') ? 'name' : undefined;

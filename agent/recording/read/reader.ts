@@ -186,10 +186,10 @@ function readerOf(database: Database.Database, path: string, version: number, is
   const source: ScanSource = {
     index,
     columnIds: () => writer.locations().ids,
-    open(meta) {
+    open(meta, make) {
       if (damage.has(meta)) return undefined;
       const bytes = withUnreadable(meta, () => index.bytes(meta));
-      return bytes && openSegment(meta, bytes, writer.locations(), cache);
+      return bytes && openSegment(meta, bytes, writer.locations(), make ? { make } : { cache });
     },
     onDamaged: damage.add,
     onBlock: lookup.remember,

@@ -6,10 +6,10 @@
  * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
  * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { type ColumnMaker, type NumberedBlock, newColumns, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
-import { type ColumnMaker, gather, newColumns, reusedColumns } from './assemble_block.ts';
+import { gather } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
 import { leaveOut, readableBlock, type SegmentRun } from './readable_block.ts';
@@ -34,8 +34,11 @@ export interface ScanSource {
   index: SegmentIndex;
   /** Ids of the file's columns by name. */
   columnIds(): ReadonlyMap<string, number>;
-  /** Returns undefined when retention has removed the segment, or when it is known to be damaged. */
-  open(meta: SegmentMeta): Segment | undefined;
+  /**
+   * Returns undefined when retention has removed the segment, or when it is known to be damaged. `make` gives memory that
+   * is used again for the next segment.
+   */
+  open(meta: SegmentMeta, make?: ColumnMaker): Segment | undefined;
   /** Called for a damaged segment that the scan leaves out. */
   onDamaged(meta: SegmentMeta): void;
   /** Called for every block in its read transaction: entries that its ids refer to may be gone afterwards. */

@@ -2,7 +2,7 @@
  * Reads sealed segments by the numbers of their events, for a reader that takes each of them once: they never change,
  * and retention removes them in nearly this order.
  */
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { type NumberedBlock, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { gather, wholeBlock } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
@@ -22,7 +22,10 @@ export type SealedEvents = { kind: 'events'; block: NumberedBlock } | { kind: 'd
 export interface SealedReader {
   /** Segments with events whose number is at least `from`, in the order of numbers, `limit` at most. */
   sealedSegments(from: number, limit: number): SealedSegment[];
-  /** All events of a segment in the order in which they were recorded, with what they refer to at hand. */
+  /**
+   * All events of a segment in the order in which they were recorded, with what they refer to at hand. The block is valid
+   * until the next call.
+   */
   sealedEvents(segment: SealedSegment): SealedEvents;
   /** The number after the last event, and the number up to which segments are sealed. */
   ends(): { end: number; sealedEnd: number };
@@ -33,15 +36,17 @@ const EVERYWHERE = { firstNs: 0n, lastNs: 2n ** 63n - 1n, typeMask: -1n, minDura
 
 /** `everything` is a filter that all events of known types match. */
 export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {
+  const make = reusedColumns();
+
   function blockOf(firstNumber: number): NumberedBlock | undefined {
     const [meta] = source.index.around(firstNumber).filter((found) => found.firstNumber === firstNumber);
-    const segment = meta && source.open(meta);
+    const segment = meta && source.open(meta, make);
     if (!segment) return undefined;
     return withUnreadable(meta, () => {
       const rows = matchingRows(segment, everything(), meta.endNumber);
       const block =
         rows.length === segment.rowCount
-          ? wholeBlock(segment, COLUMNS)
+          ? wholeBlock(segment, COLUMNS, make)
           : gather([{ segment, rows }], COLUMNS, () => {});
       source.onBlock(block);
       return block;

@@ -1,5 +1,5 @@
 /** A segment as a scan holds it: columns are decoded on demand, and may be dropped and decoded again. */
-import { type ColumnArray, newColumnArray } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, newColumnArray, newColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { absentValues } from '../codec/absent.ts';
@@ -44,12 +44,15 @@ export interface ColumnLocations {
   pieces: ReadonlyMap<string, number>;
 }
 
-/** `cache` keeps pieces beyond this segment; without it, they are read again each time. */
+/**
+ * `cache` keeps pieces beyond this segment; without it, they are read again each time. `make` gives memory for all that is
+ * decoded, which must not be cached if it is used again.
+ */
 export function openSegment(
   meta: SegmentMeta,
   bytes: SegmentBytes,
   locations: ColumnLocations,
-  cache?: PieceCache,
+  { cache, make = newColumns }: { cache?: PieceCache | undefined; make?: typeof newColumns | undefined } = {},
 ): Segment {
   const { firstNumber, eventCount } = meta;
   const columns = new Map<string, ColumnArray>();
@@ -81,8 +84,11 @@ export function openSegment(
   }
 
   function openSource(piece: number): SegmentData {
-    if (bytes.whole) return openSegmentData(bytes.whole, locations.ids);
-    return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece));
+    if (bytes.whole) return openSegmentData(bytes.whole, locations.ids, 0, { make, label: '' });
+    return openSegmentData(bytes.piece(piece), locations.ids, pieceSeed(firstNumber, piece), {
+      make,
+      label: `${piece}`,
+    });
   }
 
   /** The data with the column; undefined when the file does not have it. */
@@ -99,7 +105,7 @@ export function openSegment(
   function decode(column: Column): ColumnArray {
     const length = typeRowCount(column.eventType);
     if (length === 0) return newColumnArray(column.storage, 0);
-    return sourceOf(column)?.column(column) ?? absentValues(column, length);
+    return sourceOf(column)?.column(column) ?? absentValues(column, length, make);
   }
 
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {

@@ -4,8 +4,8 @@
  *   sealed segments   blocks of some of them, each in a read transaction of its own: they never change
  *   parts             all of them in one transaction, because a writer may merge them into segments between two
  */
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { type ColumnMaker, gather, newColumns, reusedColumns, wholeBlock } from './assemble_block.ts';
+import { type ColumnMaker, type NumberedBlock, newColumns, reusedColumns } from '../../../bpf/schema/block.ts';
+import { gather, wholeBlock } from './assemble_block.ts';
 import { matchingRows } from './match.ts';
 import { leaveOut, readableBlock, type SegmentRun } from './readable_block.ts';
 import type { ScanOptions, ScanSource } from './scan.ts';

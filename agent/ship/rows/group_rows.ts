@@ -1,25 +1,21 @@
 /** Makes the blocks of all tables that a group of segments fills, segment by segment. */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { type BlockEncoder, newBlockEncoder } from '../../clickhouse/native/encode.ts';
-import { BUCKET_NS_DEFAULT, type Table, tablesOf } from '../../clickhouse/tables/schema.ts';
-import { eventRows } from './event_rows.ts';
-import { nameRows } from './name_rows.ts';
-import { ownerRows } from './owner_rows.ts';
-import { blockSource, type ShippedRecording } from './shipped_block.ts';
-import { statRows } from './stat_rows.ts';
-import { sentColumns, type TableRows, tableRows } from './table_rows.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { type NativeShipment, nativeShipment } from '../../../bpf/schema/native_shipment.ts';
+import type { ContextText } from '../../recording/format/ids.ts';
+import { textHash53 } from '../../recording/format/text_hash.ts';
+import type { RecordedFile } from '../../recording/read/lookup.ts';
+import { BESIDE_EVENTS, chosenColumns, shipmentPlan, tableNamed } from './shipment_plan.ts';
+import { sentColumns } from './table_rows.ts';
 
-/** Tables that are filled from events beside `event`, in the order in which they are sent. */
-export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
-export type BesideEvents = (typeof BESIDE_EVENTS)[number];
-
-/** Columns do not depend on the length of a bucket. */
-const TABLES = new Map(tablesOf(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
-
-export function tableNamed(name: string): Table {
-  const table = TABLES.get(name);
-  if (!table) throw new Error(`there is no table ${name}`);
-  return table;
+/** What a recording says of itself, and what its ids refer to. */
+export interface ShippedRecording {
+  /** 16 hexadecimal digits. */
+  readonly recordingId: string;
+  readonly node: string;
+  name(id: number): string;
+  file(id: number): RecordedFile | undefined;
+  context(id: number): ContextText;
 }
 
 export interface SentTable {
@@ -34,65 +30,65 @@ export interface GroupRows {
   eventColumns(typeMask: bigint): string[];
   /** Forgets the rows that were made: the group begins again, or another one. */
   begin(): void;
-  /** Returns the block of the table `event`; the rows of the other tables are kept until `beside`. */
+  /**
+   * Returns the block of the table `event`, which is valid until the next call; the rows of the other tables are kept
+   * until `beside`.
+   */
   add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer;
   /** The rows of the other tables since `begin`. */
   beside(): SentTable[];
 }
 
+const FIRST_BYTES = 64 * 1024;
+
+const SENT_COLUMNS = BESIDE_EVENTS.map((name) => sentColumns(tableNamed(name).columns).map((column) => column.name));
+
 export function groupRows(recording: ShippedRecording): GroupRows {
-  const source = blockSource(recording);
-  const events = eventRows(recording);
-  const encoder = newBlockEncoder();
-  const collected = Object.fromEntries(
-    BESIDE_EVENTS.map((name) => [name, collectedRows(tableNamed(name), encoder)]),
-  ) as Record<BesideEvents, Collected>;
-  const owners = ownerRows(recording, collected.by_id.rows, collected.transaction.rows);
-  const stats = statRows(recording, collected.stat.rows);
-  const names = nameRows(collected.name.rows);
+  const shipment = nativeShipment.createShipment(shipmentPlan(recording));
+  let output = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  let chosen = { mask: 0n, ...chosenColumns(0n) };
+
+  function columnsFor(mask: bigint): typeof chosen {
+    if (chosen.mask !== mask) chosen = { mask, ...chosenColumns(mask) };
+    return chosen;
+  }
 
   return {
-    eventColumns: events.columnNames,
-    begin() {
-      names.clear();
-      for (const one of Object.values(collected)) one.clear();
+    eventColumns: (mask) => columnsFor(mask).names,
+    begin: () => nativeShipment.beginGroup(shipment),
+    add({ columns, numbers, rowCount }, firstNumber, mask) {
+      const { places } = columnsFor(mask);
+      const values = COLUMNS.map(({ name }) => columns.get(name)!);
+      for (;;) {
+        const size = nativeShipment.addSegment(shipment, values, numbers, rowCount, firstNumber, places, output);
+        if (size === undefined) lookUp(shipment, recording);
+        else if (size > 0) return output.subarray(0, size);
+        else output = Buffer.allocUnsafeSlow(2 * output.length);
+      }
     },
-    add(block, firstNumber, typeMask) {
-      const shipped = source.open(block);
-      const encoded = encoder.encode(events.columnsOf(shipped, typeMask), block.rowCount);
-      owners.add(shipped, firstNumber);
-      stats.add(shipped, firstNumber);
-      names.add(shipped);
-      for (const one of Object.values(collected)) one.close();
-      return encoded;
-    },
-    beside: () => BESIDE_EVENTS.map((name) => collected[name].sent()).filter(({ blocks }) => blocks.length > 0),
+    beside: () =>
+      BESIDE_EVENTS.map((table, i) => {
+        const blocks = nativeShipment.tableBlocks(shipment, i);
+        return { table, columns: SENT_COLUMNS[i]!, blocks: blocks.length > 0 ? [blocks] : [] };
+      }).filter(({ blocks }) => blocks.length > 0),
   };
 }
 
-interface Collected {
-  rows: TableRows;
-  /** Encodes the rows of a segment. */
-  close(): void;
-  clear(): void;
-  sent(): SentTable;
+/** Passes on what the missing ids of a segment refer to. */
+function lookUp(shipment: NativeShipment, recording: ShippedRecording): void {
+  const [names, files, contexts] = nativeShipment.missingIds(shipment).map((ids) => new Set(ids));
+  for (const id of names!) nativeShipment.addName(shipment, id, recording.name(id));
+  for (const id of files!) {
+    const { path, kind } = recording.file(id) ?? { path: '', kind: '' };
+    nativeShipment.addFile(shipment, id, path, kind);
+  }
+  for (const id of contexts!) {
+    const { transactionId, traceId, spanId } = recording.context(id);
+    const hash = transactionId === null ? 0 : textHash53(transactionId);
+    nativeShipment.addContext(shipment, id, transactionId, hash, traceId, hexBytes(traceId), hexBytes(spanId));
+  }
 }
 
-/** Encoded rows take a tenth of the memory that they take as objects. */
-function collectedRows(table: Table, encoder: BlockEncoder): Collected {
-  const rows = tableRows(table.columns);
-  const columns = sentColumns(table.columns).map(({ name }) => name);
-  let blocks: Buffer[] = [];
-  return {
-    rows,
-    close() {
-      const { length } = rows;
-      if (length > 0) blocks.push(encoder.encode(rows.take(), length));
-    },
-    clear() {
-      rows.take();
-      blocks = [];
-    },
-    sent: () => ({ table: table.name, columns, blocks }),
-  };
+function hexBytes(text: string | null): Buffer {
+  return Buffer.from(text ?? '', 'hex');
 }

@@ -1,0 +1,100 @@
+/** Blocks of FORMAT Native from a segment's columns in C++ (native/columns/shipment.h): V8 takes many times as long. */
+import { createRequire } from 'node:module';
+import type { ColumnArray } from './block.ts';
+
+declare const SHIPMENT: unique symbol;
+/** What a recording's ids refer to, and the rows that were made of its segments: memory of the addon. */
+export interface NativeShipment {
+  readonly [SHIPMENT]: never;
+}
+
+/** What the ids of a column refer to. */
+export const REFERS = { nothing: 0, name: 1, file: 2, context: 3 } as const;
+
+/** Where the values of a column of the table `event` come from, in the order of native/columns/event_block.h. */
+export const EVENT_PARTS = [
+  'recording',
+  'number',
+  'owner',
+  'node',
+  'value',
+  'word',
+  'name',
+  'path',
+  'file_kind',
+  'transaction',
+  'trace',
+  'span',
+  'origin_services',
+  'origin_transactions',
+  'origin_traces',
+  'origin_bytes',
+] as const;
+
+export interface ColumnHead {
+  name: string;
+  type: string;
+}
+
+/** Columns of a recording are named by their place in `columns`. */
+export interface ShipmentPlan {
+  recording: bigint;
+  node: string;
+  columns: { eventType: number; width: number; refers: number }[];
+  /** event_type, timestamp, duration, result, context_source, context, service */
+  roles: Uint32Array;
+  /** Four numbers for each slot: event type, context, service, bytes. */
+  origins: Uint32Array;
+  /** Columns that name devices. */
+  devices: Uint32Array;
+  /** Value of context_source for data that was written back later. */
+  writtenBack: number;
+  /** What `owner` has where several services own an event. */
+  severalOwners: string;
+  /** Names of the event types, each in the place of its id. */
+  typeNames: string[];
+  /** Columns of the table `event`; `part` is a place in EVENT_PARTS, `words` are the texts of values. */
+  events: (ColumnHead & { part: number; column: number; words: string[] })[];
+  /** Columns of by_id, transaction, stat and name. */
+  tables: ColumnHead[][];
+  /** Values of `kind` in the table `name`. */
+  serviceKind: string;
+  deviceKind: string;
+}
+
+interface NativeShipmentFunctions {
+  createShipment(plan: ShipmentPlan): NativeShipment;
+  /** Forgets the rows that were made: a group begins. */
+  beginGroup(shipment: NativeShipment): void;
+  /**
+   * Writes the block of the table `event` with the chosen columns to `output`, and adds the rows of the other tables.
+   * Returns the size of the block, or 0 if there is no room for it, or undefined if ids are missing; then nothing is
+   * added.
+   */
+  addSegment(
+    shipment: NativeShipment,
+    columns: readonly ColumnArray[],
+    numbers: BigUint64Array,
+    rowCount: number,
+    firstNumber: number,
+    chosen: Uint32Array,
+    output: Uint8Array,
+  ): number | undefined;
+  /** Ids that were missing, some of them several times. */
+  missingIds(shipment: NativeShipment): [names: Uint32Array, files: Uint32Array, contexts: Uint32Array];
+  addName(shipment: NativeShipment, id: number, text: string): void;
+  addFile(shipment: NativeShipment, id: number, path: string, kind: string): void;
+  addContext(
+    shipment: NativeShipment,
+    id: number,
+    transaction: string | null,
+    transactionHash: number,
+    trace: string | null,
+    traceBytes: Uint8Array,
+    spanBytes: Uint8Array,
+  ): void;
+  /** Returns all blocks of a table of the plan since the group began. */
+  tableBlocks(shipment: NativeShipment, table: number): Buffer;
+}
+
+export const nativeShipment: NativeShipmentFunctions = createRequire(import.meta.url)('#columns');

@@ -1,0 +1,116 @@
+#pragma once
+
+#include "references.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/* The columns that a recording has, of which some have a role; a place in `columns` for each. */
+struct RecordedColumn {
+	/* 0: every row has a value; otherwise those of one type have. */
+	uint8_t event_type;
+	uint8_t width;
+	Refers refers;
+};
+
+struct OriginSlot {
+	uint32_t event_type, context, service, bytes;
+};
+
+struct RecordedColumns {
+	std::vector<RecordedColumn> columns;
+	uint32_t event_type, timestamp, duration, result, context_source, context, service;
+	std::vector<OriginSlot> origins;
+	std::vector<uint32_t> devices;
+	/* The value of context_source for data that was written back later. */
+	uint8_t written_back;
+	/* What the owner of an event is where several services own it. */
+	uint32_t several_owners;
+	/* Texts of the node and of each event type. */
+	uint32_t node;
+	std::array<uint32_t, 256> type_names;
+	uint64_t recording;
+};
+
+/* One column's values as they lie in memory. */
+struct RecordedValues {
+	const uint8_t *data;
+	size_t count;
+	size_t width;
+};
+
+/* A segment's rows with what they refer to. Memory is kept from one to the next. */
+class SegmentRows
+{
+      public:
+	explicit SegmentRows(const RecordedColumns &recorded) : recorded(recorded), places(recorded.columns.size())
+	{
+	}
+
+	/* False if a column is not as the recording's columns say. */
+	bool open(std::span<const RecordedValues> values, const RecordedValues &row_numbers, size_t rows);
+	/* Finds the places of all ids; false if some are not known, which are in `missing`, maybe several times. */
+	bool refer(const References &references);
+
+	size_t rows = 0;
+	std::array<std::vector<uint32_t>, static_cast<size_t>(Refers::count)> missing;
+
+	const RecordedColumns &schema() const
+	{
+		return recorded;
+	}
+	const RecordedColumn &column(uint32_t column) const
+	{
+		return recorded.columns[column];
+	}
+	std::span<const uint8_t> bytes_of(uint32_t column) const
+	{
+		return {values[column].data, length_of(column) * values[column].width};
+	}
+	/* Values of a column of this type, whose width the schema says. */
+	template <typename Word> const Word *words(uint32_t column) const
+	{
+		return reinterpret_cast<const Word *>(values[column].data);
+	}
+	/* The places of a column's ids: texts of names, or numbers of files or contexts. */
+	std::span<const uint32_t> places_of(uint32_t column) const
+	{
+		return {places[column].data(), length_of(column)};
+	}
+	const uint64_t *numbers() const
+	{
+		return row_numbers;
+	}
+	std::span<const uint8_t> types() const
+	{
+		return type_of_row;
+	}
+	std::span<const uint32_t> rows_of(uint8_t event_type) const
+	{
+		return rows_of_type[event_type];
+	}
+	/* Text of each row's owner: the only service that owns the event or a part of it. */
+	std::span<const uint32_t> owners() const
+	{
+		return owner_of_row;
+	}
+	size_t length_of(uint32_t column) const
+	{
+		const uint8_t type = recorded.columns[column].event_type;
+		return type == 0 ? rows : rows_of_type[type].size();
+	}
+
+      private:
+	RecordedColumns recorded;
+	std::span<const RecordedValues> values;
+	const uint64_t *row_numbers = nullptr;
+	std::vector<uint8_t> type_of_row;
+	std::array<std::vector<uint32_t>, 256> rows_of_type;
+	std::vector<std::vector<uint32_t>> places;
+	std::vector<uint32_t> owner_of_row;
+
+	void find_owners();
+};
