@@ -106,7 +106,7 @@ function withShipOptions(command: Command): Command {
     .addOption(
       new Setting('--group-events <count>', 'events that are sent together, at most')
         .takes(GROUP_EVENTS)
-        .defaultText('65536'),
+        .defaultText('262144'),
     )
     .addOption(
       new Setting('--catch-up <factor>', 'a backlog is sent at so many times the rate of recording')

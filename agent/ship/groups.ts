@@ -31,6 +31,32 @@ const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 /** Small segments are many on a quiet node: reading their entries is quick. */
 const SEGMENTS_MAX = 4096;
 
+/** Before anything is known of the rows of other tables, which are in memory until the events of a group have arrived. */
+const FIRST_EVENTS = 16_384;
+const EVENTS_MIN = 4096;
+const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
+
+export interface GroupSizes {
+  limits(): GroupLimits;
+  /** Notes how many bytes were sent beside the events of a group. */
+  note(eventCount: number, besideBytes: number): void;
+}
+
+/**
+ * Chooses how large groups are: as large as the rows beside events of the last one let them be. A server need not merge
+ * what it stores together.
+ */
+export function groupSizes(eventsMax: number): GroupSizes {
+  let size = Math.min(eventsMax, FIRST_EVENTS);
+  return {
+    limits: () => ({ eventsMax: size }),
+    note(eventCount, besideBytes) {
+      const fitting = Math.floor((eventCount * BESIDE_BYTES_MAX) / Math.max(besideBytes, 1));
+      size = Math.min(eventsMax, Math.max(EVENTS_MIN, fitting));
+    },
+  };
+}
+
 /** Returns the group that begins with this number; undefined if no segment is sealed there yet. */
 export function nextGroup(reader: SealedReader, from: number, { eventsMax }: GroupLimits): Group | undefined {
   const found = reader.sealedSegments(from, SEGMENTS_MAX);

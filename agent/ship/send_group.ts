@@ -26,6 +26,8 @@ export interface Destination {
 
 export interface SentGroup {
   events: number;
+  /** Bytes of rows that were made from these events for other tables than `event`. */
+  besideBytes: number;
   /** Events that did not arrive although they were recorded. */
   lost: readonly ShippingLoss[];
   /** Position after the losses and clock steps that were sent with it. */
@@ -91,20 +93,23 @@ export async function sendGroup(
     }
   }
 
-  let sent = 0;
+  let [sent, besideBytes] = [0, 0];
   for (const [i, part] of partsOf(group, blocks).entries()) {
     const label = part ? `-${i}` : '';
     // Without rows there is no block: nothing to insert.
     if (group.segments.length > 0)
       await send({ table: 'event', columns: rows.eventColumns(group.typeMask) }, () => eventBlocks(part), label);
-    for (const table of group.segments.length > 0 ? rows.beside() : []) await sendTable(send, table, label);
+    for (const table of group.segments.length > 0 ? rows.beside() : []) {
+      besideBytes += table.blocks.reduce((sum, { length }) => sum + length, 0);
+      await sendTable(send, table, label);
+    }
     sent += events;
   }
   const read = await readFrom(connection, question, group.segments, unread);
   const lost = [...removed.lost, ...read.lost.filter(({ from }) => from >= settledIn(position))];
   const side = await sendSide(send, reader, position, lost);
   await sendTable(send, segmentTable(reader, [...removed.arrived, ...read.arrived]));
-  return { events: sent, lost, side };
+  return { events: sent, besideBytes, lost, side };
 }
 
 /** Names a group that is sent, at all servers. */

@@ -19,7 +19,7 @@ import {
   checkShard,
   type KnownNode,
 } from './contact.ts';
-import { knownGroup, nextGroup } from './groups.ts';
+import { groupSizes, knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
 import { type Position, positionAfter, positionAt, positionBefore, settledIn, writePosition } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
@@ -75,7 +75,7 @@ export async function shipRecording(
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
-  const rate = liveRate();
+  const [rate, sizes] = [liveRate(), groupSizes(options.eventsMax)];
   const send = patientSender(source, signal);
   let position = begun;
   let [isWritten, claims] = [true, options.claims];
@@ -181,7 +181,7 @@ export async function shipRecording(
     const { group: begunGroup, number } = position;
     const group = begunGroup
       ? knownGroup(reader, begunGroup.from, begunGroup.end)
-      : nextGroup(reader, number, { eventsMax: options.eventsMax });
+      : nextGroup(reader, number, sizes.limits());
     if (!group || group.from >= untilNumber) {
       await sendNotes(destination);
       return false;
@@ -195,6 +195,7 @@ export async function shipRecording(
     const sent = await send(destination, { group, position, isAgain: begunGroup !== null });
     progress.inserts.add((performance.now() - sinceMs) / 1000);
     progress.events += sent.events;
+    sizes.note(sent.events, sent.besideBytes);
     progress.groups++;
     noteLost(sent.lost);
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;

@@ -4,8 +4,8 @@ namespace
 {
 
 constexpr size_t kSlotsMin = 256;
-constexpr size_t kMemoryMax = 8 << 20;
-constexpr size_t kEntriesMax = 65'536;
+constexpr size_t kMemoryMax = 4 << 20;
+constexpr size_t kEntriesMax = 16'384;
 
 } // namespace
 
