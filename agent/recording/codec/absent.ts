@@ -13,6 +13,8 @@ export function absentValue(column: Column): bigint {
 export function absentValues(column: Column, length: number, make = newColumns): ColumnArray {
   const values = make(column.name, column.storage, length);
   const value = absentValue(column);
+  // New memory is zeros already.
+  if (value === 0n && make === newColumns) return values;
   if (values instanceof BigUint64Array || values instanceof BigInt64Array) values.fill(value);
   else values.fill(Number(value));
   return values;

@@ -43,7 +43,12 @@ export function openSegmentData(
   const { rowCount, groups } = readGroups(data, seed);
 
   function encodedIn(group: Group, column: Column): Uint8Array | undefined {
-    group.columns ??= readColumns(group, (bytes) => make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array);
+    group.columns ??= readColumns(group, (bytes) =>
+      // What is decompressed overwrites all of it, so new memory need not be zeros.
+      make === newColumns
+        ? Buffer.allocUnsafe(bytes)
+        : (make(`${label} ${column.eventType}`, 'u8', bytes) as Uint8Array),
+    );
     group.body = undefined;
     return group.columns.get(columnIds.get(column.name) ?? -1);
   }

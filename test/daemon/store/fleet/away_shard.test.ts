@@ -1,6 +1,6 @@
 /** Tests what a daemon answers while a shard is away: what the others have, and that it is not everything. */
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -62,6 +62,14 @@ const without = ({ next_cursor: _, ...json }: Record<string, unknown>) => json;
 /** The gaps over the window, without times. */
 const unavailable = (gaps: { cause: string; node: string | null }[]) =>
   gaps.filter(({ cause }) => cause === 'unavailable').map(({ node }) => node);
+
+/** Changes what accounts may do. A server looks at its files every two seconds, and compares whole seconds. */
+function changeUsers(change: (text: string) => string): void {
+  const path = join(shards.near.folder, 'users.xml');
+  const later = statSync(path).mtimeMs / 1000 + 2;
+  writeFileSync(path, change(readFileSync(path, 'utf8')));
+  utimesSync(path, later, later);
+}
 
 withCluster('while a shard is away', () => {
   const whole = new Map<string, unknown>();
@@ -151,9 +159,7 @@ withCluster('while a shard is away', () => {
     const { status, json } = await reading.get(ANSWERS[0]!);
     expect(status).toBe(503);
     expect(json.detail).toMatch(/no replica of a shard answers .*skip_unavailable_shards.*readonly = 2/s);
-    const users = join(shards.near.folder, 'users.xml');
-    writeFileSync(users, readFileSync(users, 'utf8').replace('<readonly>1<', '<readonly>2<'));
-    // The server looks for changes of its files every two seconds.
+    changeUsers((text) => text.replace('<readonly>1<', '<readonly>2<'));
     for (let tries = 0; (await reading.get(ANSWERS[0]!)).status !== 200; tries++) {
       expect(tries).toBeLessThan(200);
       await sleep(50);
@@ -163,10 +169,8 @@ withCluster('while a shard is away', () => {
   });
 
   test('an account whose answers would silently lack shards is refused', async () => {
-    const users = join(shards.near.folder, 'users.xml');
-    const before = readFileSync(users, 'utf8');
     const leavingOut = '<default><skip_unavailable_shards>1</skip_unavailable_shards></default>';
-    writeFileSync(users, before.replace('<default/>', leavingOut));
+    changeUsers((text) => text.replace('<default/>', leavingOut));
     const count = () => shards.near.sql('SELECT count() FROM kreplay.node_all');
     while (
       await count().then(
@@ -177,7 +181,7 @@ withCluster('while a shard is away', () => {
       await sleep(50);
     const { code, stderr } = await start('daemon', '--no-state', '--fleet-url', shards.near.url).ended;
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has skip_unavailable_shards') });
-    writeFileSync(users, before);
+    changeUsers((text) => text.replace(leavingOut, '<default/>'));
     while (
       await count().then(
         () => true,
