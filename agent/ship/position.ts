@@ -34,6 +34,8 @@ const POSITION = z.object({
   round: NUMBER.default(0),
   /** The boundary of the group that is being sent, and when its events began: parts of it may have arrived. */
   group: z.object({ from: NUMBER, end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable(),
+  /** A group that was being sent when the position went back: parts of it may have arrived, too. */
+  begun: z.object({ end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable().default(null),
   /** Numbers up to which events were acknowledged, and when, for the last quarter of an hour. */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
   /** When each server that took events was started, in milliseconds since the epoch, by its own report. */
@@ -61,6 +63,7 @@ export function newPosition(recordingId: string, node: string, claim = randomByt
     clockId: 0,
     round: 0,
     group: null,
+    begun: null,
     acknowledged: [],
     servers: {},
   };
@@ -72,7 +75,8 @@ export function positionAfter(position: Position, end: number, nowMs: number): P
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
   // The number before this group: from there on, all was acknowledged at this time or later.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
-  return { ...position, number: end, settled: Math.max(position.settled, end), group: null, acknowledged };
+  const begun = position.begun && position.begun.end > end ? position.begun : null;
+  return { ...position, number: end, settled: Math.max(position.settled, end), group: null, begun, acknowledged };
 }
 
 /** The number below which nothing is reported as lost any more. */
@@ -86,7 +90,8 @@ export function positionBefore(position: Position, nowMs: number): Position {
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
   const settled = settledIn(position);
   const round = position.round + 1;
-  return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, acknowledged: [] };
+  const begun = position.group ?? position.begun;
+  return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, begun, acknowledged: [] };
 }
 
 /** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
+import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 import { type Arrived, askArrived, type Question } from './arrived.ts';
@@ -137,7 +138,8 @@ async function removedFrom(
   if (!gap) return { lost: [], arrived: [] };
   const arrived: Arrived[] = [];
   const times = timesOf(position);
-  for (const hole of isAgain ? holesOf(group, settled) : []) {
+  const sentEnd = isAgain ? group.end : (position.begun?.end ?? 0);
+  for (const hole of holesOf({ ...group, end: Math.min(group.end, sentEnd) }, settled)) {
     const found = await askArrived(connection, question, { ...hole, ...times });
     if (found) arrived.push(found);
   }
@@ -145,9 +147,11 @@ async function removedFrom(
   return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
 }
 
-/** Times between which the events of the begun group began. */
-export function timesOf({ group }: Position): { fromNs: bigint; toNs: bigint } {
-  return { fromNs: BigInt(group?.minNs ?? 0), toNs: BigInt(group?.maxNs ?? 2n ** 64n - 1n) };
+/** Times between which the events of groups began that may have arrived in part. */
+export function timesOf({ group, begun }: Pick<Position, 'group' | 'begun'>): { fromNs: bigint; toNs: bigint } {
+  const times = [group, begun].flatMap((one) => (one ? [[BigInt(one.minNs ?? 0), BigInt(one.maxNs ?? U64_MAX)]] : []));
+  const sorted = (place: 0 | 1) => times.map((both) => both[place]!).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  return { fromNs: sorted(0)[0] ?? 0n, toNs: sorted(1).at(-1) ?? U64_MAX };
 }
 
 /** What became of the events of the segments that were sent, where not all of them could be read. */

@@ -105,9 +105,10 @@ async function arrivedOf(
   question: Pick<Question, 'waits' | 'signal'>,
   position: Position,
 ): Promise<Arrived | undefined> {
-  const { group, recordingId } = position;
+  const { group, begun, recordingId } = position;
   const from = Math.max(group?.from ?? 0, settledIn(position));
-  if (!group || group.end <= from) return undefined;
-  const insertId = insertIdOf(nameOf(position, group));
-  return askArrived(connection, { ...question, recordingId, insertId }, { from, end: group.end, ...timesOf(position) });
+  const end = Math.max(group?.end ?? 0, begun?.end ?? 0);
+  if (end <= from) return undefined;
+  const insertId = insertIdOf(nameOf(position, group ?? { from, end }));
+  return askArrived(connection, { ...question, recordingId, insertId }, { from, end, ...timesOf(position) });
 }

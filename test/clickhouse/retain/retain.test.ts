@@ -1,6 +1,6 @@
 /** Tests `kreplay fleet retain`: what goes, what is counted, what is refused, and that interruptions change nothing. */
 import { once } from 'node:events';
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, fchmodSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { recordedOn, START } from '../../daemon/recorded.ts';
@@ -124,8 +124,9 @@ withServer('kreplay fleet retain', () => {
     mkdirSync(flags, { recursive: true });
     // The server takes the file as leave for one drop, and removes it.
     const leave = setInterval(() => {
-      closeSync(openSync(join(flags, 'force_drop_table'), 'w'));
-      chmodSync(join(flags, 'force_drop_table'), 0o666);
+      const file = openSync(join(flags, 'force_drop_table'), 'w');
+      fchmodSync(file, 0o666);
+      closeSync(file);
     }, 1);
     for (let tries = 0; tries < 20 && (await stateAt(careful)).isInterrupted; tries++)
       await retain(careful, '--age', ageOf(2n));
