@@ -2,6 +2,7 @@
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
+import { earlier, later } from './times.ts';
 
 export interface Group {
   /** The numbers [from, end): those that are in no segment were removed before. */
@@ -65,7 +66,7 @@ export function nextGroup(reader: SealedReader, from: number, { eventsMax }: Gro
   for (const segment of found) {
     const [low, high] = [
       taken.length === 0 || segment.minNs < minNs ? segment.minNs : minNs,
-      max(maxNs, segment.maxNs),
+      later(maxNs, segment.maxNs),
     ];
     const isOver = count + segment.eventCount > eventsMax || high - low > GROUP_SPAN_NS_MAX;
     if (taken.length > 0 && isOver) return groupOf(from, taken.at(-1)!.endNumber, taken, true);
@@ -88,8 +89,8 @@ function groupOf(from: number, end: number, segments: readonly SealedSegment[], 
     end,
     segments,
     eventCount: segments.reduce((sum, { eventCount }) => sum + eventCount, 0),
-    minNs: segments.map(({ minNs }) => minNs).reduce(min, segments[0]?.minNs ?? 0n),
-    maxNs: segments.map(({ maxNs }) => maxNs).reduce(max, 0n),
+    minNs: segments.map(({ minNs }) => minNs).reduce(earlier, segments[0]?.minNs ?? 0n),
+    maxNs: segments.map(({ maxNs }) => maxNs).reduce(later, 0n),
     typeMask: segments.reduce((mask, segment) => mask | segment.typeMask, 0n),
     isFull,
   };
@@ -129,8 +130,8 @@ export function gapOf(
   const add = (until: number, untilNs: bigint) => {
     if (until <= next) return;
     gap.count += until - next;
-    gap.fromNs = min(gap.fromNs, min(lastNs, untilNs));
-    gap.toNs = max(gap.toNs, max(lastNs, untilNs));
+    gap.fromNs = earlier(gap.fromNs, earlier(lastNs, untilNs));
+    gap.toNs = later(gap.toNs, later(lastNs, untilNs));
   };
   for (const { firstNumber, endNumber, minNs, maxNs } of segments) {
     add(firstNumber, minNs);
@@ -188,12 +189,4 @@ export function eventsWithin(block: NumberedBlock, part: TimePart | undefined): 
 
 function timestampsOf({ columns, rowCount }: NumberedBlock): BigUint64Array {
   return (columns.get('timestamp_ns')! as BigUint64Array).subarray(0, rowCount);
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
-}
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }

@@ -14,6 +14,7 @@ import { eventsWithin, type Group, gapOf, holesOf, partsOf, type TimePart } from
 import { type Position, settledIn } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
+import { earlier, later } from './times.ts';
 
 export interface Destination {
   connection: Connection;
@@ -149,9 +150,11 @@ async function removedFrom(
 
 /** Times between which the events of groups began that may have arrived in part. */
 export function timesOf({ group, begun }: Pick<Position, 'group' | 'begun'>): { fromNs: bigint; toNs: bigint } {
-  const times = [group, begun].flatMap((one) => (one ? [[BigInt(one.minNs ?? 0), BigInt(one.maxNs ?? U64_MAX)]] : []));
-  const sorted = (place: 0 | 1) => times.map((both) => both[place]!).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  return { fromNs: sorted(0)[0] ?? 0n, toNs: sorted(1).at(-1) ?? U64_MAX };
+  const groups = [group, begun].filter((one) => one !== null);
+  return {
+    fromNs: groups.map(({ minNs }) => BigInt(minNs ?? 0)).reduce(earlier, U64_MAX),
+    toNs: groups.map(({ maxNs }) => BigInt(maxNs ?? U64_MAX)).reduce(later, 0n),
+  };
 }
 
 /** What became of the events of the segments that were sent, where not all of them could be read. */

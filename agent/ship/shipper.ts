@@ -34,6 +34,7 @@ import {
   sendTable,
 } from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
+import { later } from './times.ts';
 
 export interface ShipperOptions extends Persisting {
   /** Folder of the position. */
@@ -147,8 +148,8 @@ export async function shipRecording(
     // No two shippers report at the same time: the parts of a millisecond are random.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
     // The row with the latest time counts, also after the clock was set back.
-    const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
-    const atNs = max(nowNs, latestNs + 1n);
+    const latestNs = later(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
+    const atNs = later(nowNs, latestNs + 1n);
     moveTo({ ...position, saidNs: String(atNs) });
     const state = {
       atNs,
@@ -297,10 +298,6 @@ async function waitForTick(
 ): Promise<void> {
   const untilMs = performance.now() + flushMs - ((((Date.now() - phaseMs) % flushMs) + flushMs) % flushMs);
   while (performance.now() < untilMs && !isReplaced()) await pass();
-}
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }
 
 function phaseOf(node: string, flushMs: number): number {

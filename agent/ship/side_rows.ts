@@ -7,6 +7,7 @@ import type { Gap } from './groups.ts';
 import type { SentTable } from './rows/group_rows.ts';
 import { tableNamed } from './rows/shipment_plan.ts';
 import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
+import { earlier } from './times.ts';
 
 export interface ShippedBy {
   recordingId: string;
@@ -76,7 +77,7 @@ export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): Sen
 export function segmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
-    const endMaxNs = min(maxNs + maxDurationNs, 2n ** 64n - 1n);
+    const endMaxNs = earlier(maxNs + maxDurationNs, 2n ** 64n - 1n);
     return [idOf(by), BigInt(firstNumber), BigInt(endNumber), by.node, count, minNs, maxNs, endMaxNs];
   });
   return tableOf('segment', rows);
@@ -117,8 +118,4 @@ export function nodeTable(by: ShippedBy, state: NodeState): SentTable {
       state.clockUncertaintyNs,
     ],
   ]);
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
 }

@@ -20,7 +20,7 @@ export async function initFleet(server: ClickHouseServer): Promise<void> {
   if (code !== 0) throw new Error(stderr);
 }
 
-/** Empties the tables, so that the next test begins with an empty fleet; a test may have left others, or none. */
+/** Makes new tables, so that the next test begins with an empty fleet. */
 export async function emptyFleet(server: ClickHouseServer): Promise<void> {
   // Truncated rows may be back when the server was killed.
   await server.sql('DROP DATABASE IF EXISTS kreplay');
