@@ -43,7 +43,7 @@ browserTest('the first view has its sentence, address, window, filters, losses a
   expect(text).toContain(`${missing} Recorded until 2025-11-21 00:00:00.000000000 (UTC).`);
   expect(await page.locator('section.wide tbody tr:visible').count()).toBe(50);
   // Names of transactions are buttons, and are to be read on paper.
-  expect(await page.locator('button:visible:not(.link, .pill)').count()).toBe(0);
+  expect(await page.locator('button:visible:not(.link, .pill), summary:visible').count()).toBe(0);
   await page.emulateMedia({ media: 'screen' });
   await page.waitForSelector('footer.printed', { state: 'detached' });
   expect(errors).toEqual([]);
