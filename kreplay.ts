@@ -20,7 +20,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
       import('./agent/command.ts'),
       import('./daemon/server/options.ts'),
       import('./agent/ship/command.ts'),
-      import('./agent/fleet/retain_command.ts'),
+      import('./agent/fleet/section.ts'),
     ]);
     return (await import('./agent/config/command.ts')).configCommand({
       agent: agent.AGENT_SECTION,

@@ -6,10 +6,13 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { isInteger, parserOf } from './values.ts';
 
-/** Sections of the file; each is named after the command that it configures: `fleet` is for `kreplay fleet retain`. */
+/** Sections of the file; each is named after the command that it configures: `fleet` is for its `status` and `retain`. */
 export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet'] as const;
 
 export type SectionName = (typeof SECTIONS)[number];
+
+/** Keys outside the sections. Commands whose section has none of them read the same files. */
+export const SHARED_KEYS: readonly string[] = ['data', 'log-level', 'log-format'];
 
 /** Value as it is written in a file, or was given as text. */
 export type RawValue = boolean | string | readonly string[];
@@ -34,6 +37,7 @@ export class Setting extends Option {
   }
 
   shared(): this {
+    if (!SHARED_KEYS.includes(this.key)) throw new Error(`${this.key} is not one of the shared keys`);
     this.isShared = true;
     return this;
   }

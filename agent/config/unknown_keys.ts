@@ -1,6 +1,6 @@
 /** Reports unknown keys in a file: a misspelt key must not be ignored. */
 import { nearest } from './nearest.ts';
-import { type Declared, SECTIONS, type SectionName } from './setting.ts';
+import { type Declared, SECTIONS, type SectionName, SHARED_KEYS } from './setting.ts';
 import { type Entry, showPlace } from './toml_file.ts';
 
 /** Returns lines for the user. A section that is not in `sections` belongs to another command. */
@@ -30,19 +30,19 @@ function problemOf(
     const declared = sections.get(first);
     const key = rest.join('.');
     if (!declared || declared.some(({ setting }) => setting.key === key)) return undefined;
-    return `there is no ${key} in [${first}]${meant(key, declared)}`;
+    const known = declared.map(({ setting }) => setting.key);
+    return `there is no ${key} in [${first}]${meant(key, known)}`;
   }
   const all = [...sections].flatMap(([section, declared]) => declared.map((each) => ({ section, ...each })));
-  const shared = all.filter(({ setting }) => setting.isShared);
   const key = keys.join('.');
-  if (shared.some(({ setting }) => setting.key === key)) return undefined;
+  if (SHARED_KEYS.includes(key)) return undefined;
   const home = all.find(({ setting }) => setting.key === key);
   if (home) return `${key} is a key of a section: write it below [${home.section}]`;
-  return `there is no ${first}${meant(first, shared, SECTIONS)}`;
+  return `there is no ${first}${meant(first, [...SHARED_KEYS, ...SECTIONS])}`;
 }
 
-function meant(key: string, declared: readonly Declared[], more: readonly string[] = []): string {
-  const name = nearest(key, [...declared.map(({ setting }) => setting.key), ...more]);
+function meant(key: string, known: readonly string[]): string {
+  const name = nearest(key, known);
   return name ? `; did you mean ${name}?` : '; `kreplay config print` lists what there is';
 }
 

@@ -17,9 +17,17 @@ import { inDefault, type ServerVersion, versionAt } from '../clickhouse/tables/s
 import { withHelpEnd } from '../config/help.ts';
 import { DURATION, parserOf, textAs } from '../config/values.ts';
 import { printJsonLine } from './json_line.ts';
-import { nameOf, type ServerFlags, settingsOf, withClusterOption, withServerOptions } from './options.ts';
+import {
+  nameOf,
+  type ServerFlags,
+  settingsOf,
+  withClusterOption,
+  withOutputOption,
+  withServerOptions,
+} from './options.ts';
 import { passwordHashesIn } from './passwords.ts';
 import { RETAIN_EXAMPLES, withRetain } from './retain_command.ts';
+import { urlsOf, withFleetConfiguration, withFleetServers } from './section.ts';
 import { asText, statusOf } from './status.ts';
 
 interface ChangeFlags extends ServerFlags {
@@ -76,7 +84,7 @@ export function fleetCommand(): Command {
   const upgrade = withClusterOption(withServerOptions(command.command('upgrade')))
     .description('add the tables and columns that this kreplay has and the servers lack')
     .action(runUpgrade);
-  const status = withServerOptions(command.command('status'))
+  const status = withOutputOption(withFleetConfiguration(command.command('status'), withFleetServers))
     .description('print version, schema, tables, free disk and nodes of each server')
     .action(runStatus);
   const retain = withRetain(command.command('retain'));
@@ -185,8 +193,8 @@ function report({ database, output }: ServerFlags, { url, version, changes: { ad
   process.stdout.write(`${url}: ${database} has schema ${meta.schemaVersion}: ${done}\n${trial}`);
 }
 
-async function runStatus(flags: ServerFlags): Promise<void> {
-  for (const settings of settingsOf(flags)) {
+async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): Promise<void> {
+  for (const settings of settingsOf({ ...flags, url: urlsOf(flags.url) })) {
     const status = await statusOf(settings);
     if (flags.output === 'json') printJsonLine(status);
     else process.stdout.write(asText(status));

@@ -1,5 +1,14 @@
 /** Tests `kreplay fleet` as operators run it: on Debian's server, with its accounts, and on what is no server. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +16,7 @@ import { connect } from '../../agent/clickhouse/connection/connection.ts';
 import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
-import { start } from '../daemon/command_line.ts';
+import { start, startWith } from '../daemon/command_line.ts';
 import { columnOf } from './columns.ts';
 import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
 
@@ -89,6 +98,25 @@ withServer('kreplay fleet', () => {
     expect([node_count, nodes.length]).toEqual([10007, 10000]);
   });
 
+  test("status and retain take their servers from the package's configuration and its drop-ins", async () => {
+    const file = join(folder, 'kreplay.toml');
+    copyFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), file);
+    const run = (command: string) => startWith({ KREPLAY_CONFIG: file }, 'fleet', command, '--output', 'json').ended;
+    expect(await run('status')).toMatchObject({ code: 2, stderr: expect.stringContaining('pass --url, or set `url`') });
+    expect(await fleet('init', '--database', 'configured')).toMatchObject({ code: 0 });
+    mkdirSync(join(folder, 'kreplay.d'));
+    const keys = `url = ["${server.url}"]\ndatabase = "configured"\nage = "7d"\n`;
+    writeFileSync(join(folder, 'kreplay.d/fleet.toml'), `log-level = "warn"\n[fleet]\n${keys}`);
+    const status = await run('status');
+    expect({ ...status, stdout: '' }).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(JSON.parse(status.stdout)).toMatchObject({ url: server.url, schema: { missing: [] }, node_count: 0 });
+    const retained = await run('retain');
+    expect(retained).toMatchObject({ code: 0, stderr: expect.stringContaining('only --age works there') });
+    expect(JSON.parse(retained.stdout)).toMatchObject({ urls: [server.url], dropped: { hours: 0 } });
+    writeFileSync(join(folder, 'kreplay.d/wrong.toml'), 'lgo-level = "warn"\n[fleet]\nfre = "7%"\n');
+    expect(await run('status')).toMatchObject({ code: 2, stderr: expect.stringMatching(/log-level\?(.|\n)*free\?/) });
+  });
+
   test('prints accounts for a server without rights by table, which work there', async () => {
     const passwords = join(folder, 'passwords');
     const { code, stdout } = await fleet('init', '--database', 'tenant', '--accounts', passwords);
@@ -149,7 +177,8 @@ withServer('kreplay fleet', () => {
 });
 
 test.each([
-  ['without a server', ['status'], /required option '--url/],
+  ['without a server', ['init'], /required option '--url/],
+  ['without a server in the configuration', ['retain'], /pass --url, or set `url`/],
   [
     'with a password in the URL',
     ['status', '--url', 'https://u:secret@db.example:8443'],

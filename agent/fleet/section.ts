@@ -1,0 +1,59 @@
+/** The section `[fleet]` of the configuration: the servers of a fleet, and how much they keep. */
+import { Command } from 'commander';
+import { replicaOf } from '../clickhouse/connection/settings.ts';
+import { withConfigOption, withConfiguration } from '../config/configuration.ts';
+import { ConfigError } from '../config/errors.ts';
+import { withServerSettings } from '../config/server_settings.ts';
+import { declaredOf, Setting } from '../config/setting.ts';
+import { DURATION, textAs } from '../config/values.ts';
+import { UserError } from '../process/errors.ts';
+
+const AGE_NS_MIN = 3_600_000_000_000n;
+const AGE = DURATION.refine((ns) => ns >= AGE_NS_MIN, 'must be at least 1h');
+
+const FREE = textAs((text) => {
+  const percent = /^(\d{1,2})%$/.exec(text)?.[1];
+  return percent === undefined ? undefined : Number(percent);
+}, 'must be a percentage of the disk, such as 15%, or 0% to look at the age only');
+
+/** Used by `kreplay config`. */
+export const FLEET_SECTION = {
+  declare: withFleetSettings,
+  check: () => undefined,
+};
+
+/** Adds all settings of the section: those of the servers, and what `kreplay fleet retain` keeps. */
+export function withFleetSettings(command: Command): Command {
+  return withFleetServers(command)
+    .addOption(new Setting('--age <duration>', 'drop what is older, such as 7d (default: no limit)').takes(AGE))
+    .addOption(
+      new Setting('--free <percent>', 'drop the oldest hours while less of a disk is free (not on 18.16)')
+        .takes(FREE)
+        .defaultText('15%'),
+    );
+}
+
+export function withFleetServers(command: Command): Command {
+  return withServerSettings(command, '', 'servers of the fleet, at least one of each shard');
+}
+
+/** Adds `--config`, and those settings of the section that the command has. */
+export function withFleetConfiguration(command: Command, withSettings: (command: Command) => Command): Command {
+  const configuration = withConfiguration(command);
+  configuration.declare('fleet', declaredOf(withFleetSettings(new Command())));
+  return withConfigOption(withSettings(command));
+}
+
+/** Throws a ConfigError if neither flags nor files name a server, or if one is no address. */
+export function urlsOf(url: readonly string[] | undefined): string[] {
+  if (!url || url.length === 0)
+    throw new ConfigError('there is no server: pass --url, or set `url` in the section [fleet] of kreplay.toml');
+  for (const one of url) {
+    try {
+      replicaOf(one);
+    } catch (error) {
+      throw error instanceof UserError ? new ConfigError(error.message) : error;
+    }
+  }
+  return [...url];
+}
