@@ -24,13 +24,27 @@ export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeR
   return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
 }
 
+export type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
+
+/** The times of the events that `eventStatement` selects. */
+export function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
+  const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
+  const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
+  const timesOf = (table: string) =>
+    sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} PREWHERE ${condition} ${first}`;
+  if (!withPinned) return timesOf('event');
+  const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${timesOf(table)})`);
+  return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
+}
+
 export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
   return selectFrom(tableOf(fleet, 'pinned_event'), asked);
 }
 
+/** The other columns are read only where rows are selected: the server itself would do so for one condition at most. */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}
-WHERE ${and(asked.conditions)} ${end(asked)}`;
+PREWHERE ${and(asked.conditions)} ${end(asked)}`;
 }
 
 function end({ order, rowsMax }: AskedEvents): Sql {
