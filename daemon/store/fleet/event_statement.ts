@@ -12,6 +12,8 @@ export interface AskedEvents {
   conditions: readonly Sql[];
   order: Order;
   rowsMax: number;
+  /** Whether the conditions alone select few of the rows at these times, without regard to the times. */
+  selectFew?: boolean;
 }
 
 /** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
@@ -41,10 +43,13 @@ export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
   return selectFrom(tableOf(fleet, 'pinned_event'), asked);
 }
 
-/** The other columns are read only where rows are selected: the server itself would do so for one condition at most. */
+/**
+ * Columns are read only where rows are selected: by one condition that the server chooses, none of those on times, or by
+ * all of them.
+ */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}
-PREWHERE ${and(asked.conditions)} ${end(asked)}`;
+${asked.selectFew ? sql`WHERE` : sql`PREWHERE`} ${and(asked.conditions)} ${end(asked)}`;
 }
 
 function end({ order, rowsMax }: AskedEvents): Sql {

@@ -48,7 +48,7 @@ export async function* scanFleet(
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
     const conditions = [...(key ? [following(key, order)] : []), ...found.more, ...also, condition];
-    const asked = { times: step, conditions, order, rowsMax };
+    const asked = { times: step, conditions, order, rowsMax, selectFew: found.events === undefined };
     const withPinned = step.firstNs < oldestNs;
     if (isProbed) {
       const { range, hasMore } = await probe(fleet, asked, withPinned);
