@@ -32,8 +32,7 @@ export type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
 export function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
   const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
   const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
-  const timesOf = (table: string) =>
-    sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} PREWHERE ${condition} ${first}`;
+  const timesOf = (table: string) => sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} WHERE ${condition} ${first}`;
   if (!withPinned) return timesOf('event');
   const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${timesOf(table)})`);
   return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
