@@ -298,4 +298,9 @@ export interface Store {
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   spans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;
+  /**
+   * The store for one answer, made after its spans were read: what one of its questions has read may be the answer to
+   * another. Undefined for stores that need none.
+   */
+  forAnswer?(): Store;
 }

@@ -60,6 +60,8 @@ export interface Connection {
 }
 
 const TIMEOUT_MS = 60_000;
+/** A server writes what it holds back to a file, also a few bytes, unless it gets more memory than its 1 MiB for that. */
+const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
 export function connect(settings: ConnectionSettings): Connection {
@@ -130,7 +132,9 @@ export function connect(settings: ConnectionSettings): Connection {
       await done(callOf({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
     select({ text }, options = {}) {
-      const whole: Record<string, string> = options.whole ? { wait_end_of_query: '1' } : {};
+      const whole: Record<string, string> = options.whole
+        ? { wait_end_of_query: '1', buffer_size: String(WHOLE_MEMORY_BYTES) }
+        : {};
       return read(callOf(whole, { body: () => `${text}\nFORMAT Native`, isRead: true }, options));
     },
     async insert({ table, columns }, blocks, options = {}) {

@@ -83,8 +83,9 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  const answering = store.forAnswer?.() ?? store;
   // One event more than requested shows whether there is a next page. Each block is written before the next is read.
-  const scan = store.scan({ ...scanOf(query), limit: query.limit + 1, reusesMemory: true });
+  const scan = answering.scan({ ...scanOf(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
   for await (const piece of turn.whole(pagePieces(shownOf(scan, page)))) {
     pieces.push(piece);
@@ -98,7 +99,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   // Coverage is determined after the scan, because reading is what finds unreadable recordings.
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: await coverageFor(store, spans, query),
+    coverage: await coverageFor(answering, spans, query),
   });
   const events = pieces.filter(({ length }) => length > 0);
   // Drops the last comma.

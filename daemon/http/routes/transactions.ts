@@ -65,9 +65,9 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const turn = await scanGate.enter(res);
       const nowNs = now();
       const spans = await spansFor(store, undefined, nowNs);
-      const { transaction, view } = await found(req.params.transaction_id, spans);
+      const { transaction, view, answering } = await found(req.params.transaction_id, spans);
       const { transactionId } = transaction;
-      const times = await finished(res, turn, transactionTimes(store, { transactionId, limit }));
+      const times = await finished(res, turn, transactionTimes(answering, { transactionId, limit }));
       if (!times) return;
       sendJson(res, 200, {
         transaction: view,
@@ -78,10 +78,11 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .all(methodNotAllowed('GET', 'HEAD'));
 
   async function found(id: string, { shards }: AnswerSpans) {
-    const transaction = await store.transaction(id);
+    const answering = store.forAnswer?.() ?? store;
+    const transaction = await answering.transaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
     if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
-    return { transaction, view: viewOf(transaction, (await store.pins(id)).length > 0) };
+    return { transaction, answering, view: viewOf(transaction, (await store.pins(id)).length > 0) };
   }
 
   return router;

@@ -12,6 +12,8 @@ export interface AskedEvents {
   conditions: readonly Sql[];
   order: Order;
   rowsMax: number;
+  /** Whether the conditions alone select few of the rows at these times, without regard to the times. */
+  selectFew?: boolean;
 }
 
 /** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
@@ -24,13 +26,29 @@ export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeR
   return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
 }
 
+export type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
+
+/** The times of the events that `eventStatement` selects. */
+export function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
+  const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
+  const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
+  const timesOf = (table: string) => sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} WHERE ${condition} ${first}`;
+  if (!withPinned) return timesOf('event');
+  const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${timesOf(table)})`);
+  return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
+}
+
 export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
   return selectFrom(tableOf(fleet, 'pinned_event'), asked);
 }
 
+/**
+ * Columns are read only where rows are selected: by one condition that the server chooses, none of those on times, or by
+ * all of them.
+ */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}
-WHERE ${and(asked.conditions)} ${end(asked)}`;
+${asked.selectFew ? sql`WHERE` : sql`PREWHERE`} ${and(asked.conditions)} ${end(asked)}`;
 }
 
 function end({ order, rowsMax }: AskedEvents): Sql {

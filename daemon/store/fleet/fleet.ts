@@ -15,6 +15,8 @@ export interface Fleet {
   readonly bucketNs: bigint;
   /** Whether each shard has a part of the rows. */
   readonly isCluster: boolean;
+  /** The rows of transactions that an answer has read so far: its other questions need not ask for them again. */
+  readonly answered?: Map<string, Promise<Row[]>>;
   /** What began before was dropped, except what pins keep; 0 if nothing was. */
   oldestNs(): Promise<bigint>;
 }

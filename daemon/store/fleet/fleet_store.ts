@@ -34,6 +34,18 @@ export interface FleetStoreOptions {
 /** Events arrive 6 to 16 s after they began, mostly. */
 export const TAIL_LAG_NS = 20_000_000_000n;
 
+/** Questions that may be about one transaction. */
+function questionsTo(reading: Fleet) {
+  return {
+    scan: (request) => withFleetErrorsIn(scanFleet(reading, request)),
+    scanJson: (request) => withFleetErrorsIn(jsonPieces(scanFleet(reading, request), '\n')),
+    stats: (request) => withFleetErrorsIn(statsIn(reading, request)),
+    slowest: (request) => withFleetErrorsIn(slowestIn(reading, request)),
+    event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
+    transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
+  } satisfies Partial<Store>;
+}
+
 /** The store takes the connections over: it closes them. */
 export function fleetStore(
   fleet: Fleet,
@@ -55,22 +67,17 @@ export function fleetStore(
     throw new Problem('too_many_events', detail);
   }
 
-  return {
+  const store: Store = {
     fleet: { ...fleetHealth(fleet), watchShards: shards.watch },
     recordingStates: async () => [],
     unreadable: async () => [],
-    scan: (request) => withFleetErrorsIn(scanFleet(reading, request)),
-    scanJson: (request) => withFleetErrorsIn(jsonPieces(scanFleet(reading, request), '\n')),
-    stats: (request) => withFleetErrorsIn(statsIn(reading, request)),
-    slowest: (request) => withFleetErrorsIn(slowestIn(reading, request)),
+    ...questionsTo(reading),
     heatmap: (request) => withFleetErrorsIn(heatmapIn(reading, request, chosen)),
     compare: (request) => withFleetErrorsIn(compareIn(reading, request)),
     startFollowing: (filter, horizonNs, sinceNs) =>
       withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
     positionOf,
     follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
-    event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
-    transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
     transactions: (request) =>
       withFleetErrorsIn(
         (async function* () {
@@ -85,5 +92,9 @@ export function fleetStore(
     losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(reading, fromNs, toNs, nodes)),
     spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => spansIn(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
+    forAnswer() {
+      return { ...store, ...questionsTo({ ...reading, answered: new Map() }) };
+    },
   };
+  return store;
 }

@@ -12,6 +12,7 @@ import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts
 import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
 import { eventStatement } from './event_statement.ts';
 import type { Fleet } from './fleet.ts';
+import { isWorthProbing, probe } from './scan_probe.ts';
 import { type ScanRanges, scanRanges } from './scan_ranges.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
@@ -40,14 +41,26 @@ export async function* scanFleet(
     fleet,
     wholeRows: isOfTimesAlone(filter) && also.length === 0 ? Math.min(limit, STATEMENT_ROWS_MAX) : undefined,
   });
+  const isProbed = steps.areLong && isWorthProbing({ selected: blocks.selected, limit });
   let key = after && rowKeyOf(after);
   let left = limit;
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
     const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
     const conditions = [...(key ? [following(key, order)] : []), ...found.more, ...also, condition];
-    const asked = { selected: blocks.selected, times: step, conditions, order, rowsMax };
-    const statement = eventStatement(fleet, asked, step.firstNs < oldestNs);
+    const asked = { times: step, conditions, order, rowsMax, selectFew: found.events === undefined };
+    const withPinned = step.firstNs < oldestNs;
+    if (isProbed) {
+      const { range, hasMore } = await probe(fleet, asked, withPinned);
+      if (!range) {
+        steps.pass(true);
+        yield blocks.empty();
+        continue;
+      }
+      asked.times = range;
+      if (hasMore) steps.cutTo(range);
+    }
+    const statement = eventStatement(fleet, { ...asked, selected: blocks.selected }, withPinned);
     const rows = { found: 0, returned: 0 };
     for await (const scanned of readBlocks(fleet, statement, blocks, left, rows)) yield scanned;
     left -= rows.returned;
@@ -83,12 +96,16 @@ function isOfTimesAlone({ fromNs: _, toNs: __, ...others }: ScanRequest['filter'
 }
 
 interface Steps {
+  /** Whether they may have far more rows than are wanted. */
+  readonly areLong: boolean;
   /** The step to read now; undefined behind the last one. */
   next(): TimeRange | undefined;
   /** Leaves out what is before this time in the order. */
   skipTo(timeNs: bigint): void;
   /** The step was read up to this time: the next one begins there, and is shorter. */
   stopAt(timeNs: bigint): void;
+  /** The step that is read now ends where this range does. */
+  cutTo(range: TimeRange): void;
   /** The step was read to its end. */
   pass(foundLittle: boolean): void;
 }
@@ -136,6 +153,10 @@ function stepsOf(
   }
 
   return {
+    areLong: !areShort && wholeRows === undefined,
+    cutTo({ firstNs, lastNs }) {
+      current = isAscending ? { ...current!, lastNs } : { ...current!, firstNs };
+    },
     next() {
       current = ranges[0] && stepIn(ranges[0]);
       return current;

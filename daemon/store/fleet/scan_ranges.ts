@@ -6,6 +6,7 @@ import { TRACE_ID, TRANSACTION_ID } from '../../../agent/clickhouse/tables/schem
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { type TimeRange, traceBytes } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { rowsOfTransaction } from './transactions_by_id.ts';
 
 export interface ScanRanges {
   /** Ascending, without any two that touch. */
@@ -45,11 +46,8 @@ async function rangesOfId(
   oldestNs: bigint,
 ): Promise<ScanRanges> {
   const rows: Row[] = [];
-  for (const table of times.firstNs < oldestNs ? ['by_id', 'pinned_by_id'] : ['by_id']) {
-    const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
-WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
-    rows.push(...(await readRows(fleet, statement)));
-  }
+  const tables = times.firstNs < oldestNs ? (['by_id', 'pinned_by_id'] as const) : (['by_id'] as const);
+  for (const table of tables) rows.push(...(await rowsOfId(fleet, table, { kind, id, times })));
   const owners = new Set(rows.flatMap((row) => row.owners as readonly Cell[] as readonly string[]));
   const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min as bigint, lastNs: t_max as bigint })).sort(byStart);
   return {
@@ -57,6 +55,21 @@ WHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
     more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
     events: undefined,
   };
+}
+
+async function rowsOfId(
+  fleet: Fleet,
+  table: 'by_id' | 'pinned_by_id',
+  { kind, id, times }: { kind: number; id: string; times: TimeRange },
+): Promise<Row[]> {
+  if (fleet.answered && kind === TRANSACTION_ID) {
+    const { firstNs, lastNs } = times;
+    const rows = await rowsOfTransaction(fleet, table, id);
+    return rows.filter(({ t_min, t_max }) => (t_max as bigint) >= firstNs && (t_min as bigint) <= lastNs);
+  }
+  const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
+PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
+  return readRows(fleet, statement);
 }
 
 /** What is committed: rows of a segment that is not are no part of an answer yet. */

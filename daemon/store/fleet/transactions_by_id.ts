@@ -15,6 +15,7 @@ import { type Fleet, readRows, tableOf } from './fleet.ts';
 
 /** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
 const IDS_BYTES_MAX = 64 * 1024;
+type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
 
 /** Returns what is known of each; those that are not known are left out. */
@@ -30,11 +31,27 @@ export async function transactionsById(fleet: Fleet, ids: readonly string[]): Pr
   return found;
 }
 
-async function rowsOfIds(fleet: Fleet, table: string, ids: readonly string[]): Promise<Row[]> {
+/** `table`: that of what is kept, or of what pins keep. */
+export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promise<Row[]> {
+  const name = `${table} ${id}`;
+  const known = fleet.answered?.get(name);
+  if (known) return known;
+  const rows = readIds(fleet, table, [id]);
+  fleet.answered?.set(name, rows);
+  rows.catch(() => fleet.answered?.delete(name));
+  return rows;
+}
+
+function rowsOfIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<Row[]> {
+  return ids.length === 1 ? rowsOfTransaction(fleet, table, ids[0]!) : readIds(fleet, table, ids);
+}
+
+/** All columns of a row that is not wanted would take the server longer than the ids of the rows around it. */
+async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<Row[]> {
   return readRows(
     fleet,
     sql`SELECT * FROM ${tableOf(fleet, table)}
-WHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
+PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
   );
 }
 
