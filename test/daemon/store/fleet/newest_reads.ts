@@ -47,7 +47,8 @@ function connectionTo(session: Session): Connection {
     async insert({ table, columns }, blocks) {
       const path = join(folder, `rows-${++files}`);
       const all: Uint8Array[] = [];
-      for await (const block of blocks()) all.push(block);
+      // The memory of a block is used again for the next one.
+      for await (const block of blocks()) all.push(Buffer.from(block));
       writeFileSync(path, Buffer.concat(all));
       session.query(`INSERT INTO ${table} (${columns.join()}) FROM INFILE '${path}' FORMAT Native`);
       rmSync(path);
