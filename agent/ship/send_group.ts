@@ -62,24 +62,17 @@ export async function sendGroup(
   const removed = await removedFrom(connection, question, sending);
   /** Losses by the first number of the segment that has them. */
   const unread = new Map<number, ShippingLoss>();
+  function lose({ firstNumber: from, minNs, maxNs }: SealedSegment, cause: ShippingLoss['cause'], count: number): void {
+    unread.set(from, { from, count, fromNs: minNs, toNs: maxNs, cause });
+  }
 
   /** The events of the segments that can be read; the others are lost. */
-  function* blocks(): Generator<{ firstNumber: number; block: NumberedBlock }> {
+  function* blocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
     for (const segment of group.segments) {
       const read = reader.sealedEvents(segment);
-      const { firstNumber, eventCount, minNs, maxNs } = segment;
-      const readCount = read.kind === 'events' ? read.block.rowCount : 0;
-      if (readCount < eventCount) {
-        const cause = read.kind === 'removed' ? 'unshipped' : 'damaged';
-        unread.set(firstNumber, {
-          from: firstNumber,
-          count: eventCount - readCount,
-          fromNs: minNs,
-          toNs: maxNs,
-          cause,
-        });
-      }
-      if (read.kind === 'events') yield { firstNumber, block: read.block };
+      const lost = segment.eventCount - (read.kind === 'events' ? read.block.rowCount : 0);
+      if (lost > 0) lose(segment, read.kind === 'removed' ? 'unshipped' : 'damaged', lost);
+      if (read.kind === 'events') yield { segment, block: read.block };
     }
   }
 
@@ -88,10 +81,13 @@ export async function sendGroup(
   function* eventBlocks(part: TimePart | undefined): Generator<Buffer> {
     rows.begin();
     events = 0;
-    for (const { firstNumber, block: whole } of blocks()) {
-      const block = eventsWithin(whole, part);
-      if (block.rowCount > 0) yield rows.add(block, firstNumber, group.typeMask);
-      events += block.rowCount;
+    for (const { segment, block } of blocks()) {
+      const own = eventsWithin(block, part);
+      const made = own.rowCount > 0 ? rows.add(own, segment.firstNumber, group.typeMask) : undefined;
+      if (made) {
+        events += own.rowCount;
+        yield made;
+      } else if (own.rowCount > 0) lose(segment, 'damaged', segment.eventCount);
     }
   }
 

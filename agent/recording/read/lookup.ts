@@ -126,10 +126,12 @@ function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
   };
 }
 
-/** Whether all values are texts; those of a context may also be null. */
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= TEXT_MAX;
+const isTextOrNull = (value: unknown): boolean => value === null || isText(value);
+
+/** Whether all values of a name or a file are texts. */
 function isEntry(entry: unknown): boolean {
-  const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
-  return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));
+  return typeof entry === 'object' && entry !== null ? Object.values(entry).every(isText) : isText(entry);
 }
 
 /**
@@ -159,7 +161,7 @@ function contextsInOrder(database: Database.Database): (id: number) => ContextTe
     let wanted: ContextText | undefined;
     for (const [number, transactionId = null, traceId = null, spanId = null] of rowsFrom(id)) {
       const entry = { transactionId, traceId, spanId };
-      if (isEntry(entry)) known.set(number, entry);
+      if (Object.values(entry).every(isTextOrNull)) known.set(number, entry);
       else if (number === id) throw corrupt('a name in it is malformed');
       if (number === id) wanted = entry;
     }

@@ -5,7 +5,7 @@ import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { damagedFrame, hasChecksums, openDatabase } from '../format/database.ts';
-import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
 import { readOlder } from '../format/older_versions.ts';
 import { checkFormat, fromStoredMax } from '../format/schema.ts';
@@ -310,12 +310,6 @@ function filtersOf(guarded: ReturnType<typeof guardOf>, lookup: Lookup, node: st
   }
 
   return { look, resolved };
-}
-
-/** Values of a file that kreplay did not write may have types that its tables never contain. */
-function asDamage(error: unknown): unknown {
-  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
-  return isOfValues ? corrupt('it has values that no recording has', error) : error;
 }
 
 /** Segments are found through indexes: one that is missing in an index would be left out silently. */
