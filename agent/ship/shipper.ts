@@ -103,7 +103,7 @@ export async function shipRecording(
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
-    const meta = await checkSchema(connection);
+    const meta = await checkSchema(connection, signal);
     const known = await askOwner();
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);

@@ -61,6 +61,9 @@ export interface Connection {
 
 const TIMEOUT_MS = 60_000;
 
+/** Longest silence before the answer to a question that no table of events has a part in: a server that hangs is soon seen. */
+export const QUESTION_MS = 10_000;
+
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
 export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;
