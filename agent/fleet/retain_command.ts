@@ -4,7 +4,7 @@ import { withConfigOption, withConfiguration } from '../config/configuration.ts'
 import { withServerSettings } from '../config/server_settings.ts';
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, textAs } from '../config/values.ts';
-import { formatBytes } from '../output/amounts.ts';
+import { counted, formatBytes } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { printJsonLine } from './json_line.ts';
 import { type ServerFlags, settingsOf, withOutputOption } from './options.ts';
@@ -78,8 +78,8 @@ function asJson({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryR
 }
 
 function asText({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean): string {
-  const what = `${hours} hour${hours === 1 ? '' : 's'}: ${events} events, ${formatBytes(Number(bytes))}`;
+  const what = `${counted(hours, 'hour')}: ${counted(events, 'event')}, ${formatBytes(Number(bytes))}`;
   const oldest = oldestNs > 0n ? `; kept from ${new Date(Number(oldestNs / 1_000_000n)).toISOString()} on` : '';
-  const copied = pins > 0 ? `; ${pins} pins were completed before` : '';
+  const copied = pins > 0 ? `; ${counted(pins, 'pin')} completed before` : '';
   return `${urls.join(', ')}: ${isDryRun ? 'would drop' : 'dropped'} ${what}${copied}${oldest}\n`;
 }
