@@ -91,8 +91,12 @@ function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean 
   return true;
 }
 
-/** The columns have bytes: what is not exactly their digits would be read back as something else. */
-function isFitting({ traceId, spanId }: ContextText): boolean {
+/**
+ * The columns have bytes: what is not exactly their digits would be read back as something else. A context of nothing was
+ * removed since its segment was read.
+ */
+function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
+  if (transactionId === null && traceId === null && spanId === null) return false;
   return (traceId === null || TRACE_ID.test(traceId)) && (spanId === null || SPAN_ID.test(spanId));
 }
 
