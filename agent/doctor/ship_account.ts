@@ -1,5 +1,5 @@
 /** Checks what the account of a shipper may do: fill the tables, count events there, and read none. */
-import type { Connection } from '../clickhouse/connection/connection.ts';
+import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { rowsOf } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
@@ -47,13 +47,13 @@ async function refusalOf(work: () => Promise<unknown>): Promise<ServerError | un
 async function insertNothing(connection: Connection): Promise<void> {
   const column = { name: 'number', type: typeOf('UInt64'), values: new BigUint64Array(0) };
   const block = newBlockEncoder().encode([column], 0);
-  await connection.insert({ table: 'event', columns: [column.name] }, () => [block]);
+  await connection.insert({ table: 'event', columns: [column.name] }, () => [block], { timeoutMs: QUESTION_MS });
 }
 
 async function readNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`);
+  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`, { timeoutMs: QUESTION_MS });
 }
 
 async function countNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`);
+  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`, { timeoutMs: QUESTION_MS });
 }

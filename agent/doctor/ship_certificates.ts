@@ -9,6 +9,7 @@ import {
   replicaOf,
   secureContextOf,
 } from '../clickhouse/connection/settings.ts';
+import { counted } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import type { Check } from './check.ts';
 
@@ -51,7 +52,7 @@ function checkOf(found: readonly { of: string; days: number }[], problems: reado
 
 function lasting(days: number): string {
   const whole = Math.floor(days);
-  return whole < 0 ? 'has expired' : `${whole} day${whole === 1 ? '' : 's'} left`;
+  return whole < 0 ? 'has expired' : `${counted(whole, 'day')} left`;
 }
 
 const endOf = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);

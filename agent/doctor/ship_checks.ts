@@ -87,7 +87,7 @@ function versionCheck({ text, isCurrent }: ServerVersion): Check {
 async function schemaCheck(connection: Connection): Promise<Check> {
   const name = 'ship schema';
   try {
-    await checkSchema(connection);
+    await checkSchema(connection, AbortSignal.timeout(ANSWER_MS_MAX));
     return { name, state: 'ok', text: `the tables of ${connection.database} fit this kreplay` };
   } catch (error) {
     return { name, ...warningOf(error) };

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
-import { formatBytes } from '../output/amounts.ts';
+import { counted, formatBytes } from '../output/amounts.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
@@ -26,7 +26,7 @@ export function outage(position: Position | undefined, { dataFolder, retention, 
   const folder = existsSync(dataFolder) ? dataFolder : '.';
   const { bytes } = retentionLimits(retention, folder);
   const waiting = waitingIn(dataFolder, position);
-  const waits = waiting === undefined ? '' : `; ${waiting} events wait now`;
+  const waits = waiting === undefined ? '' : `; ${counted(waiting, 'event')} waiting now`;
   if (!bytesPerDay) {
     const text = `the recording keeps ${formatBytes(bytes)}, at a rate that is not known${waits}`;
     return { name, state: 'ok', text };

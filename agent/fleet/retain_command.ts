@@ -1,6 +1,6 @@
 /** `kreplay fleet retain`: drops the oldest hours, by age and by free disk. */
 import type { Command } from 'commander';
-import { formatBytes } from '../output/amounts.ts';
+import { counted, formatBytes } from '../output/amounts.ts';
 import { printJsonLine } from './json_line.ts';
 import { type ServerFlags, settingsOf, withOutputOption } from './options.ts';
 import { type Retained, retain } from './retain/retain.ts';
@@ -46,8 +46,8 @@ function asJson({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryR
 }
 
 function asText({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean): string {
-  const what = `${hours} hour${hours === 1 ? '' : 's'}: ${events} events, ${formatBytes(Number(bytes))}`;
+  const what = `${counted(hours, 'hour')}: ${counted(events, 'event')}, ${formatBytes(Number(bytes))}`;
   const oldest = oldestNs > 0n ? `; kept from ${new Date(Number(oldestNs / 1_000_000n)).toISOString()} on` : '';
-  const copied = pins > 0 ? `; ${pins} pins were completed before` : '';
+  const copied = pins > 0 ? `; ${counted(pins, 'pin')} completed before` : '';
   return `${urls.join(', ')}: ${isDryRun ? 'would drop' : 'dropped'} ${what}${copied}${oldest}\n`;
 }

@@ -6,7 +6,7 @@ import { sql, text } from '../clickhouse/statements/sql.ts';
 import { columnsInServer, readMeta } from '../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION, tablesOf } from '../clickhouse/tables/schema.ts';
 import { inDefault, versionAt } from '../clickhouse/tables/server_version.ts';
-import { formatBytes } from '../output/amounts.ts';
+import { counted, formatBytes } from '../output/amounts.ts';
 import { printable } from '../output/printable.ts';
 
 export interface FleetStatus {
@@ -111,7 +111,7 @@ export function asText({
   for (const disk of disks ?? [])
     lines.push(`disk ${disk.name}: ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`);
   if (!disks) lines.push('free disk: this version does not say');
-  lines.push(`${count} node${count === 1n ? '' : 's'}`);
+  lines.push(counted(count, 'node'));
   lines.push(
     ...columned(['NODE', 'ALIVE', 'BACKLOG'], nodes.slice(0, NODES_SHOWN).map(nodeCells)).slice(nodes.length ? 0 : 1),
   );

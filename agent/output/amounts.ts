@@ -8,6 +8,11 @@ export function formatBytes(bytes: number): string {
   return `${threeDigits(bytes / 1000 ** power)} ${BYTE_UNITS[power]}`;
 }
 
+/** `1 group`, `2 groups`: a noun whose plural has an s. */
+export function counted(count: number | bigint, noun: string): string {
+  return `${count} ${noun}${BigInt(count) === 1n ? '' : 's'}`;
+}
+
 export function threeDigits(value: number): string {
   return value >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
 }

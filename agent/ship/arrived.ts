@@ -63,6 +63,21 @@ export async function askArrived(
   };
 }
 
+/**
+ * The number up to which a server has segments of these numbers: what arrived below is in its list already. They are
+ * listed in the order of their numbers, all of a group at once.
+ */
+export async function askListed(
+  connection: Connection,
+  { recordingId, signal }: Pick<Question, 'recordingId' | 'signal'>,
+  { from, end }: Pick<Sought, 'from' | 'end'>,
+): Promise<number> {
+  const statement = sql`SELECT max(end_number) AS last FROM ${identifier('segment')}
+    WHERE recording = ${BigInt(`0x${recordingId}`)} AND first_number < ${end} AND end_number > ${from}`;
+  const row = await firstRow(connection, statement, signal);
+  return Math.max(from, Number(row?.last ?? 0n));
+}
+
 /** The code of a server that refuses what the account may not do. */
 const NO_RIGHT = 497;
 

@@ -12,9 +12,10 @@ import { DATABASE_DEFAULT, withServerSettings } from '../config/server_settings.
 import { declaredOf, Setting } from '../config/setting.ts';
 import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
 import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
+import { counted } from '../output/amounts.ts';
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
 import { endingSignal } from '../process/ending.ts';
-import { AgentError, UserError } from '../process/errors.ts';
+import { AgentError } from '../process/errors.ts';
 import { isLoopback } from '../process/loopback.ts';
 import { serviceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
@@ -189,8 +190,7 @@ function reportSocket(folder: string, progress: ShipProgress, log: Logger): Repo
   });
 }
 
-function report({ events, groups, unshipped, trouble }: ShipProgress): void {
-  const lost = unshipped > 0 ? `, ${unshipped} were gone before` : '';
-  process.stdout.write(`kreplay ship: ${events} events arrived in ${groups} groups${lost}\n`);
-  if (trouble) throw new UserError(trouble.message);
+function report({ events, groups, unshipped }: ShipProgress): void {
+  const lost = unshipped > 0 ? `, ${unshipped} gone before` : '';
+  process.stdout.write(`kreplay ship: ${counted(events, 'event')} arrived in ${counted(groups, 'group')}${lost}\n`);
 }

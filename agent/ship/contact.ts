@@ -1,5 +1,5 @@
 /** What a shipper asks a server: whether the tables fit, whose recording it is, when the server began, what time it has. */
-import type { Connection } from '../clickhouse/connection/connection.ts';
+import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
@@ -26,8 +26,8 @@ export async function askVersion(connection: Connection, signal: AbortSignal): P
 }
 
 /** Throws a ServerError if rows of this kreplay do not fit the tables. */
-export async function checkSchema(connection: Connection): Promise<Meta> {
-  const meta = await readMeta(connection);
+export async function checkSchema(connection: Connection, signal: AbortSignal): Promise<Meta> {
+  const meta = await readMeta(connection, { signal });
   const where = `the database ${connection.database}`;
   if (!meta) throw new ServerError(60, 'blocked', `${where} has no tables of kreplay: run \`kreplay fleet init\``);
   if (meta.schemaVersion < SCHEMA_VERSION)
@@ -82,7 +82,7 @@ export async function askNode(
 ): Promise<KnownNode | undefined> {
   const id = BigInt(`0x${recordingId}`);
   const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node, max(shipped_number) AS shipped, max(at) AS latest FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
-  const [row] = await rowsOf(connection, latest, { signal });
+  const [row] = await rowsOf(connection, latest, { signal, timeoutMs: QUESTION_MS });
   if (!row) return undefined;
   const { claim, node, shipped, latest: atNs } = row;
   return { claim: String(claim), node: String(node), shippedNumber: Number(shipped), atNs: atNs as bigint };
@@ -151,7 +151,7 @@ async function measure(connection: Connection, statement: Sql, signal: AbortSign
 const MILLISECOND_NS = 1_000_000n;
 
 async function first(connection: Connection, statement: Sql, signal: AbortSignal): Promise<Row> {
-  const [row] = await rowsOf(connection, statement, { signal });
+  const [row] = await rowsOf(connection, statement, { signal, timeoutMs: QUESTION_MS });
   if (row) return row;
   throw new ServerError('malformed', 'wait', 'the server answers a question with nothing');
 }

@@ -33,7 +33,7 @@ const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 const SEGMENTS_MAX = 4096;
 
 /** Before anything is known of the rows of other tables, which are in memory until the events of a group have arrived. */
-const FIRST_EVENTS = 16_384;
+const FIRST_EVENTS = 4_096;
 const EVENTS_MIN = 4096;
 const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 

@@ -94,6 +94,14 @@ export function positionBefore(position: Position, nowMs: number): Position {
   return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, begun, acknowledged: [] };
 }
 
+/**
+ * The position of a shipper that takes over what another one has shipped: that one may have sent more than it said to a
+ * server, up to what is recorded now.
+ */
+export function positionClaimed(position: Position, recordedEnd: number): Position {
+  return { ...position, begun: { end: Math.max(recordedEnd, position.begun?.end ?? 0) } };
+}
+
 /** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */
 export function positionAt(position: Position, shard: string): Position {
   if (position.shard === undefined) return { ...position, shard };

@@ -9,7 +9,7 @@ import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse
 import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
-import { type Arrived, askArrived, type Question } from './arrived.ts';
+import { type Arrived, askArrived, askListed, type Question } from './arrived.ts';
 import { eventsWithin, type Group, gapOf, holesOf, partsOf, type TimePart } from './groups.ts';
 import { type Position, settledIn } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
@@ -58,28 +58,26 @@ export async function sendGroup(
   const { group, position } = sending;
   const name = nameOf(position, group);
   const { connection } = destination;
-  const question = { recordingId: reader.recordingId, insertId: insertIdOf(name), waits: sending.waits, signal };
+  const question = {
+    recordingId: reader.recordingId,
+    insertId: position.begun ? `${reader.recordingId}-` : insertIdOf(name),
+    waits: sending.waits,
+    signal,
+  };
   const removed = await removedFrom(connection, question, sending);
   /** Losses by the first number of the segment that has them. */
   const unread = new Map<number, ShippingLoss>();
+  function lose({ firstNumber: from, minNs, maxNs }: SealedSegment, cause: ShippingLoss['cause'], count: number): void {
+    unread.set(from, { from, count, fromNs: minNs, toNs: maxNs, cause });
+  }
 
   /** The events of the segments that can be read; the others are lost. */
-  function* blocks(): Generator<{ firstNumber: number; block: NumberedBlock }> {
+  function* blocks(): Generator<{ segment: SealedSegment; block: NumberedBlock }> {
     for (const segment of group.segments) {
       const read = reader.sealedEvents(segment);
-      const { firstNumber, eventCount, minNs, maxNs } = segment;
-      const readCount = read.kind === 'events' ? read.block.rowCount : 0;
-      if (readCount < eventCount) {
-        const cause = read.kind === 'removed' ? 'unshipped' : 'damaged';
-        unread.set(firstNumber, {
-          from: firstNumber,
-          count: eventCount - readCount,
-          fromNs: minNs,
-          toNs: maxNs,
-          cause,
-        });
-      }
-      if (read.kind === 'events') yield { firstNumber, block: read.block };
+      const lost = segment.eventCount - (read.kind === 'events' ? read.block.rowCount : 0);
+      if (lost > 0) lose(segment, read.kind === 'removed' ? 'unshipped' : 'damaged', lost);
+      if (read.kind === 'events') yield { segment, block: read.block };
     }
   }
 
@@ -88,10 +86,13 @@ export async function sendGroup(
   function* eventBlocks(part: TimePart | undefined): Generator<Buffer> {
     rows.begin();
     events = 0;
-    for (const { firstNumber, block: whole } of blocks()) {
-      const block = eventsWithin(whole, part);
-      if (block.rowCount > 0) yield rows.add(block, firstNumber, group.typeMask);
-      events += block.rowCount;
+    for (const { segment, block } of blocks()) {
+      const own = eventsWithin(block, part);
+      const made = own.rowCount > 0 ? rows.add(own, segment.firstNumber, group.typeMask) : undefined;
+      if (made) {
+        events += own.rowCount;
+        yield made;
+      } else if (own.rowCount > 0) lose(segment, 'damaged', segment.eventCount);
     }
   }
 
@@ -138,13 +139,18 @@ async function removedFrom(
   const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
   if (!gap) return { lost: [], arrived: [] };
   const arrived: Arrived[] = [];
+  let { count } = gap;
   const times = timesOf(position);
   const sentEnd = isAgain ? group.end : (position.begun?.end ?? 0);
   for (const hole of holesOf({ ...group, end: Math.min(group.end, sentEnd) }, settled)) {
     const found = await askArrived(connection, question, { ...hole, ...times });
-    if (found) arrived.push(found);
+    if (!found) continue;
+    count -= found.eventCount;
+    const from = await askListed(connection, question, hole);
+    const unlisted =
+      from > hole.from ? await askArrived(connection, question, { from, end: hole.end, ...times }) : found;
+    if (unlisted) arrived.push(unlisted);
   }
-  const count = arrived.reduce((sum, { eventCount }) => sum - eventCount, gap.count);
   return { lost: [{ ...gap, count, cause: 'unshipped' }], arrived };
 }
 

@@ -40,7 +40,7 @@ export async function ship(options: ShipperOptions, path: string): Promise<void>
 async function openRecording({ once, signal, log }: ShipperOptions, path: string): Promise<RecordingReader> {
   for (let isNoted = false; ; isNoted = true) {
     try {
-      return openReader(path);
+      return openReader(path, { takesOnce: true });
     } catch (error) {
       if (!(error instanceof RecordingError) || error.code !== 'recording_missing' || once) throw error;
       if (!isNoted) log.warn({ path }, 'there is no recording yet; shipping begins when there is one');

@@ -21,7 +21,15 @@ import {
 } from './contact.ts';
 import { groupSizes, knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
-import { type Position, positionAfter, positionAt, positionBefore, settledIn, writePosition } from './position.ts';
+import {
+  type Position,
+  positionAfter,
+  positionAt,
+  positionBefore,
+  positionClaimed,
+  settledIn,
+  writePosition,
+} from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
 import { groupRows } from './rows/group_rows.ts';
 import {
@@ -103,8 +111,9 @@ export async function shipRecording(
   async function greet(): Promise<Destination> {
     const { connection, quorum, compression } = options;
     const version = await askVersion(connection, signal);
-    const meta = await checkSchema(connection);
+    const meta = await checkSchema(connection, signal);
     const known = await askOwner();
+    if (claims && known) moveTo(positionClaimed(position, reader.ends().end));
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
     if (position.shard !== shard) moveTo(positionAt(position, shard));
@@ -198,7 +207,8 @@ export async function shipRecording(
     progress.events += sent.events;
     sizes.note(sent.events, sent.besideBytes);
     progress.groups++;
-    noteLost(sent.lost);
+    // What is reported as lost must not be so again by a shipper that has not this position.
+    if (noteLost(sent.lost)) destination = undefined;
     const lastNs = group.maxNs > BigInt(position.lastNs) ? String(group.maxNs) : position.lastNs;
     moveTo({ ...positionAfter(position, group.end, Date.now()), ...sent.side, lastNs });
     const { sealedEnd } = reader.ends();
@@ -217,7 +227,8 @@ export async function shipRecording(
     if (noted.lossId !== position.lossId || noted.clockId !== position.clockId) moveTo({ ...position, ...noted });
   }
 
-  function noteLost(lost: readonly ShippingLoss[]): void {
+  /** Returns whether there are any. */
+  function noteLost(lost: readonly ShippingLoss[]): boolean {
     const count = lost.reduce((sum, loss) => sum + loss.count, 0);
     progress.unshipped += count;
     if (count > 0)
@@ -225,6 +236,7 @@ export async function shipRecording(
         { events: count },
         'events were removed or damaged before they were shipped; the fleet has a loss instead',
       );
+    return count > 0;
   }
 
   async function pace(events: number, tookMs: number): Promise<void> {

@@ -11,7 +11,7 @@ import type { Running } from '../daemon/command_line.ts';
 import { appendRows, newFolder, type Row, recordingPath } from '../daemon/recorded.ts';
 import { arrivedAt, countAt, lossesAt, rowsAt } from './centre.ts';
 import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
-import { emptyFleet, endShippers, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
+import { emptyFleet, endShippers, forgetPosition, isThere, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
 import { firstNumber, liveWriter, noisyRows, randomNumbers } from './load.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
@@ -115,6 +115,38 @@ withServer('what the byte limit removes of a group whose answer was lost', () =>
     removeUntil(begun, (SEGMENTS - 2) * SEGMENT_EVENTS);
     await ended(begun);
     expect(await expectExact(begun.rows)).toBe(firstNumber(begun.folder));
+  });
+});
+
+withServer('what arrived since the last report of a shipper whose position is lost', () => {
+  test.each([
+    ['is no loss where it is removed before it is claimed', false],
+    ['is no loss, and what is reported as lost is so once', true],
+  ])('%s', async (_, hasLoss) => {
+    const folder = newFolder();
+    const rows: Row[] = [];
+    const writer = liveWriter(folder, RETAIN_BYTES);
+    for (let i = 0; i < SEGMENTS; i++) append(writer, rows);
+    const service = startShip(folder, proxy.url, '--flush', '1s');
+    const begun = { folder, rows, writer, service };
+    await isThere(server, rows.length);
+    if (hasLoss) {
+      proxy.refuse(true);
+      removeUntil(begun, (SEGMENTS + 2) * SEGMENT_EVENTS);
+      proxy.refuse(false);
+      while ((await lossesAt(server)).unshipped === undefined) await sleep(50);
+      await sleep(2000);
+    }
+    service.child.kill('SIGKILL');
+    await service.ended;
+    forgetPosition(folder);
+    removeUntil(begun, rows.length + 2 * SEGMENT_EVENTS);
+    writer.close();
+    expect(await shipOnce(folder, server.url, '--claim')).toMatchObject({ code: 0 });
+    expect(await expectExact(rows)).toBeGreaterThan(0);
+    expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment FINAL')).toBe(
+      (await arrivedAt(server)).events.size,
+    );
   });
 });
 

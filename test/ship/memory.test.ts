@@ -59,7 +59,7 @@ function residentMegabytes(pid: number): number {
 withServer('a backlog', () => {
   test.each([
     ['two million events of few transactions', 120, 490, (number: number) => number % 64],
-    ['half a million events of a transaction each', 180, 120, (number: number) => number],
+    ['half a million events of a transaction each', 150, 120, (number: number) => number],
   ])(
     'of %s arrives with less than %i MB',
     async (_, megabytes, segments, transactionOf) => {

@@ -95,6 +95,12 @@ withServer('a recording of all kinds of events', () => {
     expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment')).toBe(COUNT);
   });
 
+  test('is counted in words that fit the number', async () => {
+    const stdout = 'kreplay ship: 1 event arrived in 1 group\n';
+    expect(await shipOnce(recorded(rows.slice(0, 1)), server.url)).toMatchObject({ code: 0, stdout });
+    await emptyFleet(server);
+  });
+
   test('has the owners and names by which it is looked up', async () => {
     const folder = recorded(rows);
     await shipOnce(folder, server.url);

@@ -63,6 +63,9 @@ const TIMEOUT_MS = 60_000;
 /** A server writes what it holds back to a file, also a few bytes, unless it gets more memory than its 1 MiB for that. */
 const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
+/** Longest silence before the answer to a question that no table of events has a part in: a server that hangs is soon seen. */
+export const QUESTION_MS = 10_000;
+
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
 export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;

@@ -23,6 +23,8 @@ export interface Accounts {
 const SHIPPED = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'] as const;
 /** Columns of events that say nothing of what the events are. */
 const COUNTED = ['recording', 'number', 'timestamp_ns', 'duration_ns'] as const;
+/** Columns of segments that say which of them a server has. */
+const COMMITTED = ['recording', 'first_number', 'end_number'] as const;
 const PINNED = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
 /** Limits of a read: a daemon that asks for more is stopped, not the server. */
@@ -82,6 +84,7 @@ export function accountStatements({ database, prefix, hashes, cluster }: Account
     ...['meta', 'node'].map((own) => sql`GRANT SELECT ON ${table(own)} TO ${ship}`),
     // For what a server has of a group whose answer was lost.
     sql`GRANT SELECT(${columns(COUNTED)}) ON ${table('event')} TO ${ship}`,
+    sql`GRANT SELECT(${columns(COMMITTED)}) ON ${table('segment')} TO ${ship}`,
     ...['processes', 'replicas'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${ship}`),
     sql`GRANT SELECT ON ${all} TO ${list([read, pin])}`,
     ...['parts', 'disks'].map((own) => sql`GRANT SELECT ON system.${identifier(own)} TO ${list([read, admin])}`),

@@ -1,5 +1,5 @@
 /** The table `meta`: what is true of all tables, by key. */
-import type { Connection } from '../connection/connection.ts';
+import { type CallOptions, type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { newBlockEncoder } from '../native/encode.ts';
@@ -31,17 +31,18 @@ const KEYS = {
 const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
 /** Undefined if there are no tables yet, or not all. Throws a ServerError, also if they say nothing of themselves. */
-export async function readMeta(connection: Connection): Promise<Meta | undefined> {
-  const draft = await readDraft(connection);
+export async function readMeta(connection: Connection, options: CallOptions = {}): Promise<Meta | undefined> {
+  const draft = await readDraft(connection, options);
   return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
 }
 
 /** Undefined if nothing was written. Throws a ServerError. */
-export async function readDraft(connection: Connection): Promise<MetaDraft | undefined> {
+export async function readDraft(connection: Connection, options: CallOptions = {}): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
     const latest = sql`SELECT key, argMax(value, at) AS value FROM ${identifier('meta')} GROUP BY key`;
-    for (const { key, value } of await rowsOf(connection, latest)) values.set(String(key), String(value));
+    const rows = await rowsOf(connection, latest, { timeoutMs: QUESTION_MS, ...options });
+    for (const { key, value } of rows) values.set(String(key), String(value));
   } catch (error) {
     if (error instanceof ServerError && MISSING.includes(error.code)) return undefined;
     throw error;

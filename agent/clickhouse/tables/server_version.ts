@@ -1,5 +1,5 @@
 /** What a server of a version can do. 18.16 is Debian's; servers in between are not supported, and not refused. */
-import { type Compression, connect } from '../connection/connection.ts';
+import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
@@ -39,7 +39,7 @@ export function inDefault(settings: ConnectionSettings): ConnectionSettings {
 async function askedIn(settings: ConnectionSettings): Promise<ServerVersion> {
   const connection = connect(settings);
   try {
-    const [row] = await rowsOf(connection, sql`SELECT version() AS version`);
+    const [row] = await rowsOf(connection, sql`SELECT version() AS version`, { timeoutMs: QUESTION_MS });
     return versionOf(String(row?.version ?? ''));
   } finally {
     connection.close();

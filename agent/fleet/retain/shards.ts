@@ -7,6 +7,7 @@ import { sql, text } from '../../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../clickhouse/tables/schema.ts';
 import { versionAt } from '../../clickhouse/tables/server_version.ts';
+import { counted } from '../../output/amounts.ts';
 import { UserError } from '../../process/errors.ts';
 import type { DiskSpace } from './plan.ts';
 
@@ -73,7 +74,9 @@ function refuseMissing(servers: readonly Server[], shardCount: number, away: rea
   if (!first || (first.meta.cluster === undefined && away.length > 0)) throw away[0];
   if (first.meta.cluster === undefined || BigInt(shardCount) >= first.shardCount) return;
   const reason = away.length > 0 ? `: ${away[0]!.message}` : ': name a server of each with --url';
-  throw new UserError(`the cluster has ${first.shardCount} shards, of which ${shardCount} are reached${reason}`);
+  throw new UserError(
+    `only ${shardCount} of ${counted(first.shardCount, 'shard')} of the cluster can be reached${reason}`,
+  );
 }
 
 async function askServer(settings: ConnectionSettings): Promise<Server> {

@@ -74,3 +74,9 @@ export function withRecordingErrors<T>(path: string, work: () => T): T {
 export class SegmentGone extends Error {
   override readonly name = 'SegmentGone';
 }
+
+/** Values of a file that kreplay did not write may have types that its tables never contain. */
+export function asDamage(error: unknown): unknown {
+  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+  return isOfValues ? corrupt('it has values that no recording has', error) : error;
+}

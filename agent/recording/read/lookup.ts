@@ -14,7 +14,8 @@ import { type FileFinder, fileFinder } from './file_finder.ts';
 import { TEXT_MAX } from './sizes.ts';
 import { isShort, type Keep } from './until_commit.ts';
 
-const CACHED_MAX = 65_536;
+/** Entries of each dictionary that are kept, for a reader that meets events again. */
+export const CACHED_MAX = 65_536;
 
 const NAME = 'SELECT text FROM name WHERE name_id = ?';
 const NAME_IDS = 'SELECT name_id FROM name WHERE text = ?';
@@ -83,15 +84,15 @@ export function dictionaryOf({ name, source, storage }: Column): 'name' | 'file'
 const NO_CONTEXT: ContextText = { transactionId: null, traceId: null, spanId: null };
 
 /** `keep` keeps which contexts a text has. */
-export function openLookup(database: Database.Database, keep: Keep = (work) => work): Lookup {
+export function openLookup(database: Database.Database, keep: Keep = (work) => work, cachedMax = CACHED_MAX): Lookup {
   const nameIds = database.prepare<[string], number>(NAME_IDS).pluck();
   const services = database.prepare<[], string>(SERVICES).pluck();
   const finder = contextFinder(database);
   const ofTransaction = keep(finder.ofTransaction, isShort);
   const ofTrace = keep(finder.ofTrace, isShort);
-  const name = cached(database.prepare<[number], string>(NAME).pluck());
-  const file = cached(database.prepare<[number], RecordedFile>(FILE));
-  const context = contextsInOrder(database);
+  const name = cached(database.prepare<[number], string>(NAME).pluck(), cachedMax);
+  const file = cached(database.prepare<[number], RecordedFile>(FILE), cachedMax);
+  const context = contextsInOrder(database, cachedMax);
   const known = { name: orDamaged(name), file: orDamaged(file), context: orDamaged(context) };
   /** Ids of the block that were already read, each in the slot of its lowest bits: most ids occur many times. */
   const seen = {
@@ -126,19 +127,21 @@ function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
   };
 }
 
-/** Whether all values are texts; those of a context may also be null. */
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= TEXT_MAX;
+const isTextOrNull = (value: unknown): boolean => value === null || isText(value);
+
+/** Whether all values of a name or a file are texts. */
 function isEntry(entry: unknown): boolean {
-  const texts = typeof entry === 'object' && entry !== null ? Object.values(entry) : [entry];
-  return texts.every((text) => text === null || (typeof text === 'string' && text.length <= TEXT_MAX));
+  return typeof entry === 'object' && entry !== null ? Object.values(entry).every(isText) : isText(entry);
 }
 
 /**
  * A scan meets contexts nearly in the order of their ids: while that goes on, those that follow are read as well, which
  * takes a fifth of the time.
  */
-function contextsInOrder(database: Database.Database): (id: number) => ContextText | undefined {
+function contextsInOrder(database: Database.Database, cachedMax: number): (id: number) => ContextText | undefined {
   const statement = database.prepare<[number, number], [number, ...(string | null)[]]>(CONTEXTS).raw();
-  const known = new RecentMap<number, ContextText>(CACHED_MAX);
+  const known = new RecentMap<number, ContextText>(cachedMax);
   let [last, length] = [0, 1];
 
   function rowsFrom(id: number) {
@@ -159,7 +162,7 @@ function contextsInOrder(database: Database.Database): (id: number) => ContextTe
     let wanted: ContextText | undefined;
     for (const [number, transactionId = null, traceId = null, spanId = null] of rowsFrom(id)) {
       const entry = { transactionId, traceId, spanId };
-      if (isEntry(entry)) known.set(number, entry);
+      if (Object.values(entry).every(isTextOrNull)) known.set(number, entry);
       else if (number === id) throw corrupt('a name in it is malformed');
       if (number === id) wanted = entry;
     }
@@ -169,8 +172,11 @@ function contextsInOrder(database: Database.Database): (id: number) => ContextTe
   return (id) => (id === 0 ? undefined : (known.get(id) ?? read(id)));
 }
 
-function cached<Entry>(statement: Database.Statement<[number], Entry>): (id: number) => Entry | undefined {
-  const known = new RecentMap<number, Entry>(CACHED_MAX);
+function cached<Entry>(
+  statement: Database.Statement<[number], Entry>,
+  cachedMax: number,
+): (id: number) => Entry | undefined {
+  const known = new RecentMap<number, Entry>(cachedMax);
   return (id) => {
     if (id === 0) return undefined;
     const hit = known.get(id);

@@ -5,7 +5,7 @@ import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { damagedFrame, hasChecksums, openDatabase } from '../format/database.ts';
-import { corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
 import { readOlder } from '../format/older_versions.ts';
 import { checkFormat, fromStoredMax } from '../format/schema.ts';
@@ -15,7 +15,7 @@ import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './d
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { followedWriter } from './followed_writer.ts';
-import { type Lookup, openLookup } from './lookup.ts';
+import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
 import { openPieceCache } from './piece_cache.ts';
 import { readTransactions } from './read_transaction.ts';
@@ -53,6 +53,8 @@ const BUSY_TIMEOUT_MS = 2000;
 
 /** A lookup by text seeks in each batch of hashes: the upper pages of these stay cached, even in large recordings. */
 const CACHE_KIBIBYTES = 16_384;
+/** What a reader keeps that takes each segment once. */
+const ONCE = { kibibytes: 2_048, entries: 16_384 };
 
 export interface RecordingInfo {
   recordingId: string;
@@ -119,18 +121,21 @@ export interface RecordingReader
 
 /**
  * `isForeign`: the file may come from an untrusted source, so all its tables are checked once. `isDamaged`: a writer
- * has found the recording damaged.
+ * has found the recording damaged. `takesOnce`: each event is read once, so that little is kept for later.
  */
-export function openReader(path: string, { isForeign = false, isDamaged = false } = {}): RecordingReader {
+export function openReader(
+  path: string,
+  { isForeign = false, isDamaged = false, takesOnce = false } = {},
+): RecordingReader {
   checkFiles(path);
   let database: Database.Database | undefined;
   try {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
-    database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
+    database.pragma(`cache_size = -${takesOnce ? ONCE.kibibytes : CACHE_KIBIBYTES}`);
     const version = checkFormat(database, path);
     if (isForeign) checkSizes(database);
     readOlder(database, version);
-    return readerOf(database, path, version, isDamaged);
+    return readerOf(database, path, { version, isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
   } catch (error) {
     database?.close();
     throw toRecordingError(error, path);
@@ -168,14 +173,21 @@ function readOrigin(database: Database.Database) {
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
-function readerOf(database: Database.Database, path: string, version: number, isDamaged: boolean): RecordingReader {
+interface Opening {
+  version: number;
+  isDamaged: boolean;
+  /** Entries of each dictionary. */
+  cached: number;
+}
+
+function readerOf(database: Database.Database, path: string, { version, isDamaged, cached }: Opening): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
   const writer = followedWriter(database, { path, version, recordingId });
   const keep = keepUntilCommit(writer.version);
-  const lookup = openLookup(database, keep);
+  const lookup = openLookup(database, keep, cached);
   const cache = openPieceCache();
   const damage = damageNotes();
   if (isDamaged) damage.addFailure();
@@ -310,12 +322,6 @@ function filtersOf(guarded: ReturnType<typeof guardOf>, lookup: Lookup, node: st
   }
 
   return { look, resolved };
-}
-
-/** Values of a file that kreplay did not write may have types that its tables never contain. */
-function asDamage(error: unknown): unknown {
-  const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
-  return isOfValues ? corrupt('it has values that no recording has', error) : error;
 }
 
 /** Segments are found through indexes: one that is missing in an index would be left out silently. */

@@ -4,6 +4,10 @@
  */
 import { type NumberedBlock, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { typeMask as maskOf } from '../codec/segment_facts.ts';
+import { corrupt } from '../format/errors.ts';
 import { gather, wholeBlock } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
@@ -31,6 +35,8 @@ export interface SealedReader {
   ends(): { end: number; sealedEnd: number };
 }
 
+const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
+
 /** Bounds that each segment reaches into. */
 const EVERYWHERE = { firstNs: 0n, lastNs: 2n ** 63n - 1n, typeMask: -1n, minDurationNs: 0n };
 
@@ -48,6 +54,7 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
         rows.length === segment.rowCount
           ? wholeBlock(segment, COLUMNS, make)
           : gather([{ segment, rows }], COLUMNS, () => {});
+      if (!isWithin(block, meta)) throw corrupt('the entry of a segment denies events that it has');
       source.onBlock(block);
       return block;
     });
@@ -70,4 +77,20 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
         }
       }),
   };
+}
+
+/** Whether an event can be looked up by what the entry of its segment says: reading events one by one relies on it. */
+function isWithin(
+  { columns, numbers, rowCount }: NumberedBlock,
+  { firstNumber, endNumber, typeMask, minNs, maxNs, maxDurationNs }: SealedSegment,
+): boolean {
+  const rows = Uint32Array.from({ length: rowCount }, (_, row) => row);
+  const types = EVENT_TYPES.filter((type) => (maskOf([type]) & typeMask) !== 0n);
+  const { keepRowsWithin, keepRowsOf } = nativeColumns;
+  return (
+    keepRowsOf(columns.get('event_type')!, Uint32Array.from(types), rows, rowCount) === rowCount &&
+    keepRowsWithin(columns.get('timestamp_ns')!, minNs, maxNs, rows, rowCount) === rowCount &&
+    keepRowsWithin(columns.get('duration_ns')!, 0n, maxDurationNs, rows, rowCount) === rowCount &&
+    keepRowsWithin(numbers, BigInt(firstNumber), BigInt(endNumber - 1), rows, rowCount) === rowCount
+  );
 }

@@ -4,7 +4,7 @@ import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { absentValues } from '../codec/absent.ts';
 import { openSegmentData, type SegmentData } from '../codec/decode_segment.ts';
-import { corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
+import { asDamage, corrupt, RecordingError, SegmentGone, toRecordingError } from '../format/errors.ts';
 import { NUMBER, pieceSeed } from '../format/pieces.ts';
 import type { PieceCache } from './piece_cache.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
@@ -179,7 +179,7 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const known = toRecordingError(error, 'a segment');
+    const known = toRecordingError(asDamage(error), 'a segment');
     if (known instanceof SegmentGone) throw new UnreadableSegment(meta, undefined);
     if (known instanceof RecordingError && known.code === 'recording_corrupt') throw new UnreadableSegment(meta, known);
     throw error;

@@ -32,9 +32,9 @@ export interface GroupRows {
   begin(): void;
   /**
    * Returns the block of the table `event`, which is valid until the next call; the rows of the other tables are kept
-   * until `beside`.
+   * until `beside`. Undefined, and nothing is kept, if a value does not fit its column.
    */
-  add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer;
+  add(block: NumberedBlock, firstNumber: number, typeMask: bigint): Buffer | undefined;
   /** The rows of the other tables since `begin`. */
   beside(): SentTable[];
 }
@@ -61,9 +61,9 @@ export function groupRows(recording: ShippedRecording): GroupRows {
       const values = COLUMNS.map(({ name }) => columns.get(name)!);
       for (;;) {
         const size = nativeShipment.addSegment(shipment, values, numbers, rowCount, firstNumber, places, output);
-        if (size === undefined) lookUp(shipment, recording);
-        else if (size > 0) return output.subarray(0, size);
-        else output = Buffer.allocUnsafeSlow(2 * output.length);
+        if (size === 0) output = Buffer.allocUnsafeSlow(2 * output.length);
+        else if (size !== undefined) return output.subarray(0, size);
+        else if (!lookUp(shipment, recording)) return undefined;
       }
     },
     beside: () =>
@@ -74,20 +74,34 @@ export function groupRows(recording: ShippedRecording): GroupRows {
   };
 }
 
-/** Passes on what the missing ids of a segment refer to. */
-function lookUp(shipment: NativeShipment, recording: ShippedRecording): void {
+/** Passes on what the missing ids of a segment refer to; returns false, and passes on nothing, if some of it does not fit. */
+function lookUp(shipment: NativeShipment, recording: ShippedRecording): boolean {
   const [names, files, contexts] = nativeShipment.missingIds(shipment).map((ids) => new Set(ids));
+  const known = Array.from(contexts!, (id) => ({ id, ...recording.context(id) }));
+  if (!known.every(isFitting)) return false;
+  for (const { id, transactionId, traceId, spanId } of known) {
+    const hash = transactionId === null ? 0 : textHash53(transactionId);
+    nativeShipment.addContext(shipment, id, transactionId, hash, traceId, hexBytes(traceId), hexBytes(spanId));
+  }
   for (const id of names!) nativeShipment.addName(shipment, id, recording.name(id));
   for (const id of files!) {
     const { path, kind } = recording.file(id) ?? { path: '', kind: '' };
     nativeShipment.addFile(shipment, id, path, kind);
   }
-  for (const id of contexts!) {
-    const { transactionId, traceId, spanId } = recording.context(id);
-    const hash = transactionId === null ? 0 : textHash53(transactionId);
-    nativeShipment.addContext(shipment, id, transactionId, hash, traceId, hexBytes(traceId), hexBytes(spanId));
-  }
+  return true;
 }
+
+/**
+ * The columns have bytes: what is not exactly their digits would be read back as something else. A context of nothing was
+ * removed since its segment was read.
+ */
+function isFitting({ transactionId, traceId, spanId }: ContextText): boolean {
+  if (transactionId === null && traceId === null && spanId === null) return false;
+  return (traceId === null || TRACE_ID.test(traceId)) && (spanId === null || SPAN_ID.test(spanId));
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/;
+const SPAN_ID = /^[0-9a-f]{16}$/;
 
 function hexBytes(text: string | null): Buffer {
   return Buffer.from(text ?? '', 'hex');

@@ -26,6 +26,9 @@ describe('the accounts', () => {
     expect(ship.filter((text) => /SELECT.*(\*|`event`|pin)|ALTER|CREATE/.test(text))).toEqual([
       'GRANT SELECT(`recording`, `number`, `timestamp_ns`, `duration_ns`) ON `kreplay`.`event` TO `kr_ship`',
     ]);
+    expect(ship).toContain(
+      'GRANT SELECT(`recording`, `first_number`, `end_number`) ON `kreplay`.`segment` TO `kr_ship`',
+    );
   });
 
   test('of daemons only read, and one of them writes pins', () => {

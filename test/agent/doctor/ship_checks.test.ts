@@ -63,7 +63,7 @@ withServer('the server of a fleet', () => {
       advice: '18.16.1 knows no rights by table, so it cannot be restricted',
     });
     expect(found.get('ship claim')).toMatchObject({ state: 'ok', text: 'this recording is shipped from here' });
-    expect(found.get('ship outage')!.text).toMatch(/^without a server the recording lasts .*; 0 events wait now$/);
+    expect(found.get('ship outage')!.text).toMatch(/^without a server the recording lasts .*; 0 events waiting now$/);
     expect(await server.sql('SELECT count() FROM kreplay.event')).toEqual(Buffer.from('5000\n'));
   });
 
@@ -152,7 +152,7 @@ withServer('what this host keeps', () => {
     const folder = recorded(rows.slice(0, 10));
     const kept = { retention: { ...retention, retainAge: 1n }, dataFolder: folder, bytesPerDay: 4e9 };
     const text = (await checks({ ...away(), folder: newFolder() }, kept)).get('ship outage')!.text;
-    expect(text).toBe('without a server the recording lasts 2.5 days at 4 GB a day; 10 events wait now');
+    expect(text).toBe('without a server the recording lasts 2.5 days at 4 GB a day; 10 events waiting now');
   });
 
   test('is removed by its age although it was not shipped, unless the agent reads the position', async () => {

@@ -57,7 +57,7 @@ async function tablesOf(folder: string, eventsMax: number): Promise<Map<string, 
     for (const segment of group.segments) {
       const read = reader.sealedEvents(segment);
       if (read.kind !== 'events') throw new Error(read.kind);
-      add('event', await rowsIn([rows.add(read.block, segment.firstNumber, group.typeMask)]));
+      add('event', await rowsIn([rows.add(read.block, segment.firstNumber, group.typeMask)!]));
     }
     for (const { table, blocks } of rows.beside()) add(table, await rowsIn(blocks));
     from = group.end;

@@ -44,7 +44,7 @@ withServer('a daemon over a fleet', () => {
       await shipOnce(recordedOn('node-c', late), server.url);
       expect(await retain(server, '--age', ageOf(3n))).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/dropped 3 hours.*1 pins were completed/),
+        stdout: expect.stringMatching(/dropped 3 hours.*1 pin completed/),
       });
       const after = await eventsOf();
       expect(after.events.slice(0, 15)).toEqual(before.events);
