@@ -42,7 +42,10 @@ async function load(question: LanesQuestion): Promise<void> {
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
   const others = await readColumns(question, othersPath, othersMax, () => {});
   const isOthersCut = others.coverage === null;
-  answer(question, mergeColumns(own.columns(), others.columns()), { coverage: own.coverage, isOthersCut });
+  const columns = own.columns();
+  const merged = mergeColumns(columns, others.columns());
+  if (merged === columns) self.postMessage({ kind: 'others', isOthersCut }, []);
+  else answer(question, merged, { coverage: own.coverage, isOthersCut });
 }
 
 async function sumCalls(question: CallsQuestion): Promise<void> {
