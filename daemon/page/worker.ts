@@ -35,20 +35,25 @@ self.addEventListener('message', async ({ data }) => {
 async function load(question: LanesQuestion): Promise<void> {
   const { ownPath, othersPath, othersMax } = question;
   const notYet = { coverage: null, isOthersCut: null };
-  const own = await readColumns(question, ownPath, Number.POSITIVE_INFINITY, (columns) =>
+  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, (columns) =>
     answer(question, columns, notYet),
   );
+  // The daemon answers while this thread lays out what it has.
+  const response = asked(question, othersPath);
   // A copy, because what is posted is gone from this thread.
   answer(question, own.columns(), { coverage: own.coverage, isOthersCut: null });
-  const others = await readColumns(question, othersPath, othersMax, () => {});
+  const others = await readColumns(response, othersMax, () => {});
   const isOthersCut = others.coverage === null;
-  answer(question, mergeColumns(own.columns(), others.columns()), { coverage: own.coverage, isOthersCut });
+  const columns = own.columns();
+  const merged = mergeColumns(columns, others.columns());
+  if (merged === columns) self.postMessage({ kind: 'others', isOthersCut }, []);
+  else answer(question, merged, { coverage: own.coverage, isOthersCut });
 }
 
 async function sumCalls(question: CallsQuestion): Promise<void> {
   const { ownPath, othersPath, othersMax, transactions, isDivided, clockOffsetsNs } = question;
-  const own = await readColumns(question, ownPath, Number.POSITIVE_INFINITY, () => {});
-  const others = await readColumns(question, othersPath, othersMax, () => {});
+  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, () => {});
+  const others = await readColumns(asked(question, othersPath), othersMax, () => {});
   const columns = mergeColumns(own.columns(), others.columns());
   const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
   const { coverage } = own;
@@ -84,16 +89,19 @@ interface ReadColumns {
   coverage: Coverage | null;
 }
 
-async function readColumns(
-  { headers }: LanesQuestion,
-  path: string,
-  most: number,
-  onFirst: (columns: EventColumns) => void,
-): Promise<ReadColumns> {
-  const response = await reached(path, {
+function asked({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
+  return reached(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
     ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
   });
+}
+
+async function readColumns(
+  answered: Promise<Response>,
+  most: number,
+  onFirst: (columns: EventColumns) => void,
+): Promise<ReadColumns> {
+  const response = await answered;
   if (!response.ok) throw new FailedRequest(await failureOf(response));
   const builder = createColumnsBuilder();
   let hasShown = false;

@@ -37,12 +37,24 @@ function edgeOf(row: number): bigint {
   return edge;
 }
 
-/** Returns the row of a duration below 2^53. */
+/** The high bits of a double, by which durations are looked up: its exponent, and four bits that follow. */
+const KEY_SHIFT = 16;
+const KEYS_PER_POWER = 16;
+const FIRST_KEY = 1023 * KEYS_PER_POWER;
+const double = new Float64Array(1);
+const words = new Uint32Array(double.buffer);
+
+/** The row of the least double with each key, from 1 to before 2^53. */
+const KEY_ROWS = Uint16Array.from({ length: 53 * KEYS_PER_POWER }, (_, key) => {
+  const least = 2 ** Math.floor(key / KEYS_PER_POWER) * (1 + (key % KEYS_PER_POWER) / KEYS_PER_POWER);
+  return SMALL_EDGES.findLastIndex((edge) => edge <= least);
+});
+
+/** Returns the row of a duration below 2^53: a logarithm would take three times as long. */
 export function rowOfSmall(durationNs: number): number {
   if (durationNs < 1) return 0;
-  let row = Math.floor(Math.log10(durationNs) * ROWS_PER_DECADE);
-  // The logarithm is not exact, and edges are rounded up.
-  while (SMALL_EDGES[row]! > durationNs) row--;
+  double[0] = durationNs;
+  let row = KEY_ROWS[(words[1]! >>> KEY_SHIFT) - FIRST_KEY]!;
   while (SMALL_EDGES[row + 1]! <= durationNs) row++;
   return row;
 }

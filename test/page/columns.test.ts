@@ -191,3 +191,17 @@ test('two answers become one, in order and without what both have', () => {
     { numRuns: 300 },
   );
 });
+
+test('columns that have all of the other ones are returned as they are', () => {
+  const unique = fc.uniqueArray(event, {
+    selector: (one) => `${one.recordingId} ${one.number}`,
+    ...{ minLength: 1, maxLength: 12 },
+  });
+  fc.assert(
+    fc.property(unique, fc.array(fc.boolean(), { minLength: 12 }), (some, isKept) => {
+      const events = some.toSorted(byStart);
+      const all = read(linesOf(events));
+      expect(mergeColumns(all, read(linesOf(events.filter((_, at) => isKept[at]))))).toBe(all);
+    }),
+  );
+});

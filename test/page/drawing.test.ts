@@ -211,6 +211,33 @@ test('labels are only where they fit, within the picture, and not more than aske
   );
 });
 
+test('every bar with room for its text has a label', () => {
+  fc.assert(
+    fc.property(bars, view, (some, shown) => {
+      const wide = { ...shown, widthPx: shown.widthPx * 20 };
+      for (const track of tracksOf(some)) {
+        const bins = newBins(columnCount(wide));
+        binTrack(track, wide, bins);
+        const runs = [...bins.longest].flatMap((place, from) => {
+          const end = bins.longest.findIndex((other, column) => column > from && other !== place);
+          const columns = (end < 0 ? bins.longest.length : end) - from;
+          return place >= 0 && bins.longest[from - 1] !== place ? [{ from, roomPx: columns / wide.dpr - 8 }] : [];
+        });
+        const placed = placeLabels(
+          track,
+          bins,
+          wide,
+          () => ['text'],
+          () => 24,
+        );
+        expect(placed.map(({ xPx, widthPx }) => [xPx, widthPx])).toEqual(
+          runs.filter(({ roomPx }) => roomPx >= 24).map(({ from, roomPx }) => [from / wide.dpr + 4, roomPx]),
+        );
+      }
+    }),
+  );
+});
+
 test('labels name calls, waits, and the owners of what was in the way', () => {
   const model = modelOf([
     { type: 'sys_sync', duration: 31_302_187 },

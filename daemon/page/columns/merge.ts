@@ -1,12 +1,16 @@
 /** Puts the events of two answers on one time line: a transaction's, and those that were in its way. */
 import { type EventColumns, EXACT_FIELDS, exactValue, newExactValues, recordingOf, startNs } from './event_columns.ts';
 
-/** Returns the events of both in order of start. An event that both have is taken once. */
+/**
+ * Returns the events of both in order of start. An event that both have is taken once; the first columns themselves are
+ * returned if they have all.
+ */
 export function mergeColumns(first: EventColumns, second: EventColumns): EventColumns {
   if (second.count === 0 || first.count === 0) return second.count === 0 ? first : second;
   const baseNs = first.baseNs < second.baseNs ? first.baseNs : second.baseNs;
   const { sides, rows } = order(first, second);
   const count = rows.length;
+  if (count === first.count) return first;
   const merged: EventColumns = {
     ...{ count, baseNs, exact: newExactValues() },
     ...{ start: new Float64Array(count), duration: new Float64Array(count), result: new Float64Array(count) },

@@ -2,6 +2,7 @@
  * Events of a track, gathered by pixel column. With up to two events a column each event is looked at; with more, each
  * column is, and a search finds the events of it, so that a picture costs as much for a thousand as for a million.
  */
+import { firstAtLeast } from '../columns/event_columns.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { firstFailedIn, longestIn, type Track } from '../lanes/tracks.ts';
 import { columnCount, scaleOf, type View } from './view.ts';
@@ -35,23 +36,23 @@ export function lastColumn(track: Track, place: number, view: View): number {
 }
 
 /** The places of a track that may be in view: from the first to before the second. */
-export function placesInView({ starts, reach }: Track, { fromNs, toNs }: TimeSpan): [number, number] {
-  const from = searched(0, starts.length, (at) => reach[at]! > fromNs || starts[at]! >= fromNs);
-  return [from, searched(from, starts.length, (at) => starts[at]! >= toNs)];
+export function placesInView(track: Track, view: TimeSpan): [number, number] {
+  return [firstInView(track, view), firstAtLeast(track.starts, view.toNs)];
 }
 
 /** Whether an event of the track is in view. */
 export function isInView(track: Track, view: TimeSpan): boolean {
-  const [from, to] = placesInView(track, view);
-  return from < to;
+  const { starts } = track;
+  const from = firstInView(track, view);
+  return from < starts.length && starts[from]! < view.toNs;
 }
 
-/** The first place for which a condition holds that holds for all later ones, too. */
-function searched(from: number, to: number, holds: (place: number) => boolean): number {
-  let [low, high] = [from, to];
+/** The first place that begins in view or reaches into it. */
+function firstInView({ starts, reach }: Track, { fromNs }: TimeSpan): number {
+  let [low, high] = [0, starts.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (holds(middle)) high = middle;
+    if (reach[middle]! > fromNs || starts[middle]! >= fromNs) high = middle;
     else low = middle + 1;
   }
   return low;

@@ -34,12 +34,18 @@ export function placeLabels(
 ): Label[] {
   const labels: Label[] = [];
   const { longest } = bins;
-  for (let from = 0, to = 1; from < longest.length && labels.length < most; from = to++) {
-    const place = longest[from]!;
+  const least = Math.ceil((LEAST_WIDTH_PX + 2 * PADDING_PX) * view.dpr);
+  for (let from = 0, to = 0; from + least <= longest.length && labels.length < most; from = to) {
+    // A bar with room for a text is still there `least` columns on, so that most columns need no look.
+    const place = longest[from + least - 1]!;
+    to = from + least - 1;
+    while (to > from && longest[to - 1] === place) to--;
+    if (to > from) continue;
+    to = from + least;
     while (to < longest.length && longest[to] === place) to++;
-    const roomPx = (to - from) / view.dpr - 2 * PADDING_PX;
-    if (place < 0 || roomPx < LEAST_WIDTH_PX) continue;
+    if (place < 0) continue;
     const row = rows[place]!;
+    const roomPx = (to - from) / view.dpr - 2 * PADDING_PX;
     const text = textsOf(row).find((one) => measure(one) <= roomPx);
     if (text !== undefined) labels.push({ xPx: from / view.dpr + PADDING_PX, widthPx: roomPx, text, row });
   }

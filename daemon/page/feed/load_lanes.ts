@@ -42,7 +42,11 @@ export interface ReadLanes {
   isOthersCut: boolean | null;
 }
 
-export type LanesAnswer = { kind: 'lanes'; lanes: ReadLanes } | { kind: 'failed'; failure: Failure };
+export type LanesAnswer =
+  | { kind: 'lanes'; lanes: ReadLanes }
+  /** The lanes of the last answer have every request of others. */
+  | { kind: 'others'; isOthersCut: boolean }
+  | { kind: 'failed'; failure: Failure };
 
 /**
  * Calls `taken` with the first events of a long answer, with all events of the transaction, and with those beside the
@@ -55,10 +59,12 @@ export function loadLanes(
   signal: AbortSignal,
 ): Promise<void> {
   const asked = { ...question, headers: daemon.authorization() } satisfies LanesQuestion;
+  let last: ReadLanes;
   const onAnswer = (answer: LanesAnswer) => {
     if (answer.kind === 'failed') throw daemon.failed(answer.failure);
-    taken(answer.lanes);
-    return answer.lanes.isOthersCut !== null;
+    last = answer.kind === 'others' ? { ...last, isOthersCut: answer.isOthersCut } : answer.lanes;
+    taken(last);
+    return last.isOthersCut !== null;
   };
   return askThread(asked, onAnswer, signal);
 }

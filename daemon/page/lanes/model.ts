@@ -185,7 +185,8 @@ function laneOf({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): L
 /** Sorts events of the same start: what encloses others comes before them. */
 function longerFirst(rows: Uint32Array, starts: Float64Array, ends: Float64Array): Uint32Array {
   for (let from = 0, to = 1; from < rows.length; from = to++) {
-    while (to < rows.length && starts[rows[to]!] === starts[rows[from]!]) to++;
+    const startNs = starts[rows[from]!]!;
+    while (to < rows.length && starts[rows[to]!] === startNs) to++;
     if (to - from > 1) rows.subarray(from, to).sort((a, b) => ends[b]! - ends[a]! || a - b);
   }
   return rows;

@@ -84,13 +84,18 @@ function callsText(
   const { columns, starts, ends } = model;
   const rows = ownCalls(model, type).filter((row) => !times || overlaps(times, starts[row]!, ends[row]!));
   // A number stands for a call of a thread: texts for each of a million calls would take longer than their lanes.
-  const byPlace = Map.groupBy(rows, (row) => columns.thread[row]! * columns.whats.length + columns.what[row]!);
+  const byPlace = new Map<number, { row: number; count: number }>();
+  for (const row of rows) {
+    const place = columns.thread[row]! * columns.whats.length + columns.what[row]!;
+    const known = byPlace.get(place);
+    if (known) known.count++;
+    else byPlace.set(place, { row, count: 1 });
+  }
   const counts = new Map<string, { row: number; count: number }>();
-  for (const some of byPlace.values()) {
-    const row = some[0]!;
+  for (const { row, count } of byPlace.values()) {
     const key = JSON.stringify([callName(columns, row), threadOf(columns, row).comm]);
     const known = counts.get(key) ?? { row, count: 0 };
-    known.count += some.length;
+    known.count += count;
     counts.set(key, known);
   }
   const [most] = [...counts.values()].sort((a, b) => b.count - a.count);

@@ -40,39 +40,45 @@ export interface TrackSource {
 
 /** Spreads rows, given in order of start and with longer events first, to the first track that is free. */
 export function spread(rows: Uint32Array, source: TrackSource): Track[] {
-  const { starts, ends } = source;
+  // Rows of a lane are far from each other, so that each value is fetched once.
+  const starts = picked(source.starts, rows);
+  const ends = picked(source.ends, rows);
   const freeFrom: number[] = [];
   const trackOf = new Uint8Array(rows.length);
   const sizes: number[] = [];
   for (let i = 0; i < rows.length; i++) {
-    const start = starts[rows[i]!]!;
-    const end = ends[rows[i]!]!;
+    const end = ends[i]!;
     let at = 0;
-    while (at < freeFrom.length && freeFrom[at]! > start && at < TRACKS_MAX - 1) at++;
+    while (at < freeFrom.length && freeFrom[at]! > starts[i]! && at < TRACKS_MAX - 1) at++;
     freeFrom[at] = Math.max(freeFrom[at] ?? end, end);
     trackOf[i] = at;
     sizes[at] = (sizes[at] ?? 0) + 1;
   }
+  if (sizes.length === 1) return [newTrack(rows, starts, ends, source)];
   return sizes.map((size, at) => {
-    const picked = new Uint32Array(size);
-    for (let i = 0, to = 0; i < rows.length; i++) if (trackOf[i] === at) picked[to++] = rows[i]!;
-    return newTrack(picked, source);
+    const places = new Uint32Array(size);
+    for (let i = 0, to = 0; i < rows.length; i++) if (trackOf[i] === at) places[to++] = i;
+    return newTrack(picked(rows, places), picked(starts, places), picked(ends, places), source);
   });
 }
 
-function newTrack(rows: Uint32Array, source: TrackSource): Track {
+/** The values at some places, in the order of the places. */
+function picked<Values extends Uint32Array | Float64Array>(values: Values, places: Uint32Array): Values {
+  const some = new (values.constructor as new (length: number) => Values)(places.length);
+  for (let i = 0; i < places.length; i++) some[i] = values[places[i]!]!;
+  return some;
+}
+
+function newTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, source: TrackSource): Track {
   const size = rows.length;
-  const [starts, ends, types] = [new Float64Array(size), new Float64Array(size), new Uint8Array(size)];
+  const types = new Uint8Array(size);
   const failedBefore = new Uint32Array(size + 1);
   let overlaps = false;
   for (let i = 0, reach = Number.NEGATIVE_INFINITY; i < size; i++) {
     const row = rows[i]!;
-    const start = source.starts[row]!;
-    starts[i] = start;
-    ends[i] = source.ends[row]!;
     types[i] = source.type[row]!;
     failedBefore[i + 1] = failedBefore[i]! + (source.result[row]! < 0 ? 1 : 0);
-    if (start < reach) overlaps = true;
+    if (starts[i]! < reach) overlaps = true;
     reach = Math.max(reach, ends[i]!);
   }
   const reach = overlaps ? reachOf(ends) : ends;

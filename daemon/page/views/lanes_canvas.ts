@@ -88,21 +88,27 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     const { axis, layout, namesPx } = scene;
     const context = prepared(canvas, scene);
     paintStrips(scene, context);
+    const { dpr } = axis.view;
+    inView.draw(context, layout, namesPx, dpr);
+    if (axis.folded) folded.draw(context, layout, namesPx + foldedLeftPx(axis), dpr);
+    // What is put takes the place of what was there: the lines behind it come after.
+    context.globalCompositeOperation = 'destination-over';
     drawAxis(context, scene, model.firstNs);
-    inView.draw(context, layout, namesPx);
+    context.globalCompositeOperation = 'source-over';
     if (scene.times) drawProjected(context, scene, model, scene.times);
-    if (axis.folded) {
-      folded.draw(context, layout, namesPx + foldedLeftPx(axis));
-      drawBreak(context, scene, model);
-    }
+    if (axis.folded) drawBreak(context, scene, model);
     drawNames(context, scene);
     drawLabels(context, labels, scene);
     drawOwnSpan(context, scene, model);
   }
 
+  /** The canvas may have what another model has drawn. */
+  let isMovingEmpty = false;
+
   function drawMoving(canvas: HTMLCanvasElement, scene: Scene, { selected, playheadNs, playedRow }: Moving): void {
     const { axis, layout, theme, ink, namesPx } = scene;
-    const context = prepared(canvas, scene);
+    const context = prepared(canvas, scene, isMovingEmpty);
+    isMovingEmpty = selected < 0 && playheadNs === null;
     const height = AXIS_PX + layout.heightPx;
     if (playheadNs !== null) {
       const widthPx = widthOf(axis);
@@ -153,27 +159,32 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
 /** The strips of one part of the axis. */
 function createStrips(model: LanesModel) {
   const painter = createStripPainter(model);
-  const strips = document.createElement('canvas');
-  let widthPx = 0;
+  let [strips, band] = [new Uint32Array(0), new ImageData(1, 1)];
   return {
     paint(view: View, { tracks }: Layout, palette: Uint32Array, onTrack?: (at: number, bins: Bins) => void): void {
       const columns = columnCount(view);
-      widthPx = view.widthPx;
-      if (tracks.length === 0) return;
-      const image = new ImageData(columns, tracks.length * ROWS_PER_TRACK);
-      painter.paint(tracks, view, palette, new Uint32Array(image.data.buffer), onTrack);
-      strips.width = columns;
-      strips.height = tracks.length * ROWS_PER_TRACK;
-      strips.getContext('2d')!.putImageData(image, 0, 0);
+      const size = tracks.length * ROWS_PER_TRACK * columns;
+      if (strips.length < size) strips = new Uint32Array(size);
+      const heightPx = Math.round((SIZES.trackPx - 2) * view.dpr);
+      if (band.width !== columns || band.height !== heightPx) band = new ImageData(columns, heightPx);
+      painter.paint(tracks, view, palette, strips, onTrack);
     },
-    /** Stretches each row of pixels to its height. */
-    draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number): void {
-      context.imageSmoothingEnabled = false;
-      for (const [at, { topPx, heightPx }] of tracks.entries()) {
-        const row = at * ROWS_PER_TRACK;
-        const top = topPx + AXIS_PX;
-        context.drawImage(strips, 0, row, strips.width, 1, leftPx, top, widthPx, heightPx - 2);
-        context.drawImage(strips, 0, row + 1, strips.width, 1, leftPx, top, widthPx, MARK_PX);
+    /**
+     * Puts each track at its height, in place of what is there. Copies of a row of pixels take half as long as an image
+     * that the canvas stretches.
+     */
+    draw(context: CanvasRenderingContext2D, { tracks }: Layout, leftPx: number, dpr: number): void {
+      const { width, height } = band;
+      const pixels = new Uint32Array(band.data.buffer);
+      const markRows = Math.round(MARK_PX * dpr);
+      for (const [at, { topPx }] of tracks.entries()) {
+        const [body, marks, end] = [0, 1, 2].map((row) => (at * ROWS_PER_TRACK + row) * width);
+        pixels.set(strips.subarray(body, marks));
+        for (let row = 1; row < height; row++) pixels.copyWithin(row * width, 0, width);
+        for (let from = marks!; from < end!; from++)
+          if (strips[from] !== 0)
+            for (let row = 0; row < markRows; row++) pixels[row * width + from - marks!] = strips[from]!;
+        context.putImageData(band, Math.round(leftPx * dpr), Math.round((AXIS_PX + topPx) * dpr));
       }
     },
   };
@@ -212,9 +223,13 @@ function hasRow({ starts }: LanesModel, track: Track, row: number): boolean {
   return false;
 }
 
-function prepared(canvas: HTMLCanvasElement, { axis, layout, namesPx }: Scene): CanvasRenderingContext2D {
+function prepared(
+  canvas: HTMLCanvasElement,
+  { axis, layout, namesPx }: Scene,
+  isEmpty = false,
+): CanvasRenderingContext2D {
   const heightPx = Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX);
-  const context = cleared(canvas, namesPx + widthOf(axis), heightPx, axis.view.dpr);
+  const context = cleared(canvas, namesPx + widthOf(axis), heightPx, axis.view.dpr, isEmpty);
   context.font = FONT;
   context.textBaseline = 'middle';
   return context;

@@ -11,7 +11,7 @@ import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
 import { ownEndOf } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
-import { AXIS_PX, createLanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
+import { AXIS_PX, createLanesCanvas, type LanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
 import { inkOf, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
@@ -62,8 +62,20 @@ export function LanesPicture(props: Props) {
     return { namesPx, axis, layout: canvas.layOut(axis, selected, times, isAllShown), theme, ink: inkOf(), times };
   }, [canvas, times, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
 
+  const drawn = useRef<LanesCanvas | null>(null);
   useLayoutEffect(() => {
-    if (scene) canvas.drawRecorded(recorded.current!, scene);
+    if (!scene) return undefined;
+    const draw = () => {
+      canvas.drawRecorded(recorded.current!, scene);
+      drawn.current = canvas;
+    };
+    if (drawn.current === canvas) {
+      draw();
+      return undefined;
+    }
+    // New events have just changed the rest of the page: to draw them, too, would make it one long task.
+    const request = requestAnimationFrame(draw);
+    return () => cancelAnimationFrame(request);
   }, [canvas, scene]);
 
   useLayoutEffect(() => {

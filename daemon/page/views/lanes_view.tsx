@@ -1,10 +1,10 @@
 /** One transaction: what it waited for, in a sentence, in parts, in lanes, in a table, and played again. */
-import { useEffect, useMemo } from 'preact/hooks';
+import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { clockOffsetsIn } from '../link/clock_offsets.ts';
 import { projected } from '../replay/schedule.ts';
-import { onlyIn } from '../replay/settings_in_link.ts';
+import { onlyIn, type SessionSettings } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { ClockFields } from './clock_fields.tsx';
 import { usePage } from './context.ts';
@@ -51,7 +51,15 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { link } = usePage();
   const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
-  const { replay, failure, playheadNs, playedRow } = played;
+  const { replay, failure, playheadNs, playedRow, renew } = played;
+  // The same one for all renderings: effects would keep the events of an earlier picture.
+  const onPlay = useCallback(
+    async (settings: SessionSettings) => {
+      const opened = await renew(settings);
+      await opened?.send('play');
+    },
+    [renew],
+  );
   const [latencyNs, only] = [Number(link.latency ?? 0n), onlyIn(link)];
   const times = useMemo(
     () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projected(model, { latencyNs, only }) : null),
@@ -63,13 +71,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
       <h1>{sentence}</h1>
       <Losses {...{ coverage, lanes, hasFailed }} />
       {breakdown && <BreakdownBar breakdown={breakdown} />}
-      <WhatIf
-        {...{ transactionId, choices, coverage, offsets: clocks.offsets }}
-        onPlay={async (settings) => {
-          const opened = await played.renew(settings);
-          await opened?.send('play');
-        }}
-      />
+      <WhatIf {...{ transactionId, choices, coverage, offsets: clocks.offsets }} onPlay={onPlay} />
       <ClockFields nodes={choices.nodes} clocks={clocks} session={replay?.session ?? null} />
       <LanesPanel {...{ lanes, times, playheadNs, playedRow }} name={shownName(transactionId)} />
       <PrintedEvents model={model} />

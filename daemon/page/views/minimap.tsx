@@ -1,5 +1,5 @@
 /** All events as a strip, with the part that is in view: dragging moves it, and its edges zoom. */
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { dragged, type Grip, gripAt } from '../draw/brush.ts';
 import { type Density, heightOf } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
@@ -27,14 +27,15 @@ const MARK_PX = 4;
 const FRAME_PX = 2;
 
 export function Minimap(props: Props) {
-  const { bounds, span, originNs, namesPx, widthPx, onShow } = props;
+  const { density, bounds, span, originNs, namesPx, widthPx, theme, onShow } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const held = useRef<{ grip: Grip; xPx: number; span: TimeSpan } | null>(null);
   const [cursor, setCursor] = useState('default');
   const strip: View = { ...bounds, widthPx, dpr: window.devicePixelRatio };
   const nsPerPx = (bounds.toNs - bounds.fromNs) / widthPx;
   const hold = (xPx: number) => gripAt(xOf(strip, span.fromNs), xOf(strip, span.toNs), xPx);
-  useLayoutEffect(() => draw(canvas.current!, props));
+  const plain = useMemo(() => plainPicture(props), [density, namesPx, widthPx, theme, strip.dpr]);
+  useLayoutEffect(() => draw(canvas.current!, plain, props), [plain, bounds, span]);
 
   const onPointerMove = (event: PointerEvent) => {
     const xPx = event.offsetX - namesPx;
@@ -76,15 +77,15 @@ const CURSORS: Record<Grip | 'none', string> = { from: 'ew-resize', to: 'ew-resi
 
 const shareTo = ({ fromNs, toNs }: TimeSpan, middleNs: number) => (middleNs - (fromNs + toNs) / 2) / (toNs - fromNs);
 
-function draw(canvas: HTMLCanvasElement, { density, bounds, span, namesPx, widthPx, theme }: Props): void {
+/** All that does not depend on the part in view: it takes longer to draw than the lanes. */
+function plainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: Props): HTMLCanvasElement {
+  const canvas = document.createElement('canvas');
   const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
-  const ink = inkOf();
-  const { counts, failed } = density;
   const largest = counts.reduce((most, count) => Math.max(most, count), 1);
   const columnPx = widthPx / counts.length;
   context.font = '12px system-ui, sans-serif';
   context.textBaseline = 'middle';
-  context.fillStyle = ink.quiet;
+  context.fillStyle = inkOf().quiet;
   context.fillText('All', 12, HEIGHT_PX / 2);
   for (let column = 0; column < counts.length; column++) {
     const heightPx = heightOf(counts[column]!, largest) * (HEIGHT_PX - MARK_PX - FRAME_PX);
@@ -92,17 +93,24 @@ function draw(canvas: HTMLCanvasElement, { density, bounds, span, namesPx, width
     const x = namesPx + column * columnPx;
     context.fillRect(x, HEIGHT_PX - FRAME_PX - Math.max(heightPx, 1), Math.max(columnPx, 1), Math.max(heightPx, 1));
   }
-  const strip: View = { ...bounds, widthPx, dpr: 1 };
-  const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(xOf(strip, ns), 0), widthPx));
-  context.globalAlpha = 0.6;
-  context.fillStyle = ink.ground;
-  context.fillRect(namesPx, 0, from!, HEIGHT_PX);
-  context.fillRect(namesPx + to!, 0, widthPx - to!, HEIGHT_PX);
-  context.globalAlpha = 1;
-  // A failure is as plain outside of the part in view.
   context.fillStyle = `#${THEMES[theme].error}`;
   for (let column = 0; column < failed.length; column++)
     if (failed[column]! > 0) context.fillRect(namesPx + column * columnPx - 1, 0, Math.max(columnPx, 1) + 2, MARK_PX);
+  return canvas;
+}
+
+function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props): void {
+  const { bounds, span, namesPx, widthPx, theme } = props;
+  const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
+  context.drawImage(plain, 0, 0, namesPx + widthPx, HEIGHT_PX);
+  const strip: View = { ...bounds, widthPx, dpr: 1 };
+  const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(xOf(strip, ns), 0), widthPx));
+  context.globalAlpha = 0.6;
+  context.fillStyle = inkOf().ground;
+  // A failure is as plain outside of the part in view: its mark is above what is dimmed.
+  context.fillRect(namesPx, MARK_PX, from!, HEIGHT_PX - MARK_PX);
+  context.fillRect(namesPx + to!, MARK_PX, widthPx - to!, HEIGHT_PX - MARK_PX);
+  context.globalAlpha = 1;
   context.strokeStyle = `#${THEMES[theme].rest}`;
   context.lineWidth = FRAME_PX;
   const left = Math.min(namesPx + from!, namesPx + widthPx - 2 * FRAME_PX) + FRAME_PX / 2;

@@ -1,5 +1,5 @@
 /** The controls of a replay, for as long as a transaction is shown. */
-import { useEffect, useMemo } from 'preact/hooks';
+import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Command } from '../../replay/transitions.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { createPace } from '../replay/pace.ts';
@@ -48,7 +48,12 @@ export function ReplayBar({ played, model }: Props) {
     if (replay?.isAtOwnEnd) announce('Paused where the caller’s wait ends.');
   }, [replay?.isAtOwnEnd]);
   const press = (code: string) => () => void actions.get(code)!();
-  const onSeek = (position_ns: bigint) => void ready(played, (opened) => opened.seek({ position_ns }));
+  const { open } = played;
+  // The same one for all renderings: what runs on in each frame would keep the events of an earlier picture.
+  const onSeek = useCallback(
+    (position_ns: bigint) => void ready({ open }, (opened) => opened.seek({ position_ns })),
+    [open],
+  );
   return (
     <section class="replay" aria-label="Replay">
       {!mayPlay && <p class="quiet">This token cannot play: that needs the scope replay:control.</p>}

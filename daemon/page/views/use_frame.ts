@@ -43,8 +43,8 @@ export function inkOf(): Ink {
   return { text: colour('text'), quiet: colour('quiet'), line: colour('line'), ground: colour('panel') };
 }
 
-/** Sets a canvas to a size in CSS pixels, and clears it. */
-export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: number, dpr: number) {
+/** Sets a canvas to a size in CSS pixels, and clears it: what is empty need not be, which takes as long as to draw. */
+export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: number, dpr: number, isEmpty = false) {
   const [columns, rows] = [Math.round(widthPx * dpr), Math.round(heightPx * dpr)];
   if (canvas.width !== columns || canvas.height !== rows) {
     canvas.width = columns;
@@ -54,6 +54,6 @@ export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: nu
   }
   const context = canvas.getContext('2d')!;
   context.setTransform(dpr, 0, 0, dpr, 0, 0);
-  context.clearRect(0, 0, widthPx, heightPx);
+  if (!isEmpty) context.clearRect(0, 0, widthPx, heightPx);
   return context;
 }
