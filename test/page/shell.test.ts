@@ -10,7 +10,7 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { newFolder, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { newPage } from './browser.ts';
+import { newPage, newPageThatKeepsNothing } from './browser.ts';
 
 const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
@@ -30,6 +30,25 @@ browserTest('the first sentence names the slowest transaction, and nothing leave
   await page.waitForSelector('text=Recordings');
   expect(errors).toEqual([]);
   expect(requested.filter((address) => new URL(address).origin !== new URL(url).origin)).toEqual([]);
+});
+
+browserTest('a browser that lets pages keep nothing shows the page, plays, and has its keys and themes', async () => {
+  const { url } = await served(exampleRecording());
+  const { page, errors } = await newPageThatKeepsNothing(newFolder());
+  await page.goto(url);
+  await page.waitForSelector('h1');
+  expect(await page.textContent('h1')).toMatch(SLOWEST);
+  const theme = () => page.getAttribute('html', 'data-theme');
+  const before = await theme();
+  await page.keyboard.press('t');
+  expect([before, await theme()]).toEqual(['light', 'dark']);
+  await page.click('text=Open');
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/(playing|paused|finished), event [1-9]/');
+  await page.keyboard.press('2');
+  await page.waitForSelector('text=following');
+  expect(errors).toEqual([]);
 });
 
 browserTest('Back returns to the view before, and a link shows another person the same', async () => {
