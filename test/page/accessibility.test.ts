@@ -168,6 +168,42 @@ test.each([
   BROWSER_MS,
 );
 
+/** Whether what has the focus is in view, and nothing lies over it. */
+const IS_FOCUS_SEEN = `(() => {
+  const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+  const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+  return seen !== null && (document.activeElement.contains(seen) || seen.contains(document.activeElement));
+})()`;
+
+test.each([
+  ['a small window', { width: 900, height: 500 }],
+  ['400 % zoom', { width: 320, height: 256 }],
+  ['a phone', { width: 320, height: 640 }],
+])(
+  'what has the focus is never below the replay bar: %s',
+  async (_, viewport) => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ viewport });
+    await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('.figures');
+    const hidden: unknown[] = [];
+    const walk = async (key: string) => {
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press(key);
+        if (await page.evaluate("document.activeElement === document.body || document.activeElement.matches('canvas')"))
+          continue;
+        if (!(await page.evaluate(IS_FOCUS_SEEN))) hidden.push(await page.evaluate('document.activeElement.outerHTML'));
+      }
+    };
+    await walk('Tab');
+    await walk('Shift+Tab');
+    expect(hidden).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
 test(
   'keys are off while they are switched off, and while the user types',
   async () => {
