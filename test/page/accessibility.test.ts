@@ -83,6 +83,9 @@ test(
     for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.waitForSelector('.moving');
+    const sentence = await page.textContent('h1');
+    await page.waitForSelector(`[aria-live]:has-text(${JSON.stringify(sentence)})`, { state: 'attached' });
+    expect(await page.title()).toBe('order-1 · kreplay');
     await page.keyboard.press('ArrowRight');
     await page.waitForSelector('.detail');
     await page.keyboard.press('Period');
