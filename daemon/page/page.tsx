@@ -6,7 +6,7 @@ import type { Access, Coverage } from './feed/answers.ts';
 import { createDaemon } from './feed/daemon.ts';
 import { asFailure, type Failure } from './feed/failure.ts';
 import { createAddress } from './link/address.ts';
-import { inView, type Link, type ViewName } from './link/link.ts';
+import { inView, type Link, problemsText, type ViewName } from './link/link.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
@@ -71,8 +71,9 @@ function App() {
     setParsed(({ link }) => {
       const { view, transaction, trace } = { ...link, ...change };
       const isOther = view !== link.view || transaction !== link.transaction || trace !== link.trace;
-      // What was in view is a time of the picture that is left.
-      const changed = { ...link, ...(isOther && { zoom_from: null, zoom_to: null }), ...change };
+      // What was in view, and what was played, are times of the picture that is left.
+      const left = isOther && { zoom_from: null, zoom_to: null, position: null };
+      const changed = { ...link, ...left, ...change };
       address.write(changed, isNewEntry ?? isOther);
       return { link: changed, problems: [] };
     });
@@ -108,7 +109,8 @@ function App() {
       <TopBar coverage={coverage} onHelp={() => setIsHelpOpen(true)} />
       {parsed.problems.length > 0 && (
         <p role="alert" class="failure">
-          Parts of the link were not understood, and the rest was applied. {parsed.problems.map(shownText).join('; ')}.
+          Parts of the link were not understood, and the rest was applied.
+          {shownText(problemsText(parsed.problems))}.
         </p>
       )}
       <View link={parsed.link} />

@@ -84,6 +84,8 @@ export function columnAnswer(text: string): ColumnAnswer {
     const unknown = Object.keys(line).filter((key) => !KEYS.includes(key));
     if (unknown.length > 0) throw new Error(`there are more keys: ${unknown}`);
     if (typeof line.base_ns !== 'string') throw new Error('base_ns is no text');
+    const origins = line.origins.map(([row]: Line[]) => Number(row));
+    if (origins.some((row: number, i: number) => row < origins[i - 1])) throw new Error('origins is not in order');
     for (const [kind, list] of Object.entries(lists)) {
       if (line[kind]?.length === 0) throw new Error(`${kind} is empty`);
       list.push(...(line[kind] ?? []));

@@ -83,6 +83,9 @@ test(
     for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.waitForSelector('.moving');
+    const sentence = await page.textContent('h1');
+    await page.waitForSelector(`[aria-live]:has-text(${JSON.stringify(sentence)})`, { state: 'attached' });
+    expect(await page.title()).toBe('order-1 · kreplay');
     await page.keyboard.press('ArrowRight');
     await page.waitForSelector('.detail');
     await page.keyboard.press('Period');
@@ -164,6 +167,42 @@ test.each([
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
     }
     expect(errors).toEqual([]);
+  },
+  BROWSER_MS,
+);
+
+/** Whether what has the focus is in view, and nothing lies over it. */
+const IS_FOCUS_SEEN = `(() => {
+  const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+  const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+  return seen !== null && (document.activeElement.contains(seen) || seen.contains(document.activeElement));
+})()`;
+
+test.each([
+  ['a small window', { width: 900, height: 500 }],
+  ['400 % zoom', { width: 320, height: 256 }],
+  ['a phone', { width: 320, height: 640 }],
+])(
+  'what has the focus is never below the replay bar: %s',
+  async (_, viewport) => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ viewport });
+    await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('.figures');
+    const hidden: unknown[] = [];
+    const walk = async (key: string) => {
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press(key);
+        if (await page.evaluate("document.activeElement === document.body || document.activeElement.matches('canvas')"))
+          continue;
+        if (!(await page.evaluate(IS_FOCUS_SEEN))) hidden.push(await page.evaluate('document.activeElement.outerHTML'));
+      }
+    };
+    await walk('Tab');
+    await walk('Shift+Tab');
+    expect(hidden).toEqual([]);
   },
   BROWSER_MS,
 );

@@ -1,4 +1,5 @@
 /** Debian's Chromium, which a test drives as a user would. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 /** Opened once for a suite: it takes a second. */
@@ -24,13 +25,25 @@ export interface WatchedPage {
 
 /** A page of a browser profile of its own, closed when the test ends. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
-  browser ??= chromium.launch({
-    // Chromium's sandbox does not work as root.
-    ...{ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] },
-    // Without a locale Chromium reads no file whose name has other characters than ASCII.
-    env: { ...process.env, LANG: 'C.UTF-8' },
-  });
+  browser ??= chromium.launch(LAUNCH);
   const context = await (await browser).newContext(options);
+  closers.push(() => context.close());
+  return watch(await context.newPage());
+}
+
+const LAUNCH = {
+  // Chromium's sandbox does not work as root.
+  ...{ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] },
+  // Without a locale Chromium reads no file whose name has other characters than ASCII.
+  env: { ...process.env, LANG: 'C.UTF-8' },
+};
+
+/** A page of a browser whose user lets no site keep anything, by the setting that blocks all cookies. */
+export async function newPageThatKeepsNothing(folder: string): Promise<WatchedPage> {
+  const preferences = { profile: { default_content_setting_values: { cookies: 2 } } };
+  mkdirSync(`${folder}/Default`, { recursive: true });
+  writeFileSync(`${folder}/Default/Preferences`, JSON.stringify(preferences));
+  const context = await chromium.launchPersistentContext(folder, LAUNCH);
   closers.push(() => context.close());
   return watch(await context.newPage());
 }

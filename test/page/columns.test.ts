@@ -71,7 +71,7 @@ function eventAt(columns: EventColumns, row: number): MadeEvent {
     bytes: exactValue(columns, 'bytes', row),
     queue: exactValue(columns, 'queue', row),
     number: exactValue(columns, 'number', row)!,
-    origins: originsOf(columns, row).map((one) => [one.service, one.transactionId, one.bytes] as const),
+    origins: originsOf(columns, row).map((one) => [one.service, one.transactionId, Number(one.bytes)] as const),
   };
 }
 

@@ -44,19 +44,26 @@ test.each([
   expect(words(commandFor(given, 'http://h:1'))).toEqual([...expected, '--url', 'http://h:1']);
 });
 
-test('kreplay answers what the page asks, about a hostile name', async () => {
-  const { url } = await served(
-    recorded([
-      { at: START - 1_000_000n, duration: 500n, file: '/f', requested: 1n, service: HOSTILE, transaction: HOSTILE },
-    ]),
-  );
-  const run = async (given: Partial<Link>) => {
-    const command = commandFor(link(given), url).replace(/^kreplay/, resolve('build/kreplay'));
-    return (await promisify(execFile)('sh', ['-c', command])).stdout;
-  };
-  expect(await run({ service: [HOSTILE], from: START - 2_000_000n, to: START, box_min: 500n })).toContain('touch x');
-  expect(await run({ view: 'lanes', transaction: HOSTILE })).toContain('touch x');
-  const answer = JSON.parse(await run({ view: 'lanes', transaction: HOSTILE, latency: 7n, timeout: 9n }));
-  expect(answer.extra_latency_ns).toBe(7);
-  expect(await run({ view: 'compare' })).toContain('sys_write');
-}, 60_000);
+test.each([HOSTILE, '--help', '-x'])(
+  'kreplay answers what the page asks, about a hostile name: %s',
+  async (name) => {
+    const { url } = await served(
+      recorded([
+        { at: START - 1_000_000n, duration: 500n, file: '/f', requested: 1n, service: name, transaction: name },
+      ]),
+    );
+    const run = async (given: Partial<Link>) => {
+      const command = commandFor(link(given), url).replace(/^kreplay|(?<=&& )kreplay/g, resolve('build/kreplay'));
+      return (await promisify(execFile)('sh', ['-c', command])).stdout;
+    };
+    const shown = name === HOSTILE ? 'touch x' : name;
+    expect(await run({ service: [name], from: START - 2_000_000n, to: START, box_min: 500n })).toContain(shown);
+    const alone = await run({ view: 'lanes', transaction: name });
+    expect(alone).toContain(shown);
+    expect(await run({ view: 'compare', transaction: name, other: name })).toBe(alone + alone);
+    const answer = JSON.parse(await run({ view: 'lanes', transaction: name, latency: 7n, timeout: 9n }));
+    expect(answer.extra_latency_ns).toBe(7);
+    expect(await run({ view: 'compare' })).toContain('sys_write');
+  },
+  60_000,
+);

@@ -202,7 +202,7 @@ browserTest('health says which nodes ship, which are silent, and what did not ar
   expect([...nodes].sort()).toEqual(['heard', 'live-1', 'live-2', 'n1', 'n2', 'silent']);
   expect(await page.locator('h2:has-text("Recordings")').count()).toBe(0);
   const gaps = await page.innerText('section:has(h2:text("What is missing"))');
-  expect(gaps).toMatch(/4 711\s+silent\s+the byte limit of its node removed it.*larger --retain-bytes/);
+  expect(gaps).toMatch(/4 711\s+silent\s+the byte limit of its node removed it.*raise --retain-bytes/);
   expect(gaps).toMatch(/not counted\s+silent\s+the node has not shipped yet/);
   expect(errors).toEqual([]);
 });

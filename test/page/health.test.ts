@@ -1,8 +1,10 @@
 /** Health shows what the daemon holds and lets go of it; the text of metrics is read as a client of Prometheus writes it. */
 import { Counter, Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
+import { LOSS_CAUSES, LOSS_CURES } from '../../bpf/schema/losses.ts';
 import { metricSums } from '../../daemon/page/feed/metrics.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
+import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -119,6 +121,28 @@ test(
     await page.unroute('**/api/events*');
     await page.waitForSelector('p:text-matches(": as of")', { state: 'detached' });
     expect(await page.textContent('h1')).not.toContain('as of');
+  },
+  BROWSER_MS,
+);
+
+test(
+  'each loss has its cause in words, and what the agent logs to help against it',
+  async () => {
+    const causes = ['ring_full', 'no_memory', 'marker_flood', 'store_failed', 'recording_removed'] as const;
+    const folder = recorded([{ at: START }], (writer) => {
+      for (const [i, cause] of causes.entries()) {
+        const fromNs = START - BigInt(60 - i) * 1_000_000_000n;
+        writer.recordLoss({ cause, eventType: 'sys_write', count: 5, fromNs, toNs: fromNs + 1000n });
+      }
+    });
+    const { url } = await served(folder);
+    const { page } = await newPage();
+    await page.goto(`${url}/#v=1&view=health`);
+    await page.waitForSelector('h2:has-text("What is missing")');
+    const rows = await page.$$eval('section:has(h2:text-is("What is missing")) tbody tr', (found) =>
+      found.map((row) => [...row.children].slice(4).map(({ textContent }) => textContent)),
+    );
+    for (const cause of causes) expect(rows).toContainEqual([LOSS_CAUSES[cause], LOSS_CURES[cause]]);
   },
   BROWSER_MS,
 );

@@ -98,7 +98,7 @@ browserTest('hostile names are text in every view, table, detail and list', asyn
   await page.goto(`${url}/#v=1&view=health`);
   await page.waitForSelector('text=Recordings');
   await expectPlain(page);
-  expect(await page.title()).toBe('kreplay');
+  expect(await page.title()).toBe('Health · kreplay');
   expect(errors).toEqual([]);
   expect(requested.filter((address) => !address.startsWith(url))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** The page's state in an address: it survives the way through it, and what is wrong in one is said and left out. */
 import fc from 'fast-check';
-import { EMPTY_LINK, formatLink, type Link, parseLink, VIEWS } from '../../daemon/page/link/link.ts';
+import { EMPTY_LINK, formatLink, type Link, parseLink, problemsText, VIEWS } from '../../daemon/page/link/link.ts';
 
 const someText = fc.string({ minLength: 1, maxLength: 60, unit: 'binary' }).filter((one) => one.isWellFormed());
 const time = fc.bigInt({ min: 0n, max: 2n ** 63n - 2n });
@@ -12,6 +12,9 @@ function anyOf(name: string, empty: unknown): fc.Arbitrary<unknown> {
   if (name === 'of') return fc.constantFrom(null, 'transactions', 'events');
   if (name === 'speed') return fc.constantFrom(null, 0.001, 0.5, 1, 12.345678, 1000);
   if (name === 'trace') return fc.option(hex);
+  if (name === 'latency') return fc.option(fc.bigInt(0n, 3_600_000_000_000n));
+  if (name === 'timeout') return fc.option(fc.bigInt(1n, 2n ** 63n - 1n));
+  if (name === 'max_gap') return fc.option(fc.bigInt(0n, 2n ** 53n - 1n));
   if (name === 'session') return fc.option(fc.uuid());
   if (TEXT_FIELDS.includes(name)) return fc.option(someText);
   if (Array.isArray(empty)) return fc.uniqueArray(someText, { maxLength: 4 });
@@ -73,8 +76,17 @@ test.each([
   ['#v=1&table=yes', ['table: must be 1']],
   [`#v=1&transaction=${'x'.repeat(2000)}`, ['transaction: is too long']],
   ['#v=1&toString=1', ['toString: is not known']],
+  ['#v=1&latency=3600000000001', ['latency: must be from 0 to 3600000000000']],
+  ['#v=1&timeout=0', ['timeout: must be from 1 to 9223372036854775807']],
+  ['#v=1&max_gap=9007199254740992', ['max_gap: must be from 0 to 9007199254740991']],
 ])('%s: what is wrong is named', (hash, problems) => {
   expect(parseLink(hash).problems).toEqual(problems);
+});
+
+test('of many faults the first are named, and the rest are counted', () => {
+  const { problems } = parseLink(`#v=1${Array.from({ length: 3000 }, (_, i) => `&k${i}=1`).join('')}`);
+  expect(problemsText(problems.slice(0, 5))).toMatch(/^k0: is not known; .*; k4: is not known$/);
+  expect(problemsText(problems)).toMatch(/^k0: is not known; .*; k4: is not known; and 2 995 more$/);
 });
 
 test('a link that names nothing but a trace opens its lanes', () => {

@@ -304,7 +304,7 @@ browserTest('names are text, and none of them looks like a field of its event', 
   const text = JSON.stringify(await rowsOf(page));
   expect(text).toContain('<img src=x onerror=document.title=1>');
   expect(text).toContain('\\\\u{202e}gnp.exe');
-  expect(await page.title()).toBe('kreplay');
+  expect(await page.title()).toMatch(/^\w+ · kreplay$/);
   expect(errors).toEqual([]);
 });
 

@@ -10,7 +10,7 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { newFolder, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { newPage } from './browser.ts';
+import { newPage, newPageThatKeepsNothing } from './browser.ts';
 
 const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
@@ -30,6 +30,25 @@ browserTest('the first sentence names the slowest transaction, and nothing leave
   await page.waitForSelector('text=Recordings');
   expect(errors).toEqual([]);
   expect(requested.filter((address) => new URL(address).origin !== new URL(url).origin)).toEqual([]);
+});
+
+browserTest('a browser that lets pages keep nothing shows the page, plays, and has its keys and themes', async () => {
+  const { url } = await served(exampleRecording());
+  const { page, errors } = await newPageThatKeepsNothing(newFolder());
+  await page.goto(url);
+  await page.waitForSelector('h1');
+  expect(await page.textContent('h1')).toMatch(SLOWEST);
+  const theme = () => page.getAttribute('html', 'data-theme');
+  const before = await theme();
+  await page.keyboard.press('t');
+  expect([before, await theme()]).toEqual(['light', 'dark']);
+  await page.click('text=Open');
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/(playing|paused|finished), event [1-9]/');
+  await page.keyboard.press('2');
+  await page.waitForSelector('text=following');
+  expect(errors).toEqual([]);
 });
 
 browserTest('Back returns to the view before, and a link shows another person the same', async () => {
@@ -65,14 +84,14 @@ browserTest(
       const links = [];
       for (const go of [() => page.keyboard.press(`${key + 1}`), () => page.click(`nav button:text-is("${name}")`)]) {
         await page.goto('about:blank');
-        await page.goto(`${url}${LANES}&session=${json.session_id}&event=${events[0].event_id}&latency=5`);
+        await page.goto(`${url}${LANES}&session=${json.session_id}&event=${events[0].event_id}&latency=5&position=7`);
         await page.waitForSelector('tr.selected, .detail');
         await go();
         await page.waitForSelector(`nav button[aria-current=page]:text-is("${name}")`);
         links.push(new URL(page.url()).hash);
       }
       expect(links[0]).toBe(links[1]);
-      expect(links[0]).not.toMatch(/session|event=/);
+      expect(links[0]).not.toMatch(/session|event=|position/);
     }
   },
 );
@@ -80,7 +99,9 @@ browserTest(
 browserTest('what is wrong in a link is said, and the rest is applied', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPage();
-  await page.goto(`${url}/#v=1&view=lanes&transaction=order-1&from=soon&to=1&colour=red&event=none`);
+  await page.goto(
+    `${url}/#v=1&view=lanes&transaction=order-1&from=soon&to=1&colour=red&event=none&latency=${2n ** 63n - 1n}`,
+  );
   await page.waitForSelector('.moving');
   const alert = await page.textContent('[role=alert]');
   expect(alert).toContain('from: must be nanoseconds since the epoch, as digits');
@@ -190,6 +211,6 @@ browserTest('names of recorded programs are text, whatever is in them', async ()
     await page.keyboard.press('v');
     await page.waitForSelector('tr.selected');
   }
-  expect(await page.title()).toBe('kreplay');
+  expect(await page.title()).toMatch(/. · kreplay$/);
   expect(errors).toEqual([]);
 });

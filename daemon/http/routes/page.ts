@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { type Request, type Response, Router } from 'express';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
@@ -28,6 +29,7 @@ const LINKS = {
   metrics: '/metrics',
 };
 
+const INDEX_NAME = 'index.html';
 const INDEX = fileURLToPath(import.meta.resolve('#page/index.html'));
 
 /** The page loads only its own files, runs no text as a script, and no other page can frame it. */
@@ -40,7 +42,17 @@ const POLICY = [
 /** The names of these files are made from their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
-export function pageRoutes(): Router {
+export function pageRoutes(folder = dirname(INDEX)): Router {
+  // All at once: a package that is replaced while the daemon runs has files of other names.
+  const names = readdirSync(folder).filter((name) => /^index\.html$|-[0-9a-f]{16}\.(js|css|svg)$/.test(name));
+  const files = new Map(names.map((name) => [name, readFileSync(join(folder, `${name}.gz`))]));
+  const send = (req: Request, res: Response, name: string) => {
+    res.vary('Accept-Encoding').type(name.slice(name.lastIndexOf('.')));
+    const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip';
+    if (isCompressed) res.set('Content-Encoding', 'gzip');
+    const compressed = files.get(name)!;
+    res.send(isCompressed ? compressed : gunzipSync(compressed));
+  };
   const router = Router();
   router
     .route('/')
@@ -51,25 +63,17 @@ export function pageRoutes(): Router {
         return sendJson(res, 200, { name: 'kreplay', links: LINKS });
       }
       res.set('Content-Security-Policy', POLICY).set('X-Frame-Options', 'DENY').set('Cache-Control', 'no-cache');
-      sendFile(req, res, INDEX);
+      send(req, res, INDEX_NAME);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
-  const folder = dirname(INDEX);
-  const names = new Set(readdirSync(folder).filter((name) => /-[0-9a-f]{16}\.(js|css|svg)$/.test(name)));
   router
     .route(`${PAGE_FILES}:name`)
     .get((req, res, next) => {
-      if (!names.has(req.params.name)) return notFoundHandler(req, res, next);
+      const { name } = req.params;
+      if (name === INDEX_NAME || !files.has(name)) return notFoundHandler(req, res, next);
       res.set('Cache-Control', FOREVER);
-      sendFile(req, res, join(folder, req.params.name));
+      send(req, res, name);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
-}
-
-function sendFile(req: Request, res: Response, path: string): void {
-  res.vary('Accept-Encoding').type(path.slice(path.lastIndexOf('.')));
-  const isCompressed = req.acceptsEncodings(['gzip', 'identity']) === 'gzip';
-  if (isCompressed) res.set('Content-Encoding', 'gzip');
-  res.send(readFileSync(isCompressed ? `${path}.gz` : path));
 }

@@ -2,6 +2,8 @@
  * The token of this tab. It is kept for as long as the tab is open, in no cookie, which every server of this host would
  * get; a new tab asks the others for it.
  */
+import { keptTexts } from './kept_texts.ts';
+
 const KEY = 'kreplay.token';
 const CHANNEL = 'kreplay.token';
 const ANSWER_MS_MAX = 200;
@@ -20,19 +22,20 @@ export function isTokenForm(text: string): boolean {
   return FORM.test(text);
 }
 
-export function createTokenKeeper(storage: Storage = sessionStorage): TokenKeeper {
+export function createTokenKeeper(): TokenKeeper {
+  const kept = keptTexts('sessionStorage');
   const channel = new BroadcastChannel(CHANNEL);
   let answered: ((token: string) => void) | undefined;
   channel.addEventListener('message', (event) => {
     const data = (event as Event & { data: unknown }).data as { asks?: true; token?: string };
-    const token = storage.getItem(KEY);
+    const token = kept.get(KEY);
     if (data.asks && token !== null) channel.postMessage({ token });
     if (typeof data.token === 'string') answered?.(data.token);
   });
   return {
-    get: () => storage.getItem(KEY),
-    set: (token) => storage.setItem(KEY, token),
-    forget: () => storage.removeItem(KEY),
+    get: () => kept.get(KEY),
+    set: (token) => kept.set(KEY, token),
+    forget: () => kept.set(KEY, null),
     async askOthers() {
       const answer = new Promise<string | null>((resolve) => {
         answered = resolve;
@@ -42,7 +45,7 @@ export function createTokenKeeper(storage: Storage = sessionStorage): TokenKeepe
       const token = await answer;
       answered = undefined;
       if (token === null || !isTokenForm(token)) return false;
-      storage.setItem(KEY, token);
+      kept.set(KEY, token);
       return true;
     },
   };

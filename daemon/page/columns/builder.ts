@@ -26,7 +26,7 @@ const NULLABLE: readonly ExactField[] = ['bytes', 'queue'];
 type Store = Omit<EventColumns, 'baseNs' | 'count' | keyof Dictionaries | 'origins'> & {
   originRow: Uint32Array;
   originOwner: Uint32Array;
-  originBytes: Float64Array;
+  originBytes: BigUint64Array;
 };
 
 export function createColumnsBuilder(): ColumnsBuilder {
@@ -73,7 +73,7 @@ export function createColumnsBuilder(): ColumnsBuilder {
       last = row as number;
       store.originRow[originCount + i] = count + last;
       store.originOwner[originCount + i] = originOwners.get(key)!;
-      store.originBytes[originCount + i] = indexIn(bytes, Number.MAX_SAFE_INTEGER, 'origins');
+      store.originBytes[originCount + i] = integerOf(bytes, 'origins', false);
     }
     originCount += origins.length;
   }
@@ -131,7 +131,7 @@ function emptyArrays(): Omit<Store, 'exact'> {
   return {
     ...{ start: floats(), duration: floats(), result: floats(), bytes: floats(), queue: floats(), number: floats() },
     ...{ type: new Uint8Array(0), thread: indexes(), what: indexes(), owner: indexes() },
-    ...{ originRow: indexes(), originOwner: indexes(), originBytes: floats() },
+    ...{ originRow: indexes(), originOwner: indexes(), originBytes: new BigUint64Array(0) },
   };
 }
 
@@ -143,7 +143,7 @@ function grow(store: Store, names: readonly ArrayName[], length: number): void {
     const old = store[name];
     if (old.length >= length) continue;
     const grown = new (old.constructor as new (length: number) => typeof old)(Math.max(length, 2 * old.length, 4096));
-    grown.set(old);
+    (grown as Float64Array).set(old as Float64Array);
     (store as Record<ArrayName, typeof old>)[name] = grown;
   }
 }

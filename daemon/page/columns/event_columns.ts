@@ -45,7 +45,7 @@ export interface Origins {
   row: Uint32Array;
   /** Index in `owners`. */
   owner: Uint32Array;
-  bytes: Float64Array;
+  bytes: BigUint64Array;
   owners: OriginOwner[];
 }
 
@@ -147,8 +147,8 @@ export function errorName({ errors, result }: EventColumns, row: number): string
 }
 
 /** The owners of the data that a request carries, with the bytes of each. */
-export function originsOf({ origins }: EventColumns, row: number): (OriginOwner & { bytes: number })[] {
-  const found: (OriginOwner & { bytes: number })[] = [];
+export function originsOf({ origins }: EventColumns, row: number): (OriginOwner & { bytes: bigint })[] {
+  const found: (OriginOwner & { bytes: bigint })[] = [];
   for (let at = firstAtLeast(origins.row, row); origins.row[at] === row; at++)
     found.push({ ...origins.owners[origins.owner[at]!]!, bytes: origins.bytes[at]! });
   return found;

@@ -115,7 +115,7 @@ function startDifference(first: EventColumns, second: EventColumns): (one: numbe
 
 function mergedOrigins(first: EventColumns, second: EventColumns, sides: Uint8Array, rows: Uint32Array) {
   const size = first.origins.row.length + second.origins.row.length;
-  const [row, owner, bytes] = [new Uint32Array(size), new Uint32Array(size), new Float64Array(size)];
+  const [row, owner, bytes] = [new Uint32Array(size), new Uint32Array(size), new BigUint64Array(size)];
   const next: [number, number] = [0, 0];
   let count = 0;
   for (let to = 0; to < sides.length; to++) {

@@ -39,6 +39,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['event_not_found', 'it has been overwritten since'],
   ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
   ['unreachable', 'see whether kreplay daemon is running'],
+  ['malformed', 'reload the page, which may be of another version than the daemon'],
   [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
 

@@ -13,7 +13,7 @@ export interface ParsedOffsets {
 }
 
 /** A name of a node may have a colon. */
-const FORM = /^(.+):([+-]?\d{1,16})$/s;
+const FORM = /^(.+):([+-]?\d{1,19})$/s;
 
 /** The offsets of the nodes that the transaction has: another one would be refused, or have no effect. */
 export function clockOffsetsIn({ clock_offset }: Pick<Link, 'clock_offset'>, nodes: readonly string[]): ParsedOffsets {

@@ -11,21 +11,30 @@ const OPTION_NAMES: ReadonlyMap<string, string> = new Map([
 
 /** `url` is the daemon's address. */
 export function commandFor(link: Link, url: string): string {
-  return [...wordsOf(link), '--url', quoted(url)].join(' ');
+  const { view, transaction, other } = link;
+  const isOfTwo = view === 'compare' && transaction !== null && other !== null;
+  const of = isOfTwo ? [transaction, other] : view === 'lanes' ? [transaction] : [null];
+  return of.map((one) => ended(wordsOf(link, isOfTwo), one, ['--url', quoted(url)])).join(' && ');
 }
 
-function wordsOf(link: Link): string[] {
-  const { view, transaction, trace, other, session } = link;
-  const [one] = transaction === null ? [] : [quoted(transaction)];
-  if (view === 'lanes' && one === undefined) return ['kreplay events --trace', quoted(trace ?? '')];
-  if (view === 'lanes' && session !== null) return ['kreplay replay', one!, ...playedOptions(link)];
+/** A command with its transaction, if it has one: a name that begins like an option comes last. */
+function ended([command, ...options]: string[], transaction: string | null, last: string[]): string {
+  const name = transaction === null ? [] : [quoted(transaction)];
+  const isLikeOption = transaction?.startsWith('-');
+  return [command, ...(isLikeOption ? [] : name), ...options, ...last, ...(isLikeOption ? ['--', ...name] : [])].join(
+    ' ',
+  );
+}
+
+function wordsOf(link: Link, isOfTwo: boolean): string[] {
+  const { view, transaction, trace, session } = link;
+  if (view === 'lanes' && transaction === null) return ['kreplay events --trace', quoted(trace ?? '')];
+  if (view === 'lanes' && session !== null) return ['kreplay replay', ...playedOptions(link)];
   if (view === 'lanes' && (link.latency !== null || link.timeout !== null))
-    return ['kreplay whatif', one!, ...assumedOptions(link)];
-  if (view === 'lanes') return ['kreplay show', one!];
+    return ['kreplay whatif', ...assumedOptions(link)];
+  if (view === 'lanes' || isOfTwo) return ['kreplay show'];
   if (view === 'live') return ['kreplay tail', ...filterOptions(link)];
   if (view === 'health') return ['kreplay doctor'];
-  if (view === 'compare' && transaction !== null && other !== null)
-    return ['kreplay show', one!, '&& kreplay show', quoted(other)];
   if (view === 'compare')
     return ['kreplay stats --group-by service,event_type,operation,syscall,device', ...windowOptions(link)];
   const shortest = link.box_min === null ? [] : ['--min-duration', `${link.box_min}ns`];

@@ -1,5 +1,7 @@
 /** The state of the page as it stands in the address: a link shows another person the same. */
 
+import { grouped } from '../numbers/exact_times.ts';
+
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
@@ -100,6 +102,13 @@ const LIST_MAX = 50;
 const INT64_MAX = 2n ** 63n - 1n;
 /** Limits of the daemon. */
 const [SPEED_MIN, SPEED_MAX] = [0.001, 1000];
+const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new Map([
+  ['latency', [0n, 3_600_000_000_000n]],
+  ['timeout', [1n, INT64_MAX]],
+  ['max_gap', [0n, 2n ** 53n - 1n]],
+]);
+/** Faults of a link that are said one by one. */
+const PROBLEMS_MAX = 5;
 
 export interface ParsedLink {
   link: Link;
@@ -122,6 +131,11 @@ export function parseLink(hash: string): ParsedLink {
   if (given.has('trace') && link.trace === null && !given.has('view')) link.view = EMPTY_LINK.view;
   problems.push(...contradictions(link));
   return { link, problems };
+}
+
+export function problemsText(problems: readonly string[]): string {
+  const more = problems.length - PROBLEMS_MAX;
+  return [...problems.slice(0, PROBLEMS_MAX), ...(more > 0 ? [`and ${grouped(more)} more`] : [])].join('; ');
 }
 
 /** Drops what cannot be shown together, and returns it in words. */
@@ -153,6 +167,8 @@ function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): 
   } else if (isIn(TIMES, name) || isIn(DURATIONS, name)) {
     const ns = nanosecondsIn(text!);
     if (ns === null) return `must be nanoseconds${isIn(TIMES, name) ? ' since the epoch' : ''}, as digits`;
+    const [least, most] = RANGES.get(name) ?? [0n, INT64_MAX];
+    if (ns < least || ns > most) return `must be from ${least} to ${most}`;
     link[name] = ns;
   } else return takeChoice(link, name, text!);
   return null;

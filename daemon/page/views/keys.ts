@@ -1,5 +1,6 @@
 /** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { keptTexts } from '../access/kept_texts.ts';
 
 /** `Space`, or with Shift held `KeyL+Shift`. Returns whether the key was used. */
 export type KeyHandler = (code: string, target: Element) => boolean;
@@ -9,15 +10,15 @@ const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, 
 const PRESSED = 'button, a, summary, input[type=checkbox]';
 const PRESSING: ReadonlySet<string> = new Set(['Space', 'Enter', 'NumpadEnter']);
 const SWITCH = 'kreplay.keys';
+const kept = keptTexts('localStorage');
 
 /** Whether keys of the page are on: some assistive programs need all keys for themselves (WCAG 2.1.4). */
 export function areKeysOn(): boolean {
-  return localStorage.getItem(SWITCH) !== 'off';
+  return kept.get(SWITCH) !== 'off';
 }
 
 export function switchKeys(isOn: boolean): void {
-  if (isOn) localStorage.removeItem(SWITCH);
-  else localStorage.setItem(SWITCH, 'off');
+  kept.set(SWITCH, isOn ? null : 'off');
 }
 
 /** Gives the keys of the page to the handler of the latest rendering, for as long as the component is shown. */

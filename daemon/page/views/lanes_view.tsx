@@ -48,7 +48,11 @@ interface LanesProps {
 
 function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   const { model, choices, breakdown, sentence } = lanes;
-  const { link } = usePage();
+  const { link, announce } = usePage();
+  const isAllRead = lanes.isOthersCut !== null;
+  useEffect(() => {
+    if (isAllRead) announce(sentence);
+  }, [isAllRead, sentence]);
   const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow, renew } = played;

@@ -1,10 +1,13 @@
 /** Light or dark: as the system has it, unless the user has chosen. */
+import { keptTexts } from '../access/kept_texts.ts';
+
 const KEY = 'kreplay.theme';
+const kept = keptTexts('localStorage');
 
 export type Theme = 'light' | 'dark';
 
 function chosen(): Theme | null {
-  const text = localStorage.getItem(KEY);
+  const text = kept.get(KEY);
   return text === 'light' || text === 'dark' ? text : null;
 }
 
@@ -22,7 +25,7 @@ export function nextTheme(): Theme {
 
 /** Shows a theme; one that is given is remembered. Pictures listen to `themechange` to be drawn again. */
 export function applyTheme(theme?: Theme): void {
-  if (theme) localStorage.setItem(KEY, theme);
+  if (theme) kept.set(KEY, theme);
   document.documentElement.dataset.theme = currentTheme();
   window.dispatchEvent(new Event('themechange'));
 }

@@ -1,8 +1,10 @@
 /** Name, views, what is missing of the recording, and the page's own settings. */
+import { useEffect } from 'preact/hooks';
 import type { Coverage } from '../feed/answers.ts';
 import { inView, type ViewName } from '../link/link.ts';
 import { counted } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
+import { shownName } from './names.ts';
 import { Share } from './share.tsx';
 import { applyTheme, nextTheme } from './theme.ts';
 
@@ -20,6 +22,12 @@ interface Props {
 
 export function TopBar({ coverage, onHelp }: Props) {
   const { link, go } = usePage();
+  const { view, transaction, trace } = link;
+  // Tabs and the history of a browser have nothing else to tell views apart.
+  useEffect(() => {
+    const shown = transaction === null ? `Trace ${trace}` : shownName(transaction);
+    document.title = `${view === 'lanes' ? shown : TITLES.find(([name]) => name === view)![1]} · kreplay`;
+  }, [view, transaction, trace]);
   return (
     <header class="top">
       <a class="name" href="/">

@@ -25,8 +25,8 @@ function slotsOf(name: string): { service: string; context: string; bytes: strin
 
 export interface LineOrigins extends Pick<JsonList, 'take' | 'length'> {
   /**
-   * Adds `[row, service, transaction, bytes]` for each origin of the events of a type; `rows` are their rows in the
-   * line.
+   * Adds `[row, service, transaction, bytes]` for each origin of the events of a type, in order of row; `rows` are their
+   * rows in the line.
    */
   add(scanned: ScannedBlock, type: number, rows: Uint32Array): void;
 }
@@ -36,11 +36,14 @@ export function lineOrigins(): LineOrigins {
   const ownerOf = ownerTexts();
   return {
     add({ block, dictionary }, type, rows) {
-      for (const slot of SLOTS.find(({ id }) => id === type)?.slots ?? []) {
-        const services = column(block, slot.service);
-        const contexts = column(block, slot.context);
-        const bytes = bigColumn(block, slot.bytes);
-        for (let i = 0; i < rows.length; i++) {
+      const slots = (SLOTS.find(({ id }) => id === type)?.slots ?? []).map((slot) => ({
+        services: column(block, slot.service),
+        contexts: column(block, slot.context),
+        bytes: bigColumn(block, slot.bytes),
+      }));
+      if (slots.length === 0) return;
+      for (let i = 0; i < rows.length; i++) {
+        for (const { services, contexts, bytes } of slots) {
           const [service, context] = [services[i]!, contexts[i]!];
           if (service === 0 && context === 0 && bytes[i] === 0n) continue;
           found.add(`[${rows[i]},${ownerOf(dictionary, service, context)},${integerJson(bytes[i]!)}]`);

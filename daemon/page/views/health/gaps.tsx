@@ -1,19 +1,18 @@
 /** What is missing in the recordings, why, and what helps. */
-import { LOSS_CAUSES } from '../../../../bpf/schema/losses.ts';
+import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
 import type { Coverage } from '../../feed/answers.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
 import { shownName } from '../names.ts';
 
-/** What helps against a loss, by its cause. */
+/** What helps to miss less from now on, where the agent has nothing to say. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
-  ['ring_full', 'a larger --ring-size of the agent, or fewer event types'],
   ['agent_stopped', 'a service that restarts the agent'],
-  ['not_arrived', 'a look at kreplay ship on the node, and at its way to the fleet'],
-  ['unshipped', 'a larger --retain-bytes of the agent, or a faster way to the fleet'],
+  ['agent_killed', 'a service that restarts the agent'],
   ['retention', 'a larger --retain-bytes or --retain-age of the agent'],
 ]);
 
+const CURES: ReadonlyMap<string, string | null> = new Map(Object.entries(LOSS_CURES));
 const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
 
 export function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
@@ -41,7 +40,7 @@ export function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
                 <td>{lost > 0 ? grouped(lost) : 'not counted'}</td>
                 <td>{node === null ? 'unknown' : shownName(node)}</td>
                 <td>{CAUSES.get(cause) ?? shownName(cause)}</td>
-                <td>{REMEDIES.get(cause) ?? '–'}</td>
+                <td>{CURES.get(cause) ?? REMEDIES.get(cause) ?? '–'}</td>
               </tr>
             ))}
           </tbody>

@@ -1,10 +1,13 @@
 /** The web page's own requests: which clients get it, and what a page of another site gets. */
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import express from 'express';
 import { pino } from 'pino';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
+import { pageRoutes } from '../../../../daemon/http/routes/page.ts';
+import { close, listen } from '../../../../daemon/server/server.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
 
@@ -60,6 +63,23 @@ test('the page names its files, which a browser may keep for ever, compressed or
     const bytes = await packed.toArray();
     expect(packed.headers['content-encoding']).toBe('gzip');
     expect(gunzipSync(Buffer.concat(bytes)).toString()).toBe(plain.text);
+  }
+});
+
+test('a daemon that still runs while its package is replaced serves the page that it has', async () => {
+  const folder = newFolder();
+  cpSync(join(import.meta.dirname, '../../../../build/page'), folder, { recursive: true });
+  const app = express().use(pageRoutes(folder));
+  rmSync(folder, { recursive: true });
+  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+  try {
+    const index = await fetch(url, { headers: asBrowser });
+    expect(index.status).toBe(200);
+    const files = filesOf(await index.text());
+    expect(files).toHaveLength(4);
+    for (const path of files) expect((await fetch(url + path)).status).toBe(200);
+  } finally {
+    await close(server);
   }
 });
 
