@@ -24,11 +24,12 @@ function modelOf(events: readonly Partial<MadeEvent>[]): LanesModel {
 
 /** Colours of the strip of projected events of each track, with a latency. */
 function projectedStrips(model: LanesModel, shown: View, latency: Latency): string[][] {
-  const { tracks } = layOut(model, [shown], SIZES);
+  const times = projected(model, latency);
+  const { tracks } = layOut(model, [shown], SIZES, { times });
   const columns = columnCount(shown);
   const pixels = new Uint32Array(columns * tracks.length);
   const palette = paletteOf('light');
-  paintProjected(tracks, model, projected(model, latency), shown, palette, pixels);
+  paintProjected(tracks, model, times, shown, palette, pixels);
   const kindOf = new Map([
     [palette[KINDS.added]!, 'added'],
     [palette[KINDS.neutral]!, 'grey'],
@@ -55,6 +56,16 @@ test('what a latency adds is after each event that gets it, and later ones of it
   expect(projectedStrips(model, shown, { latencyNs: 70, only: {} })[0]).toEqual([
     ...['grey', ...Array(7).fill('added'), '.', 'grey'],
   ]);
+});
+
+test('a lane whose events would be moved into view is not folded', () => {
+  const model = modelOf([
+    { start: 0, duration: 0 },
+    { start: 1470, duration: 0 },
+  ]);
+  const shown = { fromNs: 1471, toNs: 1474, widthPx: 3, dpr: 1 };
+  expect(projectedStrips(model, shown, { latencyNs: 1, only: {} })).toEqual([['added', '.', '.']]);
+  expect(layOut(model, [shown], SIZES).tracks).toEqual([]);
 });
 
 test('a picture is as long as what would take longer, and at most four times as long as what is recorded', () => {

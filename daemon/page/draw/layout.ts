@@ -1,6 +1,8 @@
 /** Where groups, lanes and tracks are, from top to bottom. */
 import type { Group, Lane, LanesModel, TimeSpan } from '../lanes/model.ts';
+import type { Track } from '../lanes/tracks.ts';
 import { isInView } from './bins.ts';
+import { isProjectedInView, type ProjectedTimes } from './projected.ts';
 import type { PaintedTrack } from './strips.ts';
 
 export interface Sizes {
@@ -47,6 +49,8 @@ export interface Unfolded {
   kept?: ReadonlySet<string>;
   /** Whether no lane is folded. */
   all?: boolean;
+  /** When events of the transaction would be, which are drawn in the first part. */
+  times?: ProjectedTimes | null;
 }
 
 /** Lanes without an event in any part of the picture are folded, in their place: the order is always the same. */
@@ -54,11 +58,13 @@ export function layOut(
   { groups }: LanesModel,
   parts: readonly TimeSpan[],
   sizes: Sizes,
-  { kept = new Set(), all = false }: Unfolded = {},
+  { kept = new Set(), all = false, times }: Unfolded = {},
 ): Layout {
   const layout: Layout = { groups: [], lanes: [], thin: [], tracks: [], heightPx: 0 };
-  const isShown = ({ key, tracks }: Lane) =>
-    all || kept.has(key) || tracks.some((track) => parts.some((part) => isInView(track, part)));
+  const isRecorded = (track: Track) => parts.some((part) => isInView(track, part));
+  const isProjected = (track: Track) => !!times && !!parts[0] && isProjectedInView(track, times, parts[0]);
+  const isShown = ({ key, kind, tracks }: Lane) =>
+    all || kept.has(key) || tracks.some(isRecorded) || (kind !== 'other_requests' && tracks.some(isProjected));
   for (const group of groups) {
     const placed: PlacedGroup = { group, topPx: layout.heightPx, foldedCount: 0 };
     layout.groups.push(placed);

@@ -1,5 +1,6 @@
 /** Paints where events would be with the latency of a what-if: a row of pixels for each track. */
-import type { LanesModel } from '../lanes/model.ts';
+import type { LanesModel, TimeSpan } from '../lanes/model.ts';
+import type { Track } from '../lanes/tracks.ts';
 import type { PaintedTrack } from './strips.ts';
 import { KINDS } from './theme.ts';
 import { columnCount, scaleOf, type View } from './view.ts';
@@ -12,6 +13,15 @@ export interface ProjectedTimes {
   ends: Float64Array;
   /** The time that is added to each event that gets the latency, nanoseconds. */
   latencyNs: number;
+}
+
+/** Whether an event of the track would be in view. */
+export function isProjectedInView(
+  { rows }: Track,
+  { starts, ends }: ProjectedTimes,
+  { fromNs, toNs }: TimeSpan,
+): boolean {
+  return rows.some((row) => ends[row]! >= fromNs && starts[row]! <= toNs);
 }
 
 /** What is empty stays as it is. What the latency adds lies above the rest, and has a pixel at least. */

@@ -149,7 +149,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
       const kept = lanes.filter(({ tracks }) => tracks.some((track) => hasRow(model, track, selected)));
       const parts = partsOf(axis).map(([, part]) => part);
       const sizes = { ...SIZES, belowPx: times ? PROJECTED_PX : 0 };
-      return layOut(model, parts, sizes, { kept: new Set(kept.map(({ key }) => key)), all });
+      return layOut(model, parts, sizes, { kept: new Set(kept.map(({ key }) => key)), all, times });
     },
     drawRecorded,
     drawMoving,
