@@ -32,8 +32,10 @@ const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 /** Small segments are many on a quiet node: reading their entries is quick. */
 const SEGMENTS_MAX = 4096;
 
-/** Before anything is known of the rows of other tables, which are in memory until the events of a group have arrived. */
-const FIRST_EVENTS = 4_096;
+/**
+ * The first group has so many, before anything is known of the rows of other tables, which are in memory until the events
+ * of a group have arrived.
+ */
 const EVENTS_MIN = 4096;
 const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -48,7 +50,7 @@ export interface GroupSizes {
  * what it stores together.
  */
 export function groupSizes(eventsMax: number): GroupSizes {
-  let size = Math.min(eventsMax, FIRST_EVENTS);
+  let size = Math.min(eventsMax, EVENTS_MIN);
   return {
     limits: () => ({ eventsMax: size }),
     note(eventCount, besideBytes) {

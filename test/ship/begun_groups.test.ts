@@ -32,8 +32,9 @@ afterEach(async () => {
 afterAll(endServers);
 
 const SEGMENTS = 4;
-const SEGMENT_EVENTS = 4096;
-const RETAIN_BYTES = 3 << 19;
+/** The first group has four segments: 4096 events. */
+const SEGMENT_EVENTS = 1024;
+const RETAIN_BYTES = 3 << 17;
 const random = randomNumbers(11);
 
 function append(writer: RecordingWriter, rows: Row[]): void {
