@@ -51,6 +51,12 @@ test(
       ['test-node', 'shop', '7', '1 575 936', '0', '1 575 936'],
       ['test-node', 'pay', '8', '525 312', '1', '525 312'],
     ]);
+    // The last column is in view, not cut off by the edge of the section.
+    const [section, cell] = await Promise.all(
+      ['.rows', '.rows thead th:last-child'].map((one) => page.locator(one).boundingBox()),
+    );
+    expect(section!.width).toBeGreaterThan(1000);
+    expect(cell!.x + cell!.width).toBeLessThanOrEqual(section!.x + section!.width);
     expect(requested.some((address) => /\/api\/events\?transaction_id/.test(address))).toBe(false);
 
     // 2 ms of 21 s, around the failed event.

@@ -102,7 +102,7 @@ function CountsTable({ counts: { processes } }: { counts: Counts }) {
   const types = [...new Set(processes.flatMap((process) => [...process.types.keys()]))].sort();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
-    <section class="rows short" tabIndex={0} aria-label="Events by process">
+    <section class="rows low" tabIndex={0} aria-label="Events by process">
       <table>
         <caption>Events by process, those with the most first</caption>
         <thead>
