@@ -86,7 +86,8 @@ test('an account that may only read sends no settings, and no replica gets a sta
   answer = (response) => response.writeHead(200).end();
   for await (const _block of connection.select(sql`SELECT 1`, { whole: true }));
   expect(received.map(({ url }) => Object.fromEntries(url.searchParams))).toEqual([
-    { database: 'kreplay', wait_end_of_query: '1' },
+    // How an answer is sent, and no setting of a query.
+    { database: 'kreplay', wait_end_of_query: '1', buffer_size: '2097152' },
   ]);
   expect(received[0]!.body.toString()).toBe('SELECT 1\nFORMAT Native');
 });
