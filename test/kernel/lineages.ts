@@ -104,8 +104,11 @@ export function startFamilies(): StartedFamilies {
       const writes = Map.groupBy(recorded.writes(), ({ file }) => file);
       const writeOf = (name: string, bytes: number) => {
         const [write, ...more] = (writes.get(fileOf(name)) ?? []).filter(({ result }) => result === BigInt(bytes));
-        if (!write || more.length > 0)
-          throw new Error(`${name} wrote ${bytes} bytes ${more.length + (write ? 1 : 0)} times`);
+        if (!write || more.length > 0) {
+          const lost = recorded.losses().map(({ cause, lost: count }) => `${count} ${cause}`);
+          const times = more.length + (write ? 1 : 0);
+          throw new Error(`${name} wrote ${bytes} bytes ${times} times; lost: ${lost.join(', ') || 'nothing'}`);
+        }
         return write;
       };
       return {
