@@ -91,7 +91,9 @@ describe('language', () => {
 
   test('no mark for unfinished work is left', () => {
     const left = /\b(T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/;
-    const files = [...FILES, 'Makefile', '.ci/run', 'README.md', 'CHANGELOG.md'];
+    // Bytes of a picture may have any letters.
+    const texts = FILES.filter((file) => !file.endsWith('.png'));
+    const files = [...texts, 'Makefile', '.ci/run', 'README.md', 'CHANGELOG.md'];
     const found = files.flatMap((file) =>
       read(file)
         .split('\n')
