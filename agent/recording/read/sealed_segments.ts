@@ -84,7 +84,9 @@ function isWithin(
   { columns, numbers, rowCount }: NumberedBlock,
   { firstNumber, endNumber, typeMask, minNs, maxNs, maxDurationNs }: SealedSegment,
 ): boolean {
-  const rows = Uint32Array.from({ length: rowCount }, (_, row) => row);
+  // A loop takes a tenth of the time of Uint32Array.from: this is done for each event.
+  const rows = new Uint32Array(rowCount);
+  for (let row = 0; row < rowCount; row++) rows[row] = row;
   const types = EVENT_TYPES.filter((type) => (maskOf([type]) & typeMask) !== 0n);
   const { keepRowsWithin, keepRowsOf } = nativeColumns;
   return (
