@@ -1,6 +1,13 @@
 /** Debian's Chromium, which a test drives as a user would. */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  errors,
+  type Page,
+} from 'playwright-core';
 
 /** Opened once for a suite: it takes a second. */
 let browser: Promise<Browser> | undefined;
@@ -26,9 +33,34 @@ export interface WatchedPage {
 /** A page of a browser profile of its own, closed when the test ends. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
   browser ??= chromium.launch(LAUNCH);
-  const context = await (await browser).newContext(options);
+  return firstPage(await (await browser).newContext(options));
+}
+
+async function firstPage(context: BrowserContext): Promise<WatchedPage> {
   closers.push(() => context.close());
+  context.on('page', lookOften);
   return watch(await context.newPage());
+}
+
+const WAIT_MS_MAX = 30_000;
+/** Playwright looks at least five times within the time that it may wait. */
+const LOOK_MS_MAX = 490;
+
+/** Looks for what is waited for each 50 ms: playwright looks each 500 ms after the first ones, and tests wait often. */
+function lookOften(page: Page): void {
+  const wait = page.waitForSelector.bind(page);
+  const waitOften = async (selector: string, options: Parameters<typeof wait>[1] = {}) => {
+    const endMs = performance.now() + (options.timeout ?? WAIT_MS_MAX);
+    for (;;) {
+      const leftMs = Math.max(endMs - performance.now(), 1);
+      try {
+        return await wait(selector, { ...options, timeout: Math.min(leftMs, LOOK_MS_MAX) });
+      } catch (error) {
+        if (!(error instanceof errors.TimeoutError) || performance.now() >= endMs) throw error;
+      }
+    }
+  };
+  page.waitForSelector = waitOften as typeof page.waitForSelector;
 }
 
 /**
@@ -54,9 +86,7 @@ export async function newPageThatKeepsNothing(folder: string): Promise<WatchedPa
   const preferences = { profile: { default_content_setting_values: { cookies: 2 } } };
   mkdirSync(`${folder}/Default`, { recursive: true });
   writeFileSync(`${folder}/Default/Preferences`, JSON.stringify(preferences));
-  const context = await chromium.launchPersistentContext(folder, LAUNCH);
-  closers.push(() => context.close());
-  return watch(await context.newPage());
+  return firstPage(await chromium.launchPersistentContext(folder, LAUNCH));
 }
 
 export function watch(page: Page): WatchedPage {

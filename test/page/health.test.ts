@@ -1,6 +1,7 @@
 /** Health shows what the daemon holds and lets go of it; the text of metrics is read as a client of Prometheus writes it. */
 import { Counter, Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
+import type { Page } from 'playwright-core';
 import { LOSS_CAUSES, LOSS_CURES } from '../../bpf/schema/losses.ts';
 import { metricSums } from '../../daemon/page/feed/metrics.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
@@ -53,13 +54,17 @@ test(
   BROWSER_MS,
 );
 
-/** A daemon with a pinned transaction, and a page that is not yet at Health. */
+/** A daemon with a pinned transaction, and a page that is not yet at Health and whose clock the test can move on. */
 async function withPin() {
   const daemon = await served(exampleRecording());
   expect((await daemon.get(`/api/transactions/${TRANSACTION}/pin`, { method: 'POST' })).status).toBeLessThan(300);
   const { page } = await newPage();
+  await page.clock.install();
   return { page, open: () => page.goto(`${daemon.url}/#v=1&view=health`) };
 }
+
+/** Moves the page's clock on by the time between two questions. */
+const refreshIsDue = (page: Page) => page.clock.fastForward(5000);
 
 const PINNED = 'h2:has-text("Pinned transactions")';
 
@@ -80,10 +85,10 @@ test(
     await open();
     await page.waitForSelector('h1:has-text("No agent is recording now")');
     await page.waitForSelector('h2:has-text("Recordings")');
+    await refreshIsDue(page);
     await page.waitForSelector('text=Pinned transactions: not known yet.');
     // The other parts are asked for at least once more.
-    await page.waitForResponse('**/readyz');
-    await page.waitForResponse('**/readyz');
+    for (let i = 0; i < 2; i++) await Promise.all([page.waitForResponse('**/readyz'), refreshIsDue(page)]);
     expect(askedCount).toBe(1);
     expect(await page.locator(PINNED).count()).toBe(0);
     answer();
@@ -104,12 +109,14 @@ test(
     await page.waitForSelector('[role=alert]:has-text("too much at once")');
     await page.waitForSelector('text=Pinned transactions: not known yet.');
     await page.unroute('**/api/pins');
+    await refreshIsDue(page);
     await page.waitForSelector(PINNED);
     await page.waitForSelector('[role=alert]', { state: 'detached' });
     expect(await page.textContent('h1')).not.toContain('as of');
     await page.waitForSelector('header .pill');
 
     for (const path of ['**/readyz', '**/api/events*']) await page.route(path, (route) => route.abort());
+    await refreshIsDue(page);
     await page.waitForSelector(
       'h1:text-matches("recording now [(]as of [0-9:]{8} UTC[)];.*[(]as of [0-9:]{8} UTC[)]")',
     );
@@ -119,6 +126,7 @@ test(
     expect(await page.locator('h2:has-text("Recordings")').count()).toBe(1);
     await page.unroute('**/readyz');
     await page.unroute('**/api/events*');
+    await refreshIsDue(page);
     await page.waitForSelector('p:text-matches(": as of")', { state: 'detached' });
     expect(await page.textContent('h1')).not.toContain('as of');
   },

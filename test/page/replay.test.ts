@@ -1,5 +1,6 @@
 /** A replay as the page plays it: with a second client, over cut connections, and after the daemon was started again. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
 import { FailedRequest, failureOf } from '../../daemon/page/feed/failure.ts';
@@ -151,13 +152,13 @@ test(
     const { page } = await opened(daemon.url);
     await page.keyboard.press('Period');
     const session = await sessionIn(page);
-    const tabs: Page[] = [page];
-    while (tabs.length < 8) {
+    const others = Array.from({ length: 7 }, async () => {
       const tab = await page.context().newPage();
       await tab.goto(page.url());
       await tab.waitForSelector('.figures');
-      tabs.push(tab);
-    }
+      return tab;
+    });
+    const tabs = [page, ...(await Promise.all(others))];
     await command(daemon, session, '/step', '{"count": 2}');
     for (const tab of tabs) {
       await tab.bringToFront();
@@ -204,6 +205,16 @@ test(
 );
 
 describe('the stream', () => {
+  /** The stream waits a second and more between cuts: a tenth of that is waited, until the test ends. */
+  function waitATenth(): void {
+    const wait = globalThis.setTimeout;
+    jest
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementation(((run: () => void, ms = 0, ...rest: []) => wait(run, ms / 10, ...rest)) as typeof setTimeout);
+  }
+
+  afterEach(() => jest.restoreAllMocks());
+
   /** Asks over connections that are cut after some bytes. */
   function cutDaemon(url: string, bytesMax: () => number): Daemon {
     const ask: Daemon['ask'] = async (path, { method = 'GET', headers, signal } = {}) => {
@@ -228,6 +239,7 @@ describe('the stream', () => {
   }
 
   test('has every event once and in order over cut connections, seeks and pauses', async () => {
+    waitATenth();
     const daemon = await served(recorded(rows));
     const created = await daemon.get('/api/replay/sessions', {
       method: 'POST',
