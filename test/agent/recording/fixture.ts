@@ -10,20 +10,26 @@ import { EVENTS, type EventType, eventById } from '../../../bpf/schema/index.ts'
 /** Column name -> value; a type's own columns have their full name, such as `sys_write.fd`. */
 export type Row = { event_type?: EventType } & { [column: string]: number | bigint | EventType | undefined };
 
+/** What rows of a type have, by its id. */
+const columnsOf = new Map(
+  EVENTS.map(({ id }) => [id, COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === id)]),
+);
+
 export function blockOf(rows: readonly Row[]): Block {
   const block = newBlock(Math.max(rows.length, 1));
   for (const row of rows) {
-    const event = EVENTS.find(({ name }) => name === (row.event_type ?? 'sys_write'))!;
-    for (const column of COLUMNS) {
-      if (column.eventType !== 0 && column.eventType !== event.id) continue;
-      const place = column.eventType === 0 ? block.rowCount : block.typeCounts[event.id]!;
-      const value = column.name === 'event_type' ? event.id : (row[column.name] ?? 0);
-      const values = block.columns.get(column.name)!;
+    const { id } = EVENTS.find(({ name }) => name === (row.event_type ?? 'sys_write'))!;
+    for (const { name, eventType } of columnsOf.get(id)!) {
+      const value = name === 'event_type' ? id : row[name];
+      // Columns are zero where nothing is written.
+      if (value === undefined || value === 0) continue;
+      const values = block.columns.get(name)!;
+      const place = eventType === 0 ? block.rowCount : block.typeCounts[id]!;
       if (values instanceof BigUint64Array || values instanceof BigInt64Array) values[place] = BigInt(value);
       else values[place] = Number(value);
     }
     block.rowCount++;
-    block.typeCounts[event.id]!++;
+    block.typeCounts[id]!++;
   }
   return block;
 }
