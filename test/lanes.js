@@ -13,29 +13,30 @@ function laneOf(test) {
   return matches(BESIDE, test) ? 'beside' : 'recording';
 }
 
-/** Every second suite: jest orders them from the slowest on, as they were the last time. */
-const halves = (tests) => [tests.filter((_, i) => i % 2 === 0), tests.filter((_, i) => i % 2 === 1)];
-
 export default class Lanes extends TestRunner {
   isSerial = true;
   #beside;
+  /** Runs those of `beside` in both lanes, where nothing is recorded. */
+  #pairs;
 
   constructor(globalConfig, context) {
     super({ ...globalConfig, maxWorkers: 1 }, context);
     this.#beside = new TestRunner({ ...globalConfig, maxWorkers: 1 }, context);
+    this.#pairs = new TestRunner({ ...globalConfig, maxWorkers: 2 }, context);
   }
 
   on(eventName, listener) {
-    const removals = [super.on(eventName, listener), this.#beside.on(eventName, listener)];
+    const runners = [this.#beside, this.#pairs];
+    const removals = [super.on(eventName, listener), ...runners.map((runner) => runner.on(eventName, listener))];
     return () => removals.forEach((remove) => void remove());
   }
 
   async runTests(tests, watcher) {
     const options = { serial: false };
     const { recording = [], beside = [], judging = [] } = Object.groupBy(tests, laneOf);
-    // Where nothing is recorded, those that would run beside it take both lanes.
-    const [first, second] = recording.length > 0 ? [recording, beside] : halves(beside);
-    await Promise.all([super.runTests(first, watcher, options), this.#beside.runTests(second, watcher, options)]);
+    if (recording.length === 0) await this.#pairs.runTests(beside, watcher, options);
+    else
+      await Promise.all([super.runTests(recording, watcher, options), this.#beside.runTests(beside, watcher, options)]);
     await super.runTests(judging, watcher, options);
   }
 }

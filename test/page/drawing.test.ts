@@ -40,9 +40,11 @@ function columnsOfBar([start, length]: Bar, shown: View): number[] {
   if (start >= shown.toNs) return [];
   // A time just before the end of the view may be rounded to it.
   const first = Math.min(Math.floor(at(start)), count - 1);
-  return Array.from({ length: count }, (_, column) => column).filter(
-    (column) => first === column || (first < column && at(start + length) > column),
-  );
+  const columns: number[] = [];
+  const end = at(start + length);
+  for (let column = Math.max(first, 0); column < count && (column === first || column < end); column++)
+    columns.push(column);
+  return columns;
 }
 
 test('each column has the number of its events, the longest and the first failed one', () => {
@@ -219,9 +221,10 @@ test('every bar with room for its text has a label', () => {
         const bins = newBins(columnCount(wide));
         binTrack(track, wide, bins);
         const runs = [...bins.longest].flatMap((place, from) => {
+          if (place < 0 || bins.longest[from - 1] === place) return [];
           const end = bins.longest.findIndex((other, column) => column > from && other !== place);
           const columns = (end < 0 ? bins.longest.length : end) - from;
-          return place >= 0 && bins.longest[from - 1] !== place ? [{ from, roomPx: columns / wide.dpr - 8 }] : [];
+          return [{ from, roomPx: columns / wide.dpr - 8 }];
         });
         const placed = placeLabels(
           track,

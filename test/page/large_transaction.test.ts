@@ -1,4 +1,5 @@
 /** A transaction with more events than are drawn one by one, as recorded by an agent. */
+import { cpSync } from 'node:fs';
 import { blockOf, type Row } from '../agent/recording/fixture.ts';
 import { appendRows, newFolder, newWriter, type Row as RecordedRow, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
@@ -11,8 +12,22 @@ const EVERY_NS = 10_000n;
 const FIRST = START - 60_000_000_000n;
 const FAILED = 1_000_000;
 
+/** The folder of the recording without later rows. */
+let large: string | undefined;
+
 /** An event each 10 µs, of two processes; one of a million fails. */
 function largeRecording(later: readonly RecordedRow[] = []): string {
+  large ??= record();
+  if (later.length === 0) return large;
+  const folder = newFolder();
+  cpSync(large, folder, { recursive: true });
+  const writer = newWriter(folder);
+  appendRows(writer, later);
+  writer.close();
+  return folder;
+}
+
+function record(): string {
   const folder = newFolder();
   const writer = newWriter(folder);
   const context = writer.contextId({ transactionId: 'order-1', traceId: null, spanId: null });
@@ -32,7 +47,6 @@ function largeRecording(later: readonly RecordedRow[] = []): string {
     if (failed >= 0 && failed < BLOCK_ROWS) results[failed] = 9n;
     writer.flush();
   }
-  appendRows(writer, later);
   writer.close();
   return folder;
 }
