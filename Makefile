@@ -32,6 +32,7 @@ BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftoo
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libxxhash-dev:/usr/include/xxhash.h \
 	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h zopfli:/usr/bin/zopfli
 TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
+	chromium-headless-shell:/usr/bin/chromium-headless-shell \
 	clickhouse-server:/usr/sbin/clickhouse-server curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
 	default-jdk-headless:/usr/bin/javac etcd-server:/usr/bin/etcd fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \
 	libclang-rt-14-dev:/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a \

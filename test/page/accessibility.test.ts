@@ -6,7 +6,9 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { PLANTED, recordMade } from '../daemon/sums/planted.ts';
 import { violations } from './axe.ts';
-import { newPage } from './browser.ts';
+import { newPage, openInWindows } from './browser.ts';
+
+openInWindows();
 
 const BROWSER_MS = 120_000;
 test.each(['light', 'dark'] as const)(

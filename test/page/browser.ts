@@ -9,6 +9,9 @@ import {
   type Page,
 } from 'playwright-core';
 
+// Playwright takes a trace of each call, of up to the hundred frames that jest asks for.
+Error.stackTraceLimit = 10;
+
 /** Opened once for a suite: it takes a second. */
 let browser: Promise<Browser> | undefined;
 const closers: (() => Promise<void>)[] = [];
@@ -30,9 +33,18 @@ export interface WatchedPage {
   requested: string[];
 }
 
+/** Lets the pages of a suite open in windows, where an address bar and tabs are beside them, as a user has it. */
+export function openInWindows(): void {
+  executablePath = WITH_WINDOWS;
+}
+
+const WITH_WINDOWS = '/usr/bin/chromium';
+/** Debian builds it from the same source: pages are the same, and take two thirds of the time without a window. */
+let executablePath = '/usr/bin/chromium-headless-shell';
+
 /** A page of a browser profile of its own, closed when the test ends. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
-  browser ??= chromium.launch(LAUNCH);
+  browser ??= chromium.launch({ ...LAUNCH, executablePath });
   return firstPage(await (await browser).newContext(options));
 }
 
@@ -50,13 +62,17 @@ const LOOK_MS_MAX = 490;
 function lookOften(page: Page): void {
   const wait = page.waitForSelector.bind(page);
   const waitOften = async (selector: string, options: Parameters<typeof wait>[1] = {}) => {
-    const endMs = performance.now() + (options.timeout ?? WAIT_MS_MAX);
+    const { timeout: waitMs = WAIT_MS_MAX } = options;
+    const endMs = performance.now() + waitMs;
     for (;;) {
       const leftMs = Math.max(endMs - performance.now(), 1);
       try {
         return await wait(selector, { ...options, timeout: Math.min(leftMs, LOOK_MS_MAX) });
       } catch (error) {
-        if (!(error instanceof errors.TimeoutError) || performance.now() >= endMs) throw error;
+        if (!(error instanceof errors.TimeoutError)) throw error;
+        if (performance.now() < endMs) continue;
+        error.message = error.message.replace(/Timeout \d+ms/, `Timeout ${waitMs}ms`);
+        throw error;
       }
     }
   };
@@ -74,7 +90,6 @@ const FEATURES_OFF = [
 ];
 
 const LAUNCH = {
-  executablePath: '/usr/bin/chromium',
   // Chromium's sandbox does not work as root.
   args: ['--no-sandbox', '--disable-gpu', `--disable-features=${FEATURES_OFF}`],
   // Without a locale Chromium reads no file whose name has other characters than ASCII.
@@ -86,7 +101,7 @@ export async function newPageThatKeepsNothing(folder: string): Promise<WatchedPa
   const preferences = { profile: { default_content_setting_values: { cookies: 2 } } };
   mkdirSync(`${folder}/Default`, { recursive: true });
   writeFileSync(`${folder}/Default/Preferences`, JSON.stringify(preferences));
-  return firstPage(await chromium.launchPersistentContext(folder, LAUNCH));
+  return firstPage(await chromium.launchPersistentContext(folder, { ...LAUNCH, executablePath: WITH_WINDOWS }));
 }
 
 export function watch(page: Page): WatchedPage {

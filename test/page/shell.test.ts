@@ -10,7 +10,9 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { newFolder, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { newPage, newPageThatKeepsNothing } from './browser.ts';
+import { newPage, newPageThatKeepsNothing, openInWindows } from './browser.ts';
+
+openInWindows();
 
 const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
