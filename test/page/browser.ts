@@ -71,7 +71,7 @@ function lookOften(page: Page): void {
       } catch (error) {
         if (!(error instanceof errors.TimeoutError)) throw error;
         if (performance.now() < endMs) continue;
-        error.message = error.message.replace(/Timeout \d+ms/, `Timeout ${waitMs}ms`);
+        error.message = error.message.replace(/Timeout [\d.]+ms/, `Timeout ${waitMs}ms`);
         throw error;
       }
     }
