@@ -124,6 +124,37 @@ browserTest('what another client changes is shown, and the link has it', async (
   expect(events).toHaveLength(1);
 });
 
+browserTest(
+  'a step while it plays pauses it first, by key and by button, and one at its end says what to do',
+  async () => {
+    const daemon = await served(recorded(rows));
+    const { page, requested } = await opened(daemon.url, '&speed=0.1');
+    const stepped = async (step: () => Promise<void>) => {
+      await page.keyboard.press('Space');
+      await page.waitForSelector('text=/playing, event/');
+      const before = requested.length;
+      await step();
+      await page.waitForSelector('text=/paused, event/');
+      const session = await sessionIn(page);
+      const { state, event_index } = (await daemon.get(pathOf(session))).json;
+      await page.waitForSelector(`text=paused, event ${event_index} of 300`);
+      const commands = requested.slice(before).filter((address) => /(pause|step)$/.test(address));
+      expect([state, commands.map((address) => /\w+$/.exec(address)![0])]).toEqual(['paused', ['pause', 'step']]);
+      return event_index as number;
+    };
+    const first = await stepped(() => page.keyboard.press('Period'));
+    expect(first).toBeGreaterThan(0);
+    await stepped(() => page.keyboard.press('Comma'));
+    // Space is for the button that has the focus.
+    expect(await stepped(() => page.click('button[title^="one event forward"]'))).toBeGreaterThan(first);
+    expect(await page.locator('.failure').count()).toBe(0);
+    await page.keyboard.press('End');
+    await page.waitForSelector('text=/finished, event 300 of 300/');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('.failure:has-text("see the buttons for what it can do now")');
+  },
+);
+
 browserTest('each step is said in a sentence, and no more than one a second', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url);

@@ -88,7 +88,12 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
       <button type="button" disabled={!can('seek')} onClick={press('Home')} title="to the start (Home)">
         |◀<span class="spoken">to the start</span>
       </button>
-      <button type="button" disabled={!can('step_back')} onClick={press('Comma')} title="one event back (,)">
+      <button
+        type="button"
+        disabled={!can(isPlaying ? 'pause' : 'step_back')}
+        onClick={press('Comma')}
+        title="one event back (,)"
+      >
         ◂<span class="spoken">one event back</span>
       </button>
       <button
@@ -101,7 +106,12 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
         {isPlaying ? '❚❚' : '▶'}
         <span class="spoken">{isPlaying ? 'pause' : 'play'}</span>
       </button>
-      <button type="button" disabled={!can('step')} onClick={press('Period')} title="one event forward (.)">
+      <button
+        type="button"
+        disabled={!can(isPlaying ? 'pause' : 'step')}
+        onClick={press('Period')}
+        title="one event forward (.)"
+      >
         ▸<span class="spoken">one event forward</span>
       </button>
     </>
@@ -152,6 +162,7 @@ function actionsOf(played: PlayedReplay, changes: Changes, settings: () => Shown
   const run = (command: (opened: Replay) => Promise<void>) => () => ready(played, command);
   const step = (count: number) =>
     run(async (opened) => {
+      if (opened.session?.state === 'playing') await opened.send('pause');
       await opened.step(count);
       played.sayPlayed();
     });
