@@ -116,6 +116,17 @@ browserTest('what a link asks for is plain text where it is refused, too', async
   await expectPlain(page);
 });
 
+browserTest('a value of the link that the daemon refuses is named with what to do, and can be changed', async () => {
+  const { url } = await served(recorded(rows));
+  const { page } = await newPage();
+  await page.goto(`${url}${LANES}&latency=1000&timeout=5000000&only_event_type=sys_nothing`);
+  const failure = await page.waitForSelector('.failure:has-text("choose another value, here or in the link")');
+  expect(await failure.textContent()).toContain('only/event_type');
+  await page.selectOption('select[aria-label="Events that take longer"]', 'sys_write');
+  await page.waitForSelector('.failure', { state: 'detached' });
+  await page.waitForURL(/only_event_type=sys_write/);
+});
+
 browserTest('an event that a link names and that is not there is said, and the rest is shown', async () => {
   const { url } = await served(recorded(rows));
   const { page, errors } = await newPage();

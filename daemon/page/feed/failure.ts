@@ -36,6 +36,8 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['replay_capacity', 'pause another session, or play more slowly'],
   ['transaction_not_found', 'it was never recorded, or has been overwritten since'],
   ['session_not_found', 'it was deleted or has expired: play makes a new one'],
+  ['invalid_body', 'choose another value, here or in the link'],
+  ['invalid_parameter', 'choose another value, here or in the link'],
   ['invalid_transition', 'see the buttons for what it can do now'],
   ['event_not_found', 'it has been overwritten since'],
   ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
