@@ -59,13 +59,16 @@ export function labelTexts(
   row: number,
   shown: (name: string) => string = (text) => text,
 ): string[] {
-  const duration = shortDuration(columns.duration[row]!);
+  const durationNs = columns.duration[row]!;
+  const duration = shortDuration(durationNs);
   if (kind === 'thread') {
     const call = shown(callName(columns, row));
     return [`${call} ${duration}`, call];
   }
   const queueNs = columns.queue[row]!;
-  if (kind === 'own_requests') return queueNs > 0 ? [`queued ${shortDuration(queueNs)}`, duration] : [duration];
+  // Most of the bar has the colour of what is named.
+  const isQueued = queueNs > durationNs / 2;
+  if (kind === 'own_requests') return isQueued ? [`queued ${shortDuration(queueNs)}`, duration] : [duration];
   const { service, comm } = threadOf(columns, row);
   const name = shown(service || comm);
   const bytes = columns.bytes[row]!;
