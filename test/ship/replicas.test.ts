@@ -30,6 +30,9 @@ const LOG = `SELECT table, log_pointer FROM system.replicas WHERE database = 'kr
 const BEHIND = `SELECT (SELECT count() FROM system.replicas WHERE database = 'kreplay'
     AND (is_readonly OR log_max_index >= log_pointer AND log_max_index > 0))
   + (SELECT count() FROM system.replication_queue WHERE database = 'kreplay' AND type != 'MERGE_PARTS')`;
+const QUEUE = `SELECT table, type, new_part_name, num_tries, last_exception, postpone_reason FROM system.replication_queue
+  WHERE database = 'kreplay' FORMAT Vertical`;
+const SETTLED_MS_MAX = 90_000;
 const urls = () => replicas.map(({ url }) => url);
 
 /**
@@ -37,10 +40,15 @@ const urls = () => replicas.map(({ url }) => url);
  * was killed while it merged does not get past what it left on the disk for a day (temporary_directories_lifetime).
  */
 async function settle(): Promise<void> {
+  const endMs = performance.now() + SETTLED_MS_MAX;
   for (;;) {
     const logs = await Promise.all(replicas.map(async (replica) => String(await replica.sql(LOG))));
     const waiting = await Promise.all(replicas.map(async (replica) => Number(await replica.sql(BEHIND))));
     if (new Set(logs).size === 1 && Math.max(...waiting) === 0) return;
+    if (performance.now() > endMs) {
+      const queues = await Promise.all(replicas.map(async (replica) => String(await replica.sql(QUEUE))));
+      throw new Error(`the replicas differ: ${logs.join('; ')}; ${waiting.join(' and ')} wait:\n${queues.join('\n')}`);
+    }
     await sleep(100);
   }
 }
