@@ -77,7 +77,7 @@ browserTest('losses are said on paper, too', async () => {
   expect(await onPaper(page)).toContain('At least 12 events are missing, in 1 gap.');
   const whole = await served(recorded(rows));
   await page.goto(whole.url);
-  await page.waitForSelector('footer.printed');
+  await page.waitForSelector('footer.printed:has-text("Nothing is known to be missing.")');
   expect(await printed(page)).toContain('Nothing is known to be missing.');
 });
 
