@@ -205,7 +205,7 @@ test(
 );
 
 describe('the stream', () => {
-  /** The stream waits a second and more between cuts: a tenth of that is waited, until the test ends. */
+  /** Lets this process wait a tenth of the time, until the test ends: the stream waits a second and more between cuts. */
   function waitATenth(): void {
     const wait = globalThis.setTimeout;
     jest

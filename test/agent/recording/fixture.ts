@@ -10,8 +10,8 @@ import { EVENTS, type EventType, eventById } from '../../../bpf/schema/index.ts'
 /** Column name -> value; a type's own columns have their full name, such as `sys_write.fd`. */
 export type Row = { event_type?: EventType } & { [column: string]: number | bigint | EventType | undefined };
 
-/** What rows of a type have, by its id. */
-const columnsOf = new Map(
+/** The columns of each event type, by its id: the common ones and its own. */
+const COLUMNS_BY_TYPE = new Map(
   EVENTS.map(({ id }) => [id, COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === id)]),
 );
 
@@ -19,7 +19,7 @@ export function blockOf(rows: readonly Row[]): Block {
   const block = newBlock(Math.max(rows.length, 1));
   for (const row of rows) {
     const { id } = EVENTS.find(({ name }) => name === (row.event_type ?? 'sys_write'))!;
-    for (const { name, eventType } of columnsOf.get(id)!) {
+    for (const { name, eventType } of COLUMNS_BY_TYPE.get(id)!) {
       const value = name === 'event_type' ? id : row[name];
       // Columns are zero where nothing is written.
       if (value === undefined || value === 0) continue;
