@@ -63,19 +63,22 @@ function recorded(work: (parts: Parts) => number, requestsInFlightMax = IN_FLIGH
 
 const sum = (losses: readonly { lost: number }[]) => losses.reduce((total, { lost }) => total + lost, 0);
 
+/** Any process of the machine may have a request whose end the kernel hides: see `isMissedEnd`. */
 test('requests beyond the capacity are counted', () => {
   const { requests, events, lost } = recorded(() => write(DEPTH, REQUESTS));
   expect(requests).toBeGreaterThanOrEqual(REQUESTS);
   expect(events).toBeGreaterThan(0);
   expect(events).toBeLessThan(requests);
   expect(sum(lost)).toBeGreaterThanOrEqual(requests - events);
-  expect(new Set(lost.map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
+  expect(new Set(lost.filter((loss) => !isMissedEnd(loss)).map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
 });
 
 test('consecutive requests within the capacity are all recorded', () => {
   // The capacity is for all disks of the machine, whose own requests come in bursts.
   const { requests, events, lost } = recorded(() => write(8, REQUESTS), 1024);
-  expect({ events, lost: lost.filter((loss) => !isMissedEnd(loss)) }).toEqual({ events: requests, lost: [] });
+  expect(lost.filter((loss) => !isMissedEnd(loss))).toEqual([]);
+  expect(events).toBeLessThanOrEqual(requests);
+  expect(events + sum(lost)).toBeGreaterThanOrEqual(requests);
 });
 
 test('bios of requests that ended long ago make room, and are counted', () => {
@@ -92,6 +95,8 @@ test('bios of requests that ended long ago make room, and are counted', () => {
   });
   const causes = Object.groupBy(lost, ({ cause }) => cause);
   expect(sum(causes.no_memory ?? [])).toBeGreaterThanOrEqual(1);
-  expect(sum(causes.end_missed ?? [])).toBe(IN_FLIGHT_MAX);
-  expect(events).toBe(requests - 1);
+  const hidden = sum(causes.end_missed ?? []) - IN_FLIGHT_MAX;
+  expect(hidden).toBeGreaterThanOrEqual(0);
+  expect(events).toBeLessThan(requests);
+  expect(events + hidden).toBeGreaterThanOrEqual(requests - 1);
 });
