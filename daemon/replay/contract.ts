@@ -86,7 +86,21 @@ export const changeRequest = z
   })
   .refine((fields) => Object.keys(fields).length > 0, `at least one of ${CHANGE_FIELDS} is needed`);
 
-/** The body of play, pause and stop, which take no fields. */
+/** The place at which a session that plays pauses by itself, named by the field that has it. */
+export const UNTIL = 'replay_duration_ns';
+export type Until = typeof UNTIL;
+
+export const playRequest = z.strictObject({
+  until: z
+    .literal(UNTIL, `must be "${UNTIL}" or null`)
+    .nullable()
+    .optional()
+    .meta({
+      description: `"${UNTIL}" pauses the session there, before what is written back later, unless it loops or is past that; null plays to the end`,
+    }),
+});
+
+/** The body of pause and stop, which take no fields. */
 export const noFields = z.strictObject({});
 
 const anyInt64 = int64(-MAX_INT64 - 1n, MAX_INT64);

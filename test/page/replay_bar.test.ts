@@ -188,10 +188,12 @@ browserTest('playing pauses where the wait of the caller ends, once, and goes on
   await page.keyboard.press('Space');
   await page.waitForSelector('text=Paused where the caller’s wait ends');
   await page.waitForSelector('text=paused, event 1 of 2');
+  const session = await sessionIn(page);
+  const { json } = await daemon.get(pathOf(session));
+  expect(json).toMatchObject({ state: 'paused', position_ns: 200_000_000, event_index: 1 });
   await page.keyboard.press('Space');
   await page.waitForSelector('text=finished, event 2 of 2');
   expect(await page.isVisible('.replay >> text=Paused where the caller’s wait ends')).toBe(false);
-  const session = await sessionIn(page);
   // A session that another client plays is not paused.
   await command(daemon, session, '/seek', '{"event_index": 0}');
   await command(daemon, session, '/play');

@@ -4,9 +4,8 @@ import type { Session } from '../../daemon/page/feed/answers.ts';
 import { clockOffsetsIn, formatClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createDelayMeter } from '../../daemon/page/replay/delay.ts';
-import { createOwnEndStop } from '../../daemon/page/replay/own_end.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
-import { expectedRate, ownEndOf } from '../../daemon/page/replay/session_times.ts';
+import { expectedRate, isAtOwnEnd } from '../../daemon/page/replay/session_times.ts';
 import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts';
 import { linkSettings, settingsIn } from '../../daemon/page/replay/settings_in_link.ts';
 import { unusedFilters, whereOf } from '../../daemon/page/what_if/question.ts';
@@ -96,76 +95,20 @@ test('a delay is how much later a frame is handled than the fastest one', () => 
   expect(meter.at(91)).toBe(0);
 });
 
-describe('the end of what the caller waits for', () => {
-  const stopsOf = (run: (stop: ReturnType<typeof createOwnEndStop>) => void): number => {
-    let stops = 0;
-    const stop = createOwnEndStop(() => stops++);
-    run(stop);
-    stop.close();
-    return stops;
-  };
-
-  test('stops what this page plays, once', () => {
-    const played = stopsOf((stop) => {
-      stop.arm();
-      stop.watch(SESSION, 0);
-      stop.reach(0.9e9);
-      stop.reach(1e9);
-      stop.reach(1.1e9);
-    });
-    expect(played).toBe(1);
-  });
-
-  test.each<[string, (stop: ReturnType<typeof createOwnEndStop>) => void]>([
-    ['of another client', (stop) => stop.watch(SESSION, 0)],
-    [
-      'that goes on from there',
-      (stop) => {
-        stop.arm();
-        stop.watch(SESSION, 1e9);
-        stop.reach(2e9);
-      },
-    ],
-    [
-      'that loops',
-      (stop) => {
-        stop.arm();
-        stop.watch({ ...SESSION, loop: true }, 0);
-        stop.reach(2e9);
-      },
-    ],
-    [
-      'that nothing is written back of',
-      (stop) => {
-        stop.arm();
-        stop.watch({ ...SESSION, replay_end_ns: 1e9 }, 0);
-        stop.reach(1e9);
-      },
-    ],
-    [
-      'that another client has paused and plays again',
-      (stop) => {
-        stop.arm();
-        stop.watch(SESSION, 0);
-        stop.watch({ ...SESSION, state: 'paused' }, 1e8);
-        stop.watch(SESSION, 1e8);
-        stop.reach(1e9);
-      },
-    ],
-  ])('does not stop a session %s', (_, run) => {
-    expect(
-      stopsOf((stop) => {
-        run(stop);
-        stop.reach(1e9);
-      }),
-    ).toBe(0);
-  });
-
-  test('is not known before all events were looked at', () => {
-    expect(ownEndOf(SESSION)).toBe(1e9);
-    expect(ownEndOf({ ...SESSION, replay_duration_ns: null, replay_end_ns: null })).toBeNull();
-    expect(ownEndOf({ ...SESSION, replay_duration_ns: 0 })).toBeNull();
-  });
+test('the end of the wait is said where a session stands exactly there, and something is written back later', () => {
+  const there = { ...SESSION, state: 'paused' as const, position_ns: 1e9 };
+  expect(isAtOwnEnd(there)).toBe(true);
+  expect(isAtOwnEnd({ ...there, position_ns: 10n ** 9n, replay_duration_ns: 10n ** 9n })).toBe(true);
+  const others: Partial<Session>[] = [
+    { state: 'playing' },
+    { state: 'finished' },
+    { position_ns: 1e9 - 1 },
+    { position_ns: 1e9 + 1 },
+    { replay_end_ns: 1e9 },
+    { replay_duration_ns: null, replay_end_ns: null },
+    { replay_duration_ns: 0, position_ns: 0 },
+  ];
+  for (const other of others) expect([other, isAtOwnEnd({ ...there, ...other })]).toEqual([other, false]);
 });
 
 test('the expected rate grows with the speed', () => {

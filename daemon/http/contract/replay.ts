@@ -6,6 +6,7 @@ import {
   changeRequest,
   createRequest,
   noFields,
+  playRequest,
   seekRequest,
   stepRequest,
   streamParameters,
@@ -36,6 +37,7 @@ const COMMAND_ERRORS: readonly ErrorCode[] = [
 ];
 
 const CURL_BODIES: Readonly<Record<string, string>> = {
+  play: `--json '{"until": "replay_duration_ns"}'`,
   seek: `--json '{"event_index": 0}'`,
   step: `--json '{"count": 2}'`,
 };
@@ -165,9 +167,10 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Starts a session, continues one that is paused, or plays one that is finished again from the start. It ' +
       'returns the session at once; the events come on the stream of the session as they fall due. ' +
+      'With `until` it pauses by itself where its caller had the answer. ' +
       '`invalid_transition` means that the session is stopped, `replay_capacity` that all sessions together would ' +
       'play too many events a second.',
-    body: noFields,
+    body: playRequest,
   }),
   command({
     name: 'pause',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
+import { UNTIL } from '../../replay/contract.ts';
 import { OFFSET_SOURCES } from '../../replay/plan/clock_offsets.ts';
 import { STATES } from '../../replay/transitions.ts';
 import { count, dateTime, durationNs } from './values.ts';
@@ -61,6 +62,9 @@ export const sessionSchema = z
       .meta({ description: 'whether an event of its own would end after the deadline; null until it is known' }),
     timeout_event_id: z.string().nullable(),
     rounds: count('times that it came to its end and began again'),
+    until: z.literal(UNTIL).nullable().meta({
+      description: 'where it will pause by itself, as play asked for; null if it plays to its end or does not play',
+    }),
     starts_at_ns: int64().nullable().meta({
       description: 'when its clock was or will be started, by the clock of due_ns; null while it stands still',
     }),

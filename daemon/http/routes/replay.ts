@@ -10,6 +10,7 @@ import {
   changeRequest,
   createRequest,
   noFields,
+  playRequest,
   seekRequest,
   stepRequest,
   streamParameters,
@@ -97,13 +98,16 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
         res.status(200).type('application/json').send(answer);
       })
       .all(methodNotAllowed('POST'));
-  const bare = (name: 'play' | 'pause' | 'stop') =>
+  const bare = (name: 'pause' | 'stop') =>
     command(name, async (session, req) => {
       parseBody(req, noFields);
       await session[name]();
       return stringify(session.view());
     });
-  bare('play');
+  command('play', async (session, req) => {
+    await session.play(parseBody(req, playRequest).until);
+    return stringify(session.view());
+  });
   bare('pause');
   bare('stop');
   command('seek', async (session, req) => {

@@ -6,9 +6,8 @@ import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { createDelayMeter } from './delay.ts';
 import { startFollowing } from './following.ts';
-import { createOwnEndStop } from './own_end.ts';
 import { createPlayhead, type Playhead } from './playhead.ts';
-import { expectedRate, ownEndOf, RATE_MAX } from './session_times.ts';
+import { expectedRate, isAtOwnEnd, RATE_MAX } from './session_times.ts';
 import type { SessionSettings } from './settings_in_link.ts';
 import type { Frame } from './stream.ts';
 
@@ -43,7 +42,7 @@ export interface Replay {
   readonly missed: number | null;
   /** Whether frames are positions, because events would be too many. */
   readonly isFast: boolean;
-  /** Whether this page has stopped the session where its caller's wait ends. */
+  /** Whether the session stands still where its caller's wait ends. */
   readonly isAtOwnEnd: boolean;
   /** How late this page handles frames, milliseconds. */
   delayMs(): number;
@@ -94,10 +93,6 @@ export function openReplay(options: ReplayOptions): Replay {
   /** A command waits until it is known what the session plays. */
   const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
-  const ownEnd = createOwnEndStop(() => {
-    shown.isAtOwnEnd = true;
-    void command('/pause', 'POST', {});
-  });
   const shown: Shown = {
     ...{ sessionId, playhead, session: null, failure: null, missed: 0 },
     ...{ isConnected: false, isFast: false, isAtOwnEnd: false },
@@ -107,7 +102,6 @@ export function openReplay(options: ReplayOptions): Replay {
     close() {
       closing.abort();
       known.resolve();
-      ownEnd.close();
     },
   };
 
@@ -116,7 +110,6 @@ export function openReplay(options: ReplayOptions): Replay {
     if (shown.session && state.last_event_id < shown.session.last_event_id) return;
     shown.session = state;
     const positionNs = Number(state.position_ns);
-    ownEnd.watch(state, positionNs);
     delay.reset(state.speed_factor);
     if (state.state !== 'playing') {
       playhead.stop(positionNs);
@@ -125,8 +118,7 @@ export function openReplay(options: ReplayOptions): Replay {
       playhead.run(state.speed_factor, Number(state.replay_end_ns ?? Number.MAX_SAFE_INTEGER));
       playhead.set(positionNs, nowMs());
     }
-    // A step, a seek or another client has moved it on.
-    if (state.state !== 'playing' && positionNs < (ownEndOf(state) ?? 0)) shown.isAtOwnEnd = false;
+    shown.isAtOwnEnd = isAtOwnEnd(state);
     shown.isFast = expectedRate(state) > RATE_MAX;
     following.want(shown.isFast ? 'positions' : 'events');
   }
@@ -135,7 +127,6 @@ export function openReplay(options: ReplayOptions): Replay {
   function takePosition(positionNs: number): void {
     playhead.set(positionNs, nowMs());
     delay.take(positionNs, nowMs());
-    ownEnd.reach(positionNs);
   }
 
   function takeEvent({ event_id, replay }: PlayedEvent): void {
@@ -195,8 +186,6 @@ export function openReplay(options: ReplayOptions): Replay {
       });
       const event = 'session' in answer ? answer.events.at(-1) : undefined;
       if (event) played({ eventId: event.event_id, offsetNs: event.replay.offset_ns }, event.replay.index + 1);
-      if (at !== '/pause') shown.isAtOwnEnd = false;
-      if (at === '/play') ownEnd.arm();
       take('session' in answer ? answer.session : answer);
       shown.failure = null;
     } catch (error) {
@@ -241,7 +230,8 @@ type Post = (at: string, method: 'POST' | 'PATCH', body: object) => Promise<void
 
 function commandsBy(command: Post, located: () => Promise<void>): Pick<Replay, 'send' | 'seek' | 'step' | 'change'> {
   return {
-    send: (name) => command(`/${name}`, 'POST', {}),
+    // What is written back after the wait is a step of its own, as it may take half a minute.
+    send: (name) => command(`/${name}`, 'POST', name === 'play' ? { until: 'replay_duration_ns' } : {}),
     seek: (target) => command('/seek', 'POST', target),
     async step(count) {
       await command('/step', 'POST', { count });

@@ -17,12 +17,9 @@ export function expectedRate(session: Timed): number {
   return (session.event_count / Math.max(1, ownNs || endOf(session))) * 1e9 * session.speed_factor;
 }
 
-/**
- * Where the caller's wait ends, if data is written back after it: a replay stops there, as the rest may take half a
- * minute. Null if nothing follows, or if it is not known yet.
- */
-export function ownEndOf({ replay_duration_ns, replay_end_ns }: Timed): number | null {
-  if (replay_duration_ns === null || replay_end_ns === null) return null;
-  const [ownNs, endNs] = [Number(replay_duration_ns), Number(replay_end_ns)];
-  return ownNs > 0 && ownNs < endNs ? ownNs : null;
+/** Whether a session is paused exactly where its caller's wait ends, and data is written back after it. */
+export function isAtOwnEnd(session: Pick<Session, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>) {
+  const { state, position_ns, replay_duration_ns, replay_end_ns } = session;
+  if (state !== 'paused' || !replay_duration_ns || replay_end_ns === null) return false;
+  return Number(position_ns) === Number(replay_duration_ns) && Number(replay_duration_ns) < Number(replay_end_ns);
 }

@@ -24,14 +24,22 @@ const FEED_NS_MIN = 1_000_000n;
 
 export interface Feeding {
   /**
-   * Feeds the player with events up to `playableEnd`, of which the one at `next` is not played yet. Returns when to call
+   * Feeds the player with events within the limits, of which the one at `next` is not played yet. Returns when to call
    * this again: when there is more to feed, or when all has been played.
    */
-  feed(next: number, playableEnd: number, timeoutNs: bigint | null): bigint | undefined;
+  feed(next: number, limits: FeedLimits): bigint | undefined;
   /** Index after the last event that was fed. */
   end(): number;
   /** Continues with another event: the player has given back what it did not play. */
   moveTo(index: number): void;
+}
+
+export interface FeedLimits {
+  /** Index after the last event that may be played. */
+  playableEnd: number;
+  /** No event is played that is due later; null without such a limit. */
+  lastDueNs: bigint | null;
+  timeoutNs: bigint | null;
 }
 
 export interface FeedingOptions {
@@ -46,8 +54,9 @@ export function createFeeding({ window, clock, now, stream, track }: FeedingOpti
   /** Index after the last event that was fed to the player. */
   let fedEnd = 0;
 
-  function feed(next: number, playableEnd: number, timeoutNs: bigint | null): bigint | undefined {
-    const untilNs = now() + FED_AHEAD_NS;
+  function feed(next: number, { playableEnd, lastDueNs, timeoutNs }: FeedLimits): bigint | undefined {
+    const aheadNs = now() + FED_AHEAD_NS;
+    const untilNs = lastDueNs !== null && lastDueNs < aheadNs ? lastDueNs : aheadNs;
     for (let run = 0; run <= RUNS_MAX; run++) {
       // The first ones may be due already, and should not wait until many are written.
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
@@ -56,7 +65,10 @@ export function createFeeding({ window, clock, now, stream, track }: FeedingOpti
       if (!page) return againAt(next, undefined);
       const at = fedEnd - page.first;
       const dueCount = setDue(runOf(left), clock, { page, at, untilNs });
-      if (dueCount === 0) return againAt(next, clock.dueAt(page.startNs[at]!));
+      if (dueCount === 0) {
+        const dueNs = clock.dueAt(page.startNs[at]!);
+        return againAt(next, lastDueNs !== null && dueNs > lastDueNs ? undefined : dueNs);
+      }
       const { bytes, count } = stream.prepare({ page, at, frames: runOf(dueCount), timeoutNs });
       track.feed(bytes, runOf(count));
       fedEnd += count;

@@ -71,6 +71,10 @@ export interface PlaybackOptions {
   /** Time from `start` to the start of the clock. */
   leadNs?: bigint | undefined;
   onPlayed?: ((latenessNs: number) => void) | undefined;
+  /** The position at which the session pauses; null plays to the end. */
+  pauseAtNs: () => number | null;
+  /** Called when that position is due, and all events that start before it were played. */
+  onPauseDue: () => void;
   /** Called when the end of the replay is due. */
   onEnd: () => void;
   /** Called when the replay cannot go on. */
@@ -79,6 +83,7 @@ export interface PlaybackOptions {
 
 export function createPlayback(options: PlaybackOptions): Playback {
   const { plan, now, scheduler, stream, track, settings, leadNs = 0n, onEnd, onFailure } = options;
+  const { pauseAtNs } = options;
   const speedFactor = () => settings().speedFactor;
   const window = createEventBuffer({ plan, speedFactor, onPage: loaded, onFailure: notLoaded });
   const clock = createClock(now, settings().speedFactor);
@@ -114,13 +119,21 @@ export function createPlayback(options: PlaybackOptions): Playback {
   function awaitNext(): void {
     if (next >= playableEnd) return;
     const startNs = window.startNs(next);
+    const { survey } = plan.outline;
+    const isOver = isPlayedOut(window, plan.outline, next);
+    const atNs = pauseAtNs();
+    const pauseDueNs = atNs === null ? null : clock.dueAt(atNs);
+    if (pauseDueNs !== null && (isOver || startNs! > atNs!)) {
+      if (pauseDueNs > now()) alarm.set(pauseDueNs);
+      else options.onPauseDue();
+      return;
+    }
     if (startNs !== undefined) {
-      const againNs = feeding.feed(next, playableEnd, settings().timeoutNs);
+      const { timeoutNs } = settings();
+      const againNs = feeding.feed(next, { playableEnd, lastDueNs: pauseDueNs, timeoutNs });
       if (againNs !== undefined) alarm.set(againNs);
       return;
     }
-    const { survey } = plan.outline;
-    const isOver = isPlayedOut(window, plan.outline, next);
     // If the survey is not done yet, `outlined` calls this again.
     if (isOver && survey) {
       const dueNs = clock.dueAt(survey.endNs);
@@ -143,8 +156,11 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   function positionNs(): number {
+    // A pause that is due and comes late is where it was asked for, unless more was played by then.
+    const pauseNs = Math.max(pauseAtNs() ?? Infinity, passedNs);
     // While the next event is being laid out again, the position stays where it was.
-    passedNs = Math.min(Number(clock.positionNs()), boundOf(window, plan.outline, next) ?? passedNs);
+    const boundNs = boundOf(window, plan.outline, next) ?? passedNs;
+    passedNs = Math.min(Number(clock.positionNs()), boundNs, pauseNs);
     return passedNs;
   }
 

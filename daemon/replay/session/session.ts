@@ -1,6 +1,7 @@
 /** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
 import { stringify } from '../../exact_json.ts';
 import type { Track } from '../clock/player.ts';
+import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
@@ -40,6 +41,8 @@ export class Session {
   /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
   #state: State = 'ready';
+  /** Where it pauses by itself; null while it does not play. */
+  #until: Until | null = null;
   #rounds = 0;
   /** Null until it is closed. */
   #closed: EndReason | null = null;
@@ -72,6 +75,8 @@ export class Session {
     this.#playback = createPlayback({
       ...{ plan, now, scheduler, leadNs, onPlayed, stream: this.stream, track },
       settings: () => this.#settings,
+      pauseAtNs: () => this.#pauseAtNs(),
+      onPauseDue: () => this.pause(),
       onEnd: () => this.#playedOut(),
       onFailure: (error) => this.#fail(error),
     });
@@ -93,7 +98,8 @@ export class Session {
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
-    return viewOf(kept, { ...this.#playback.punctuality(), startsAtNs, lastEventId: this.stream.lastId });
+    const [until, lastEventId] = [this.#until, this.stream.lastId];
+    return viewOf(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
   }
 
   /** The data that restores the session in its current state. */
@@ -135,9 +141,14 @@ export class Session {
     this.#isWholeTold = this.#plan.outline.survey !== null;
   }
 
-  play(): Promise<void> {
+  /** Without `until`, a session that plays keeps the one that it has. */
+  play(until?: Until | null): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#enters('play') === this.#state) return;
+      if (this.#enters('play') === this.#state) {
+        if (until === undefined || until === this.#until) return;
+        this.#aim(until);
+        return this.#enter('playing');
+      }
       if (this.#state === 'finished') await this.#playback.rewind();
       // The first events are loaded before the clock runs.
       await this.#playback.load();
@@ -146,9 +157,24 @@ export class Session {
         this.layoutEndNs ??= await this.#measure.end((signal) => this.#plan.endWith({}, signal));
       const state = this.#enters('play');
       this.#options.admit?.();
+      this.#aim(until ?? null);
       this.#playback.start();
       this.#enter(state);
     });
+  }
+
+  /** The end of what its caller waits for, where that is a place of its own and the session pauses there. */
+  #pauseAtNs(): number | null {
+    const { survey } = this.#plan.outline;
+    if (this.#until === null || this.#settings.loop || !survey) return null;
+    return survey.durationNs > 0 && survey.durationNs < survey.endNs ? survey.durationNs : null;
+  }
+
+  /** A session that is past the place plays on. */
+  #aim(until: Until | null): void {
+    this.#until = until;
+    const atNs = this.#pauseAtNs();
+    if (atNs !== null && this.#playback.positionNs() >= atNs) this.#until = null;
   }
 
   pause(): void {
@@ -170,6 +196,7 @@ export class Session {
       this.#playback.seek(place);
       if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
       const state = this.#enters('seek');
+      this.#aim(this.#until);
       if (state === 'playing') this.#playback.start();
       this.#enter(state);
     });
@@ -226,7 +253,10 @@ export class Session {
         this.#settings = { ...this.#settings, speedFactor };
         this.#playback.setSpeed(speedFactor);
       }
-      if (loop !== undefined) this.#settings = { ...this.#settings, loop };
+      if (loop !== undefined) {
+        this.#settings = { ...this.#settings, loop };
+        this.#aim(this.#until);
+      }
       this.#enter(state);
     });
   }
@@ -285,6 +315,7 @@ export class Session {
 
   #enter(state: State): void {
     this.#state = state;
+    if (state !== 'playing') this.#until = null;
     this.#updatedAt = this.#options.wallTime();
     this.#tell();
     this.#options.onChange?.();

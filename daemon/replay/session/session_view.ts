@@ -1,6 +1,7 @@
 /** A session as the API returns it, whether it is open or only kept. */
 
 import type { LatenessSummary } from '../clock/lateness.ts';
+import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { type ClockView, clockView } from '../plan/clock_offsets.ts';
 import type { State } from '../transitions.ts';
@@ -35,6 +36,8 @@ export interface SessionView {
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
+  /** Where it will pause by itself; null if it plays to its end or does not play. */
+  until: Until | null;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   starts_at_ns: bigint | null;
   lateness: LatenessSummary;
@@ -50,6 +53,7 @@ export interface SessionView {
 
 /** Playback since the daemon started. */
 export interface Played {
+  until: Until | null;
   startsAtNs: bigint | null;
   lateness: LatenessSummary;
   starvations: number;
@@ -58,13 +62,15 @@ export interface Played {
 }
 
 export const NOT_PLAYED: Played = {
+  until: null,
   startsAtNs: null,
   lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0n, late_events: 0 },
   starvations: 0,
   lastEventId: 0,
 };
 
-export function viewOf(session: KeptSession, { startsAtNs, lateness, starvations, lastEventId }: Played): SessionView {
+export function viewOf(session: KeptSession, played: Played): SessionView {
+  const { until, startsAtNs, lateness, starvations, lastEventId } = played;
   const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, only, loop } = session.settings;
   const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
   return {
@@ -91,6 +97,7 @@ export function viewOf(session: KeptSession, { startsAtNs, lateness, starvations
     times_out: survey ? survey.timeoutEventId !== null : timeoutNs === null ? false : null,
     timeout_event_id: survey?.timeoutEventId ?? null,
     rounds: session.rounds,
+    until,
     starts_at_ns: startsAtNs,
     lateness,
     starvations,

@@ -24,6 +24,8 @@ export interface PlannedEvent {
   startNs: bigint;
   durationNs?: bigint;
   thread?: number;
+  /** A request of a kernel thread that carries data of the transaction. */
+  isWrittenBack?: boolean;
 }
 
 /** Ten events a millisecond apart, the last 2 ms long; the default recording. */
@@ -32,6 +34,11 @@ export const TEN_EVENTS: readonly PlannedEvent[] = Array.from({ length: 10 }, (_
   durationNs: index === 9 ? 2n * MS : MS / 2n,
 }));
 
+const WRITTEN_BACK = {
+  ...{ type: 'block_io', source: 'origin', result: 0n },
+  origins: [{ transaction: TRANSACTION, bytes: 512n }],
+} as const;
+
 /** The folder of each series of events, which is recorded only once. */
 const folders = new Map<readonly PlannedEvent[], string>();
 
@@ -39,8 +46,9 @@ function recordedOnce(planned: readonly PlannedEvent[]): string {
   let folder = folders.get(planned);
   if (!folder) {
     folder = recorded(
-      planned.map(({ startNs, durationNs = 0n, thread = 0 }) => {
-        return { at: FIRST_NS + startNs, duration: durationNs, transaction: TRANSACTION, tid: 10 + thread };
+      planned.map(({ startNs, durationNs = 0n, thread = 0, isWrittenBack = false }) => {
+        const own = { at: FIRST_NS + startNs, duration: durationNs, transaction: TRANSACTION, tid: 10 + thread };
+        return isWrittenBack ? { ...own, ...WRITTEN_BACK } : own;
       }),
     );
     folders.set(planned, folder);

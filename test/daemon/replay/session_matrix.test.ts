@@ -8,6 +8,7 @@ type Act = (session: Session) => unknown;
 
 const COMMANDS: Record<string, Act> = {
   play: (session) => session.play(),
+  'play until the answer': (session) => session.play('replay_duration_ns'),
   pause: (session) => session.pause(),
   seek: (session) => session.seek({ position_ns: 2n * MS }),
   'seek past the end': (session) => session.seek({ position_ns: 10n ** 18n }),
@@ -36,6 +37,9 @@ const ROADS: Record<State, Act> = {
 const R = 409;
 const TABLE: Record<string, Record<State, State | 409>> = {
   play: { ready: 'playing', playing: 'playing', paused: 'playing', finished: 'playing', stopped: R },
+  'play until the answer': {
+    ...{ ready: 'playing', playing: 'playing', paused: 'playing', finished: 'playing', stopped: R },
+  },
   pause: { ready: R, playing: 'paused', paused: 'paused', finished: R, stopped: R },
   seek: { ready: 'ready', playing: 'playing', paused: 'paused', finished: 'paused', stopped: R },
   'seek past the end': { ready: 'finished', playing: 'finished', paused: 'finished', finished: 'finished', stopped: R },

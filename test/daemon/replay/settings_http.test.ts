@@ -52,6 +52,20 @@ test.each([
 });
 
 test.each([
+  ['{"until":"replay_end_ns"}', '/until', 'must be "replay_duration_ns" or null'],
+  ['{"until":5}', '/until', 'must be "replay_duration_ns" or null'],
+  ['{"until_ns":5}', '/until_ns', 'unknown field'],
+])('playing with %s', async (body, pointer, message) => {
+  const path = await create();
+  const { status, json } = await send('POST', `${path}/play`, body);
+  expect([status, json.code]).toEqual([400, 'invalid_body']);
+  expect(json.errors).toEqual([{ pointer, message: expect.stringContaining(message) }]);
+  expect((await served.get(path)).json).toMatchObject({ state: 'ready', until: null });
+  for (const until of ['replay_duration_ns', null])
+    expect((await send('POST', `${path}/play`, { until })).json).toMatchObject({ state: 'playing', until });
+});
+
+test.each([
   ['{"transaction_id":"tx-1","only":{"file":["x"]}}', '/only/file', 'unknown field'],
   ['{"transaction_id":"tx-1","only":{"service":"web"}}', '/only/service', 'array'],
   ['{"transaction_id":"tx-1","only":{"event_type":["sys_read"]}}', '/only/event_type/0', 'Invalid option'],

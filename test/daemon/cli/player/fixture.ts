@@ -27,6 +27,7 @@ export function sessionOf(more: Partial<ReplaySession> = {}): ReplaySession {
     times_out: false,
     timeout_event_id: null,
     rounds: 0,
+    until: null,
     starts_at_ns: null,
     lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
     starvations: 0,
