@@ -96,7 +96,7 @@ export const playRequest = z.strictObject({
     .nullable()
     .optional()
     .meta({
-      description: `"${UNTIL}" pauses the session there, before what is written back later, unless it loops or is past that; null plays to the end`,
+      description: `"${UNTIL}" pauses the session there, before any event that starts later, unless it loops or is past that; null plays to the end`,
     }),
 });
 

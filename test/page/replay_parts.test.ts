@@ -5,7 +5,7 @@ import { clockOffsetsIn, formatClockOffsets } from '../../daemon/page/link/clock
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createDelayMeter } from '../../daemon/page/replay/delay.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
-import { expectedRate, isAtOwnEnd } from '../../daemon/page/replay/session_times.ts';
+import { expectedRate, isAtOwnEnd, playsTo } from '../../daemon/page/replay/session_times.ts';
 import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts';
 import { linkSettings, settingsIn } from '../../daemon/page/replay/settings_in_link.ts';
 import { unusedFilters, whereOf } from '../../daemon/page/what_if/question.ts';
@@ -14,6 +14,7 @@ const SESSION: Session = {
   ...{ session_id: 's', transaction_id: 'order-1', speed_factor: 1, extra_latency_ns: 0, timeout_ns: null },
   ...{ max_gap_ns: null, only: {}, clock: [], loop: false, state: 'playing', position_ns: 0, duration_ns: 1e9 },
   ...{ replay_duration_ns: 1e9, replay_end_ns: 5e9, event_index: 0, event_count: 300, times_out: false, rounds: 0 },
+  until: null,
   lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
   ...{ starts_at_ns: null, starvations: 0, failure: null, last_event_id: 0 },
 };
@@ -109,6 +110,15 @@ test('the end of the wait is said where a session stands exactly there, and some
     { replay_duration_ns: 0, position_ns: 0 },
   ];
   for (const other of others) expect([other, isAtOwnEnd({ ...there, ...other })]).toEqual([other, false]);
+});
+
+test('the playhead runs to where the session will pause or end', () => {
+  const cases: [Partial<Session>, number][] = [
+    [{}, 5e9],
+    [{ until: 'replay_duration_ns' }, 1e9],
+    [{ until: 'replay_duration_ns', replay_duration_ns: null, replay_end_ns: null }, Number.MAX_SAFE_INTEGER],
+  ];
+  for (const [change, toNs] of cases) expect([change, playsTo({ ...SESSION, ...change })]).toEqual([change, toNs]);
 });
 
 test('the expected rate grows with the speed', () => {

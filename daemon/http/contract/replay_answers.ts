@@ -63,7 +63,8 @@ export const sessionSchema = z
     timeout_event_id: z.string().nullable(),
     rounds: count('times that it came to its end and began again'),
     until: z.literal(UNTIL).nullable().meta({
-      description: 'where it will pause by itself, as play asked for; null if it plays to its end or does not play',
+      description:
+        'where it will pause by itself, as play asked for; null if it plays to its end, as far as that is known, or does not play',
     }),
     starts_at_ns: int64().nullable().meta({
       description: 'when its clock was or will be started, by the clock of due_ns; null while it stands still',

@@ -87,6 +87,7 @@ export interface Session {
   event_count: number;
   times_out: boolean | null;
   rounds: number;
+  until: 'replay_duration_ns' | null;
   starts_at_ns: ExactInteger | null;
   lateness: Lateness;
   starvations: number;

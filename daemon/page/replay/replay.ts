@@ -7,7 +7,7 @@ import { asFailure, type Failure } from '../feed/failure.ts';
 import { createDelayMeter } from './delay.ts';
 import { startFollowing } from './following.ts';
 import { createPlayhead, type Playhead } from './playhead.ts';
-import { expectedRate, isAtOwnEnd, RATE_MAX } from './session_times.ts';
+import { expectedRate, isAtOwnEnd, playsTo, RATE_MAX } from './session_times.ts';
 import type { SessionSettings } from './settings_in_link.ts';
 import type { Frame } from './stream.ts';
 
@@ -115,7 +115,7 @@ export function openReplay(options: ReplayOptions): Replay {
       playhead.stop(positionNs);
       locating = locate();
     } else {
-      playhead.run(state.speed_factor, Number(state.replay_end_ns ?? Number.MAX_SAFE_INTEGER));
+      playhead.run(state.speed_factor, playsTo(state));
       playhead.set(positionNs, nowMs());
     }
     shown.isAtOwnEnd = isAtOwnEnd(state);

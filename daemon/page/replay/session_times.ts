@@ -17,6 +17,15 @@ export function expectedRate(session: Timed): number {
   return (session.event_count / Math.max(1, ownNs || endOf(session))) * 1e9 * session.speed_factor;
 }
 
+/** Where the clock of a session that plays will stand still, nanoseconds; far away while that is not known. */
+export function playsTo({
+  until,
+  replay_duration_ns,
+  replay_end_ns,
+}: Pick<Session, 'until' | 'replay_duration_ns' | 'replay_end_ns'>): number {
+  return Number((until && replay_duration_ns) ?? replay_end_ns ?? Number.MAX_SAFE_INTEGER);
+}
+
 /** Whether a session is paused exactly where its caller's wait ends, and data is written back after it. */
 export function isAtOwnEnd(session: Pick<Session, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>) {
   const { state, position_ns, replay_duration_ns, replay_end_ns } = session;

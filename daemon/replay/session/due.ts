@@ -38,16 +38,20 @@ export function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [st
   if (atNs > startNs) clock.jump(atNs - BigInt(askedAtNs - startNs));
 }
 
-/** Sets when events of a page are due, from the one at `at` on: those that are due by a time, as many as there is room. */
+/**
+ * Sets when events of a page are due, from the one at `at` on: those that are due by a time and start by a position, as
+ * many as there is room. At a high speed a later start may be due at the same nanosecond.
+ */
 export function setDue(
   frames: BigInt64Array,
   clock: ReplayClock,
-  { page, at, untilNs }: { page: PlanPage; at: number; untilNs: bigint },
+  { page, at, untilNs, lastStartNs }: { page: PlanPage; at: number; untilNs: bigint; lastStartNs: number },
 ): number {
   const most = Math.min(page.count - at, frames.length / FRAME.length);
   for (let i = 0; i < most; i++) {
-    const dueNs = clock.dueAt(page.startNs[at + i]!);
-    if (dueNs > untilNs) return i;
+    const startNs = page.startNs[at + i]!;
+    const dueNs = clock.dueAt(startNs);
+    if (dueNs > untilNs || startNs > lastStartNs) return i;
     frames[i * FRAME.length + FRAME.due] = dueNs;
   }
   return most;

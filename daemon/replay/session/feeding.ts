@@ -37,8 +37,8 @@ export interface Feeding {
 export interface FeedLimits {
   /** Index after the last event that may be played. */
   playableEnd: number;
-  /** No event is played that is due later; null without such a limit. */
-  lastDueNs: bigint | null;
+  /** No event is played that starts later. */
+  lastStartNs: number;
   timeoutNs: bigint | null;
 }
 
@@ -54,9 +54,8 @@ export function createFeeding({ window, clock, now, stream, track }: FeedingOpti
   /** Index after the last event that was fed to the player. */
   let fedEnd = 0;
 
-  function feed(next: number, { playableEnd, lastDueNs, timeoutNs }: FeedLimits): bigint | undefined {
-    const aheadNs = now() + FED_AHEAD_NS;
-    const untilNs = lastDueNs !== null && lastDueNs < aheadNs ? lastDueNs : aheadNs;
+  function feed(next: number, { playableEnd, lastStartNs, timeoutNs }: FeedLimits): bigint | undefined {
+    const untilNs = now() + FED_AHEAD_NS;
     for (let run = 0; run <= RUNS_MAX; run++) {
       // The first ones may be due already, and should not wait until many are written.
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
@@ -64,10 +63,10 @@ export function createFeeding({ window, clock, now, stream, track }: FeedingOpti
       const page = left > 0 ? window.page(fedEnd) : undefined;
       if (!page) return againAt(next, undefined);
       const at = fedEnd - page.first;
-      const dueCount = setDue(runOf(left), clock, { page, at, untilNs });
+      const dueCount = setDue(runOf(left), clock, { page, at, untilNs, lastStartNs });
       if (dueCount === 0) {
-        const dueNs = clock.dueAt(page.startNs[at]!);
-        return againAt(next, lastDueNs !== null && dueNs > lastDueNs ? undefined : dueNs);
+        const startNs = page.startNs[at]!;
+        return againAt(next, startNs > lastStartNs ? undefined : clock.dueAt(startNs));
       }
       const { bytes, count } = stream.prepare({ page, at, frames: runOf(dueCount), timeoutNs });
       track.feed(bytes, runOf(count));

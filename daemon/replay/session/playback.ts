@@ -43,9 +43,9 @@ export interface Playback {
   rewind(): Promise<void>;
   /**
    * Changes the latency and the gaps of all events but those that are due very soon; the position stays, unless a gap
-   * that it is in gets shorter than that.
+   * that it is in gets shorter than that. `onLaidOut` is called before any event is played with its new time.
    */
-  changeLatency(change: LayoutChange): Promise<void>;
+  changeLatency(change: LayoutChange, onLaidOut: () => void): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
   /** Takes note of what was played. */
@@ -130,7 +130,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     }
     if (startNs !== undefined) {
       const { timeoutNs } = settings();
-      const againNs = feeding.feed(next, { playableEnd, lastDueNs: pauseDueNs, timeoutNs });
+      const againNs = feeding.feed(next, { playableEnd, lastStartNs: atNs ?? Infinity, timeoutNs });
       if (againNs !== undefined) alarm.set(againNs);
       return;
     }
@@ -151,7 +151,8 @@ export function createPlayback(options: PlaybackOptions): Playback {
   function loaded({ first, startNs }: PlanPage): void {
     if (!clock.running) return;
     catchUp();
-    if (feeding.end() === first && clock.dueAt(startNs[0]!) <= now()) starvations++;
+    const isPlayed = startNs[0]! <= (pauseAtNs() ?? Infinity);
+    if (isPlayed && feeding.end() === first && clock.dueAt(startNs[0]!) <= now()) starvations++;
     awaitNext();
   }
 
@@ -224,7 +225,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       moveTo(start!.positionNs, start!.index);
       lateness.reset();
     },
-    async changeLatency(change) {
+    async changeLatency(change, onLaidOut) {
       interrupt();
       const askedAtNs = positionNs();
       const from = firstToMove(window, clock, next, now());
@@ -233,6 +234,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       resume();
       try {
         await plan.changeLatency(from, change);
+        onLaidOut();
         window.forget(from);
         const page = await plan.page(from, 1);
         stayBefore(clock, askedAtNs, page);

@@ -5,10 +5,12 @@ import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
+import type { SeekResult } from '../plan/places.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Command, type State, transition } from '../transitions.ts';
 import { createMeasure, type Measure } from './measure.ts';
+import { createPausePlace, type PausePlace } from './pause_place.ts';
 import { createPlayback, type Playback } from './playback.ts';
 import { scheduledJson, steppedJson } from './replayed_event.ts';
 import {
@@ -37,12 +39,11 @@ export class Session {
   #settings: SessionSettings;
   #plan: ReplayPlan;
   #playback: Playback;
+  #pausePlace: PausePlace;
   #track: Track;
   /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
   #state: State = 'ready';
-  /** Where it pauses by itself; null while it does not play. */
-  #until: Until | null = null;
   #rounds = 0;
   /** Null until it is closed. */
   #closed: EndReason | null = null;
@@ -72,10 +73,15 @@ export class Session {
       catchUp: () => this.#playback.catchUp(),
       watching: { now, alarm: scheduler.alarm, position: () => this.#moving() },
     });
+    this.#pausePlace = createPausePlace({
+      plan,
+      isLooping: () => this.#settings.loop,
+      positionNs: () => this.positionNs,
+    });
     this.#playback = createPlayback({
       ...{ plan, now, scheduler, leadNs, onPlayed, stream: this.stream, track },
       settings: () => this.#settings,
-      pauseAtNs: () => this.#pauseAtNs(),
+      pauseAtNs: this.#pausePlace.atNs,
       onPauseDue: () => this.pause(),
       onEnd: () => this.#playedOut(),
       onFailure: (error) => this.#fail(error),
@@ -98,7 +104,7 @@ export class Session {
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
-    const [until, lastEventId] = [this.#until, this.stream.lastId];
+    const [until, lastEventId] = [this.#pausePlace.until(), this.stream.lastId];
     return viewOf(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
   }
 
@@ -145,11 +151,11 @@ export class Session {
   play(until?: Until | null): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#enters('play') === this.#state) {
-        if (until === undefined || until === this.#until) return;
-        this.#aim(until);
-        return this.#enter('playing');
+        const before = this.#pausePlace.until();
+        if (until !== undefined) this.#pausePlace.aim(until);
+        return this.#pausePlace.until() === before ? undefined : this.#enter('playing');
       }
-      if (this.#state === 'finished') await this.#playback.rewind();
+      if (this.#state === 'finished') await this.#pausePlace.movedBy(this.#playback.rewind());
       // The first events are loaded before the clock runs.
       await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
@@ -157,24 +163,10 @@ export class Session {
         this.layoutEndNs ??= await this.#measure.end((signal) => this.#plan.endWith({}, signal));
       const state = this.#enters('play');
       this.#options.admit?.();
-      this.#aim(until ?? null);
+      this.#pausePlace.aim(until ?? null);
       this.#playback.start();
       this.#enter(state);
     });
-  }
-
-  /** The end of what its caller waits for, where that is a place of its own and the session pauses there. */
-  #pauseAtNs(): number | null {
-    const { survey } = this.#plan.outline;
-    if (this.#until === null || this.#settings.loop || !survey) return null;
-    return survey.durationNs > 0 && survey.durationNs < survey.endNs ? survey.durationNs : null;
-  }
-
-  /** A session that is past the place plays on. */
-  #aim(until: Until | null): void {
-    this.#until = until;
-    const atNs = this.#pauseAtNs();
-    if (atNs !== null && this.#playback.positionNs() >= atNs) this.#until = null;
   }
 
   pause(): void {
@@ -187,19 +179,24 @@ export class Session {
   seek(target: SeekTarget): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('seek');
-      const place = await this.#plan.place(target);
-      // An event that is not recorded any more must fail the seek before anything has moved.
-      if (place) await this.#plan.page(place.index, 1);
+      const place = await this.#pausePlace.movedBy(this.#placeOf(target));
       this.#enters('seek');
       if (!place) return this.#finish();
       this.#playback.halt();
       this.#playback.seek(place);
       if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
       const state = this.#enters('seek');
-      this.#aim(this.#until);
+      this.#pausePlace.aimAgain();
       if (state === 'playing') this.#playback.start();
       this.#enter(state);
     });
+  }
+
+  async #placeOf(target: SeekTarget): Promise<SeekResult | null> {
+    const place = await this.#plan.place(target);
+    // An event that is not recorded any more must fail the seek before anything has moved.
+    if (place) await this.#plan.page(place.index, 1);
+    return place;
   }
 
   /** Emits `count` events at once, whatever their time, and returns them as JSON; a negative count moves back. */
@@ -255,7 +252,7 @@ export class Session {
       }
       if (loop !== undefined) {
         this.#settings = { ...this.#settings, loop };
-        this.#aim(this.#until);
+        this.#pausePlace.aimAgain();
       }
       this.#enter(state);
     });
@@ -275,7 +272,7 @@ export class Session {
   async #changePlan(change: ComingChange): Promise<void> {
     const layout = layoutOf(this.#settings, change);
     if (layout) {
-      await this.#playback.changeLatency(layout);
+      await this.#playback.changeLatency(layout, this.#pausePlace.laidOut);
       this.#settings = { ...this.#settings, ...layout };
       this.layoutEndNs = change.endNs;
     }
@@ -291,6 +288,7 @@ export class Session {
   /** Called when the plan's outline has changed. */
   outlined(): void {
     if (this.#plan.outline.survey) this.#measure.known();
+    this.#pausePlace.outlined();
     this.#playback.outlined();
     // Most commands are answered before the duration is known, so a state frame announces it. A stopped session sends
     // no frame after its `end` frame.
@@ -315,7 +313,7 @@ export class Session {
 
   #enter(state: State): void {
     this.#state = state;
-    if (state !== 'playing') this.#until = null;
+    if (state !== 'playing') this.#pausePlace.clear();
     this.#updatedAt = this.#options.wallTime();
     this.#tell();
     this.#options.onChange?.();
@@ -350,7 +348,7 @@ export class Session {
     this.#inTurn(async () => {
       // A seek that ran before this has moved the session elsewhere.
       if (this.#state !== 'playing' || this.#playback.isRunning()) return;
-      await this.#playback.rewind();
+      await this.#pausePlace.movedBy(this.#playback.rewind());
       await this.#playback.load();
       if (this.#state !== 'playing' || this.#closed) return;
       this.#playback.start();

@@ -36,7 +36,7 @@ export interface SessionView {
   timeout_event_id: string | null;
   /** How often the replay has started again after its end. */
   rounds: number;
-  /** Where it will pause by itself; null if it plays to its end or does not play. */
+  /** Where it will pause by itself; null if it plays to its end, as far as that is known, or does not play. */
   until: Until | null;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   starts_at_ns: bigint | null;

@@ -68,11 +68,13 @@ export interface SessionSetting extends Partial<SessionSettings> {
   leadNs?: bigint;
   /** Awaited before the plan takes a change of latency. */
   beforeChange?: () => Promise<void>;
+  /** Whether the planner has not looked at all events yet. */
+  isUnknown?: () => boolean;
 }
 
 /** `planned` is in recorded order; the first event starts at 0. */
 export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
-  const { through = (store) => store, beforeChange, leadNs, ...settings } = setting;
+  const { through = (store) => store, beforeChange, isUnknown, leadNs, ...settings } = setting;
   const store = through(openRecordingStore(recordedOnce(planned)));
   const planner = createPlanner(store);
   opened.push(store, planner);
@@ -88,7 +90,7 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
     player: createScheduledPlayer(clock.now, scheduler),
     keptTotal: { bytes: 0 },
   };
-  const session = await openSession(options, beforeChange ? slowToChange(planner, beforeChange) : planner);
+  const session = await openSession(options, asInThread(planner, { beforeChange, isUnknown }));
   const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });
   const eventIds = [...scan].flatMap((scanned) =>
     Array.from({ length: scanned.block.rowCount }, (_, row) => keyOf(scanned, row).event_id),
@@ -96,20 +98,30 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
   return { session, clock, eventIds };
 }
 
-/** Delays changes of latency, as a planner thread does that has much else to do. */
-function slowToChange(planner: Planner, beforeChange: () => Promise<void>): Planner {
+/** Reports an outline before each answer that may change it, as a planner's thread does, and may delay a change. */
+function asInThread(
+  planner: Planner,
+  slow: { [Name in 'beforeChange' | 'isUnknown']: SessionSetting[Name] | undefined },
+): Planner {
   return {
     ...planner,
     async open(request, onOutline) {
       const plan = await planner.open(request, onOutline);
+      const outlined = async <Answer>(answer: Answer): Promise<Answer> => {
+        onOutline();
+        await null;
+        return answer;
+      };
       return {
         ...plan,
         get outline() {
-          return plan.outline;
+          return slow.isUnknown?.() ? { ...plan.outline, survey: null } : plan.outline;
         },
+        place: async (target) => outlined(await plan.place(target)),
+        changeTimeout: async (timeoutNs) => outlined(await plan.changeTimeout(timeoutNs)),
         async changeLatency(fromIndex, change) {
-          await beforeChange();
-          await plan.changeLatency(fromIndex, change);
+          await slow.beforeChange?.();
+          await outlined(await plan.changeLatency(fromIndex, change));
         },
       };
     },

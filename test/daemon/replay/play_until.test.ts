@@ -102,7 +102,7 @@ test('a session that loops, or is moved past it, plays on', async () => {
   await session.play(UNTIL);
   await session.change({ loop: true });
   await clock.pass(905n * MS);
-  expect(session.view()).toMatchObject({ rounds: 1, state: 'playing', until: UNTIL });
+  expect(session.view()).toMatchObject({ rounds: 1, state: 'playing', until: null });
   await session.seek({ position_ns: 11n * MS });
   await session.change({ loop: false });
   expect(session.view()).toMatchObject({ state: 'playing', until: null });
@@ -154,21 +154,125 @@ test.each<[string, SessionChange, bigint]>([
   expect(indexes()).toEqual(indexes().map((_, index) => index));
 });
 
+/** Half a thousand calls in half a second; what is written back begins right after them. */
+const LONG: readonly PlannedEvent[] = [
+  ...Array.from({ length: 500 }, (_, index) => ({ startNs: BigInt(index) * MS, durationNs: MS / 2n })),
+  ...[501n, 502n, 4000n].map((ms) => ({ startNs: ms * MS, durationNs: MS, isWrittenBack: true })),
+];
+const WAIT_NS = 499n * MS + MS / 2n;
+
+/** A session whose planner looks at all events again, after a change, only when it is let. */
+async function openedSlow() {
+  let isUnknown = false;
+  const made = await opened(LONG, { isUnknown: () => isUnknown });
+  return {
+    ...made,
+    forget() {
+      isUnknown = true;
+    },
+    know() {
+      isUnknown = false;
+      made.session.outlined();
+    },
+  };
+}
+
 test('it pauses there also where a change leaves the end of the wait unknown for a while', async () => {
-  const own = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS, durationNs: MS / 2n }));
-  const planned = [...own, { startNs: 5200n * MS, durationNs: MS, isWrittenBack: true }];
-  const { session, clock, indexes } = await opened(planned);
+  const { session, clock, indexes, forget, know } = await openedSlow();
   await session.play(UNTIL);
-  await clock.pass(4900n * MS);
+  await clock.pass(400n * MS);
+  forget();
   await session.change({ extraLatencyNs: MS_EACH });
+  await clock.pass(50n * MS);
   expect(session.view()).toMatchObject({ state: 'playing', until: UNTIL, replay_duration_ns: null });
-  // Time passes that the daemon does not have to look at the events.
-  clock.advance(50n * MS);
-  expect(session.view()).toMatchObject({ state: 'playing', until: UNTIL, replay_duration_ns: null });
+  know();
   await clock.pass(60_000n * MS);
   const { state, position_ns, replay_duration_ns } = session.view();
   expect({ state, position_ns }).toEqual({ state: 'paused', position_ns: replay_duration_ns });
-  expect(indexes()).toEqual(own.map((_, index) => index));
+  expect(position_ns).toBeGreaterThan(WAIT_NS + 50n * MS);
+  expect(indexes()).toEqual(indexes().map((_, index) => index));
+});
+
+test('a deadline that is set just before the place changes nothing of it', async () => {
+  const { session, clock, indexes, forget, know } = await openedSlow();
+  await session.play(UNTIL);
+  await clock.pass(WAIT_NS - 100_000n);
+  forget();
+  await session.change({ timeoutNs: MS });
+  await clock.pass(100n * MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns: WAIT_NS, replay_duration_ns: null });
+  know();
+  await clock.pass(20_000n * MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns: WAIT_NS, event_index: 500 });
+  expect(indexes()).toHaveLength(500);
+});
+
+test('a session that is past it before the end of the wait is known plays on', async () => {
+  const { session, clock, forget, know } = await openedSlow();
+  await session.seek({ position_ns: 1000n * MS });
+  forget();
+  await session.change({ extraLatencyNs: 1000 });
+  await session.play(UNTIL);
+  expect(session.view()).toMatchObject({ state: 'playing', until: UNTIL, replay_duration_ns: null });
+  await clock.pass(100n * MS);
+  know();
+  expect(session.view()).toMatchObject({ state: 'playing', until: null });
+  await clock.pass(20_000n * MS);
+  expect(session.state).toBe('finished');
+});
+
+/** The caller waits for 4 s, and for nothing but itself in 3 of them. */
+const IDLE: readonly PlannedEvent[] = [
+  { startNs: 0n, durationNs: 500n * MS },
+  { startNs: 3500n * MS, durationNs: 500n * MS },
+  { startNs: 4200n * MS, durationNs: MS, isWrittenBack: true },
+  { startNs: 9000n * MS, durationNs: MS, isWrittenBack: true },
+];
+
+test('a seek after gaps were cut, when the old position is past the new place, goes on to play up to it', async () => {
+  const { session, clock, indexes } = await opened(IDLE);
+  await session.play(UNTIL);
+  await clock.pass(3400n * MS);
+  await session.change({ maxGapNs: MS_EACH });
+  await session.seek({ event_index: 0n });
+  expect(session.view()).toMatchObject({ state: 'playing', until: UNTIL, event_index: 0 });
+  await clock.pass(20_000n * MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns: 1001n * MS });
+  expect(indexes().slice(-2)).toEqual([0, 1]);
+
+  const late = await opened(IDLE);
+  await late.session.play(UNTIL);
+  await late.clock.pass(3800n * MS);
+  await late.session.change({ maxGapNs: MS_EACH });
+  await late.session.seek({ position_ns: 900n * MS });
+  expect(late.session.view()).toMatchObject({ state: 'playing', until: UNTIL, position_ns: 900n * MS });
+  await late.clock.pass(20_000n * MS);
+  expect(late.session.view()).toMatchObject({ state: 'paused', position_ns: 1001n * MS });
+});
+
+test('a session that plays past the place plays on, whatever the daemon has looked at by then', async () => {
+  const { session, clock } = await newSession(WRITTEN_BACK);
+  await session.play();
+  clock.advance(11n * MS);
+  await session.play(UNTIL);
+  expect(session.view()).toMatchObject({ state: 'playing', until: null });
+  expect(session.view().position_ns).toBeGreaterThanOrEqual(11n * MS);
+  await clock.pass(2000n * MS);
+  expect(session.state).toBe('finished');
+});
+
+test('at a high speed no event is played that starts a nanosecond later', async () => {
+  const { session, clock, indexes } = await opened(
+    [
+      { startNs: 0n, durationNs: 1n },
+      { startNs: 2n, durationNs: 1n, isWrittenBack: true },
+    ],
+    { speedFactor: 1000 },
+  );
+  await session.play(UNTIL);
+  await clock.pass(MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns: 1n, event_index: 1 });
+  expect(indexes()).toEqual([0]);
 });
 
 const events = fc
