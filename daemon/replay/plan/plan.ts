@@ -71,6 +71,8 @@ export interface PlanWork {
    * `place` returns a place in the new layout, which replaces the old one.
    */
   layOutAnew(): boolean;
+  /** Drops the new layout that `layOutAnew` has started; returns whether the old one is not processed to its end. */
+  keepLayout(): boolean;
   close(): void;
 }
 
@@ -186,6 +188,10 @@ export function openPlan(
       if (coming) latency = uniform();
       coming = null;
       return place;
+    },
+    keepLayout() {
+      coming = null;
+      return schedule.survey === null;
     },
     changeLatency(fromIndex, layout) {
       checkSpan(Math.max(layout.extraLatencyNs, latency.at(-1)!.extraLatencyNs));

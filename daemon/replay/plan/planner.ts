@@ -181,9 +181,14 @@ function newPlanned(work: PlanWork, { onOutline, onWork, onClose }: Watched): Pl
     async place(target) {
       if (work.layOutAnew()) goThroughAgain();
       await gone.promise;
-      const place = work.place(target);
-      outline = work.outline();
-      return place;
+      try {
+        return work.place(target);
+      } catch (error) {
+        if (work.keepLayout()) goThroughAgain();
+        throw error;
+      } finally {
+        outline = work.outline();
+      }
     },
     async changeLatency(fromIndex, change) {
       work.changeLatency(fromIndex, change);

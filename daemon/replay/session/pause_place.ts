@@ -29,28 +29,39 @@ export interface PausePlaceOptions {
 
 export function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
   let asked: Until | null = null;
-  let askedAtNs = 0;
+  /** Where the session was then, while it is not known whether that is past the place. */
+  let askedAtNs: number | null = null;
   /** The ends of the layout that is played. A change of the deadline moves neither, but the plan looks for it again. */
   let ends = plan.outline.survey;
   let isMoving = false;
 
   function until(): Until | null {
-    if (isLooping() || (ends && (ends.durationNs <= askedAtNs || ends.durationNs >= ends.endNs))) return null;
-    return asked;
+    return isLooping() || (ends && ends.durationNs >= ends.endNs) ? null : asked;
+  }
+
+  function decide(): void {
+    if (!ends || askedAtNs === null) return;
+    if (askedAtNs >= ends.durationNs) asked = null;
+    askedAtNs = null;
   }
 
   function aim(wanted: Until | null): void {
     asked = wanted;
     askedAtNs = positionNs();
-    if (ends && askedAtNs >= ends.durationNs) asked = null;
+    decide();
   }
 
   function laidOut(): void {
     ends = plan.outline.survey;
+    decide();
+  }
+
+  function outlined(): void {
+    if (plan.outline.survey && !isMoving) laidOut();
   }
 
   return {
-    ...{ until, aim, laidOut },
+    ...{ until, aim, laidOut, outlined },
     atNs: () => (ends && until() ? ends.durationNs : null),
     aimAgain: () => aim(asked),
     clear() {
@@ -59,14 +70,13 @@ export function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOpti
     async movedBy(moving) {
       isMoving = true;
       try {
-        return await moving;
+        const moved = await moving;
+        laidOut();
+        return moved;
       } finally {
         isMoving = false;
-        laidOut();
+        outlined();
       }
-    },
-    outlined() {
-      if (plan.outline.survey && !isMoving) laidOut();
     },
   };
 }

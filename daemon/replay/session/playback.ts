@@ -213,6 +213,8 @@ export function createPlayback(options: PlaybackOptions): Playback {
     },
     moveToEnd() {
       const { eventCount, survey } = plan.outline;
+      // A seek to the end may have replaced the layout.
+      window.forget(0);
       moveTo(survey!.endNs, eventCount);
     },
     seek(place) {

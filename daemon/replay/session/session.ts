@@ -179,7 +179,11 @@ export class Session {
   seek(target: SeekTarget): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('seek');
-      const place = await this.#pausePlace.movedBy(this.#placeOf(target));
+      const place = await this.#pausePlace.movedBy(this.#placeOf(target)).catch((error) => {
+        // What was fed meanwhile may start after a place that is known by now.
+        if (this.#state === 'playing' && !this.#closed) this.#tell();
+        throw error;
+      });
       this.#enters('seek');
       if (!place) return this.#finish();
       this.#playback.halt();
@@ -250,7 +254,7 @@ export class Session {
         this.#settings = { ...this.#settings, speedFactor };
         this.#playback.setSpeed(speedFactor);
       }
-      if (loop !== undefined) {
+      if (loop !== undefined && loop !== this.#settings.loop) {
         this.#settings = { ...this.#settings, loop };
         this.#pausePlace.aimAgain();
       }

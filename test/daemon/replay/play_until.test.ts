@@ -5,6 +5,7 @@ import { MS, newSession, type PlannedEvent, watch } from './fixture.ts';
 
 const UNTIL = 'replay_duration_ns';
 const MS_EACH = Number(MS);
+const UNKNOWN_EVENT = `${'0'.repeat(16)}-${'f'.repeat(16)}`;
 
 /** The caller waits for 10 ms; a request is written back while it waits, and two more after that. */
 const WRITTEN_BACK: readonly PlannedEvent[] = [
@@ -248,6 +249,37 @@ test('a seek after gaps were cut, when the old position is past the new place, g
   expect(late.session.view()).toMatchObject({ state: 'playing', until: UNTIL, position_ns: 900n * MS });
   await late.clock.pass(20_000n * MS);
   expect(late.session.view()).toMatchObject({ state: 'paused', position_ns: 1001n * MS });
+});
+
+test('gaps that are cut while it stands in one that it began to play from leave it its place', async () => {
+  const { session, clock, indexes } = await opened(IDLE);
+  await session.seek({ position_ns: 3000n * MS });
+  await session.play(UNTIL);
+  await clock.pass(100n * MS);
+  await session.change({ maxGapNs: MS_EACH });
+  expect(session.view()).toMatchObject({ state: 'playing', until: UNTIL });
+  await clock.pass(20_000n * MS);
+  expect(session.view()).toMatchObject({ state: 'paused', position_ns: 1001n * MS });
+  expect(indexes()).toEqual([1]);
+});
+
+test('a change of the loop to what it is, or a seek that fails, leaves it its place', async () => {
+  const { session, clock } = await opened();
+  await session.play(UNTIL);
+  await clock.pass(9n * MS);
+  clock.stall(50n * MS);
+  await session.change({ loop: false });
+  await clock.pass(MS);
+  expect(session.view()).toMatchObject(PAUSED);
+
+  const other = await openedSlow();
+  await other.session.play(UNTIL);
+  await other.clock.pass(MS);
+  other.forget();
+  await other.session.change({ timeoutNs: MS });
+  await expect(other.session.seek({ event_id: UNKNOWN_EVENT })).rejects.toThrow();
+  await other.clock.pass(2000n * MS);
+  expect(other.session.view()).toMatchObject({ state: 'paused', position_ns: WAIT_NS });
 });
 
 test('a session that plays past the place plays on, whatever the daemon has looked at by then', async () => {

@@ -37,6 +37,40 @@ test('a new deadline counts for events that are still to come, and nothing moves
   expect(session.view()).toMatchObject({ timeout_ns: null, times_out: false, timeout_event_id: null });
 });
 
+test('after a seek to the end, events are played where the new latency has them', async () => {
+  const { session, clock } = await newSession(TEN_EVENTS);
+  await session.play();
+  await clock.pass(3n * MS + MS / 4n);
+  session.pause();
+  await session.change({ extraLatencyNs: 5_000_000 });
+  await session.seek({ position_ns: 10n ** 18n });
+  await session.step(-2);
+  const scheduled = [];
+  for await (const page of session.timeline(8, 2))
+    scheduled.push(...page.map((json) => JSON.parse(json).replay_offset_ns as number));
+  const viewer = watch(session);
+  await session.play();
+  await clock.pass(200n * MS);
+  expect(session.state).toBe('finished');
+  expect(eventsOf(viewer)).toMatchObject([
+    { index: 8, offset_ns: scheduled[0] },
+    { index: 9, offset_ns: scheduled[1] },
+  ]);
+});
+
+test('a seek that fails while a new latency is applied leaves the session its end', async () => {
+  const many = Array.from({ length: 5000 }, (_, index) => ({ startNs: BigInt(index) * MS, durationNs: MS / 2n }));
+  const { session, clock } = await newSession(many);
+  await session.play();
+  await clock.pass(100n * MS);
+  await session.change({ extraLatencyNs: 1000 });
+  await expect(session.seek({ event_id: 'nonsense' })).rejects.toMatchObject({ code: 'event_not_found' });
+  for (let turns = 0; turns < 1000 && session.view().replay_duration_ns === null; turns++) await clock.pass(1000n);
+  expect(session.view().replay_duration_ns).not.toBeNull();
+  await clock.pass(20_000n * MS);
+  expect(session.state).toBe('finished');
+});
+
 test('in a gap that gets shorter than the time spent in it the next event is due now', async () => {
   const { session, clock } = await newSession(WITH_GAP, { speedFactor: 0.01 });
   const viewer = watch(session);
