@@ -16,7 +16,8 @@ beforeAll(async () => {
 afterEach(closeAll);
 afterAll(endServers);
 
-const TIMEOUT = { timeoutMs: 300 };
+/** Also for the real server, beside suites that sync the disk. */
+const TIMEOUT = { timeoutMs: 2000 };
 const block = newBlockEncoder().encode([columnOf('a', 'UInt64', [1n])], 1);
 
 const answered = (status: string, headers: string, body: string) => (socket: Socket) =>

@@ -162,7 +162,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 /** The first request arrives before the server has written anything. */
 async function askTwice(server: ChildProcess, port: number): Promise<void> {
   for (let i = 0; i < 2; i++) {
-    await sleep(500); // Gives the agent time to inspect the server.
+    await sleep(1500); // Gives the agent time to inspect the server.
     const headers = { traceparent: `00-${TRACE}-b7ad6b7169203331-01`, connection: 'close' };
     await fetch(`http://127.0.0.1:${port}/`, { headers });
   }

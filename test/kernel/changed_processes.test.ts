@@ -12,7 +12,7 @@ const cgroup = join(findCgroups().root, `kreplay-moved-${process.pid}.service`);
 /** The agent has seen an event, and has told the kernel side to drop the process if it is not wanted. */
 const SEEN_S = 1;
 /** The agent has checked a process for the first time: whether it publishes OpenTelemetry's contexts. */
-const CHECKED_MS = 2500;
+const CHECKED_MS = 4500;
 /** The agent has checked a process for the last time. */
 const CHECKED_LAST_S = 38;
 

@@ -148,7 +148,11 @@ while time.time() < end: os.write(null, b'KREPLAY1 txn=flood-%d span=${line}' % 
   });
   await until(() => count() > 3);
   agent.process.kill('SIGCONT');
-  await sleep(1000);
+  const isTraced = () =>
+    readRecording(dataFolder)
+      .writes({ pid: writer.pid! })
+      .some((one) => owner(one) !== '  none none');
+  await until(isTraced);
   const before = count();
   await until(() => count() >= before + 5);
   writer.kill();

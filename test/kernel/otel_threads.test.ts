@@ -10,7 +10,7 @@ import { newRecorder, record, removeFolders, temporaryFolder } from './recorded_
 const THREADS = 8;
 const SPANS = 50;
 /** The agent checks a process one second after it first saw it, once its loop gets to it. */
-const LOOKED_AT_MS = 2500;
+const LOOKED_AT_MS = 4500;
 /** More than are checked at a time. */
 const PROGRAMS = 24;
 

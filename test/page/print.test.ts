@@ -32,7 +32,7 @@ browserTest('the first view has its sentence, address, window, filters, losses a
   // The box has all of them: more than the rows that are listed.
   const link = `${url}/#v=1&service=%E2%80%AEcat&node=test-node&from=${START - 10n ** 10n}&box_min=1`;
   await page.goto(link);
-  await page.waitForSelector('table');
+  await page.waitForSelector('main[aria-busy="false"] section.wide tbody tr');
   expect(await printed(page)).not.toContain('Filters:');
   const text = await onPaper(page);
   expect(text).toContain((await page.textContent('h1'))!.replace(/ Open$/, ''));

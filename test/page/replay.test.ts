@@ -21,9 +21,9 @@ const rows: Row[] = Array.from({ length: EVENTS }, (_, i) => ({
 
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 
-async function opened(url: string) {
+async function opened(url: string, more = '') {
   const { page, errors } = await newPage();
-  await page.goto(url + LANES);
+  await page.goto(url + LANES + more);
   await page.waitForSelector('.moving');
   return { page, errors };
 }
@@ -85,7 +85,7 @@ test(
   'two browsers watch one session, and each sees what the other does',
   async () => {
     const daemon = await served(recorded(rows));
-    const one = await opened(daemon.url);
+    const one = await opened(daemon.url, '&speed=0.1');
     await one.page.keyboard.press('Space');
     await one.page.waitForURL(/session=/);
     const other = await newPage();

@@ -133,7 +133,9 @@ browserTest(
       await page.keyboard.press('Space');
       await page.waitForSelector('text=/playing, event/');
       const before = requested.length;
+      const done = page.waitForResponse((response) => response.url().endsWith('/step'));
       await step();
+      await done;
       await page.waitForSelector('text=/paused, event/');
       const session = await sessionIn(page);
       const { state, event_index } = (await daemon.get(pathOf(session))).json;

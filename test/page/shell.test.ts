@@ -24,7 +24,7 @@ browserTest('the first sentence names the slowest transaction, and nothing leave
   const { url } = await served(exampleRecording());
   const { page, errors, requested } = await newPage();
   await page.goto(url);
-  await page.waitForSelector('h1');
+  await page.waitForSelector('h1:has-text("The slowest transaction here")');
   expect(await page.textContent('h1')).toMatch(SLOWEST);
   await page.click('text=Open');
   await page.waitForSelector('.moving');
@@ -38,7 +38,7 @@ browserTest('a browser that lets pages keep nothing shows the page, plays, and h
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPageThatKeepsNothing(newFolder());
   await page.goto(url);
-  await page.waitForSelector('h1');
+  await page.waitForSelector('h1:has-text("The slowest transaction here")');
   expect(await page.textContent('h1')).toMatch(SLOWEST);
   const theme = () => page.getAttribute('html', 'data-theme');
   const before = await theme();
@@ -128,7 +128,7 @@ browserTest('a site can link to the page, and can neither read nor frame it', as
   const frames = page.frames().filter((frame) => frame !== page.mainFrame());
   for (const frame of frames) expect(await frame.$('#page')).toBeNull();
   await page.click('text=open');
-  await page.waitForSelector('h1');
+  await page.waitForSelector('h1:has-text("The slowest transaction here")');
   expect(await page.textContent('h1')).toMatch(SLOWEST);
   await close(site);
 });

@@ -108,7 +108,8 @@ withServer('a shipper that is at work', () => {
     startShip(folder, server.url, '--database', 'nothing_here');
     const samples = await samplesWhen(await daemonBeside(folder), has('kreplay_ship_blocked', 1));
     expect(valuesOf(samples, 'kreplay_ship_blocked', node)).toEqual([1]);
-    expect(total(samples, 'kreplay_ship_retries_total')).toBe(1);
+    // It tries again each 1.5 to 3 s.
+    expect(total(samples, 'kreplay_ship_retries_total')).toBeGreaterThanOrEqual(1);
     expect(valuesOf(samples, 'kreplay_ship_backlog_events', node)).toEqual([COUNT]);
   });
 

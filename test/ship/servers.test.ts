@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClickHouseServer, endServers, isInstalled, startServer } from '../clickhouse/server.ts';
 import { recorded } from '../daemon/recorded.ts';
 import { startFaultProxy } from './fault_proxy.ts';
-import { emptyFleet, endShippers, expectAll, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
+import { emptyFleet, endShippers, expectAll, isThere, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
 import { loadRows } from './load.ts';
 
 const withServer = isInstalled ? describe : describe.skip;
@@ -111,7 +111,7 @@ asRoot('a disk that is full', () => {
     expect(child.exitCode).toBeNull();
     execFileSync('rm', [filler]);
     await logged(/shipping goes on/);
-    await sleep(3000);
+    await isThere(server, rows.length);
     child.kill('SIGTERM');
     expect(await ended).toMatchObject({ code: 0 });
     await expectAll(server, rows);

@@ -15,7 +15,8 @@ beforeAll(async () => {
 afterAll(endServers);
 
 async function startDaemon() {
-  const fleet = ['--fleet-url', server.url, '--tail-lag', '2s'];
+  // A whole shipper starts and sends within the lag, also on a busy machine.
+  const fleet = ['--fleet-url', server.url, '--tail-lag', '8s'];
   const daemon = start('daemon', ...fleet, '--listen', '127.0.0.1:0', '--no-state');
   const url = /serving .* at (http:\S+)\n/.exec(await daemon.printed(/serving .*\n/))![1]!;
   return {

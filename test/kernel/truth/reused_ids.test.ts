@@ -14,7 +14,7 @@ import { type Recorded, readRecording, record, removeFolders, temporaryFolder } 
 const SERVICE = 'reused-numbers';
 const LOOK_MS = 10;
 /** The agent inspects a process one second after it first saw it, once its loop gets to it. */
-const LOOKED_AT_MS = 2500;
+const LOOKED_AT_MS = 4500;
 
 afterAll(removeFolders);
 
