@@ -9,10 +9,8 @@ import { type Agent, removeFolders, startAgent, temporaryFolder } from './record
 const KILLS = Number(process.env.KILLS ?? 40);
 const RUN_MS = 600;
 const WRITES_PER_MS = 3;
-/** An event can be queried within 250 ms of its end; the machine may be busy with other tests, now and then for long. */
+/** An event can be queried within 250 ms of its end; the machine may be busy with other tests. */
 const UNWRITTEN_MS_MAX = 1000;
-const LATE_MS_MAX = 5000;
-const LATE_SHARE_MAX = 0.05;
 
 const dataFolder = temporaryFolder();
 const agents: Agent[] = [];
@@ -64,9 +62,7 @@ test('a killed agent leaves everything that could be queried, and the loss is re
   };
   if (process.env.KILLS) process.stderr.write(`${JSON.stringify(sums)}\n`);
   expect(sums.untold).toBe(0);
-  const late = unwritten_ms.filter((ms) => ms >= UNWRITTEN_MS_MAX);
-  expect(late.length).toBeLessThanOrEqual(KILLS * LATE_SHARE_MAX);
-  expect(sums.unwritten_ms_max).toBeLessThan(LATE_MS_MAX);
+  expect(sums.unwritten_ms_max).toBeLessThan(UNWRITTEN_MS_MAX);
 }, 3_600_000);
 
 /** How long before the kill the first of the lost writes began; the agent has been recording since `startNs`. */

@@ -32,7 +32,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
   expect(own.length).toBeGreaterThan(1000);
   expect(lostCount).toBeGreaterThanOrEqual(WRITES - own.length);
   // Other processes on this machine write meanwhile; they may lose some too.
-  expect(own.length + lostCount).toBeLessThan(WRITES * 2);
+  expect(own.length + lostCount).toBeLessThan(WRITES * 1.2);
   for (const { fromNs, toNs } of lost) expect(fromNs).toBeLessThan(toNs);
   const said = log
     .split('\n')

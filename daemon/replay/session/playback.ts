@@ -73,7 +73,7 @@ export interface PlaybackOptions {
   onPlayed?: ((latenessNs: number) => void) | undefined;
   /** The position at which the session pauses; null plays to the end. */
   pauseAtNs: () => number | null;
-  /** Called when that position is due, and all events that start before it were played. */
+  /** Called when that position is due, and no event is left that starts at it or before. */
   onPauseDue: () => void;
   /** Called when the end of the replay is due. */
   onEnd: () => void;

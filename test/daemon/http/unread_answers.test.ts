@@ -6,8 +6,6 @@ import { endAll, freePort, start } from '../../e2e/kreplay.ts';
 import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
 
 const EVENTS = 100_000;
-/** Share of the answers that may exceed the limit while the clients connect. */
-const LATE_SHARE_MAX = 0.05;
 const CLIENTS = join(import.meta.dirname, 'unread_clients.py');
 
 /** The built program: how it is launched decides how much memory it keeps. */
@@ -49,9 +47,8 @@ test.each([
     process.stderr.write(`${before} ${most} ${after} MiB, ${slowest(first)} ${slowest(then)} ms\n`);
   }
   expect(new Set([...first, ...then].map(([, status]) => status))).toEqual(new Set(['200']));
-  // Single answers may be late, because the machine has other work.
-  const late = first.filter(([, , ms]) => ms > 1000);
-  expect(late.length).toBeLessThanOrEqual(first.length * LATE_SHARE_MAX);
+  for (const [, , ms] of first) expect(ms).toBeLessThan(1000);
+  // The median is compared, because the machine has other work.
   expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(100);
   expect(most).toBeLessThan(500);
   expect(after - before).toBeLessThan(150);
