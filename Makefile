@@ -142,7 +142,7 @@ test: build ## set up, build and run every test (as root: they load BPF programs
 sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
 	$(Q)ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) PATH="$(TEST_PATH)" \
 		node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js \
-		--config test/sanitized.config.js
+		--config test/jest/sanitized.config.js
 
 test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
 	-@$(MAKE) --no-print-directory kernel-packages
@@ -162,7 +162,7 @@ kernel-packages:
 	$(call need,$(KERNEL_PACKAGES))
 
 check: build lint ## before a commit, in some minutes: format, style, types, and the tests that need neither root nor a kernel
-	$(Q)PATH="$(TEST_PATH)" npm test --silent -- --config test/quick.config.js
+	$(Q)PATH="$(TEST_PATH)" npm test --silent -- --config test/jest/check.config.js
 
 lint: build ## check format and style
 	$(call need,$(LINT_PACKAGES))

@@ -1,14 +1,13 @@
 /**
- * Tests run from the TypeScript sources through swc; types are checked by `tsc -b` in `make build`. Suites that
- * share nothing run side by side; the others run in lanes, as they share the kernel or judge time and memory.
+ * Configures jest for `make test`. Tests run from the TypeScript sources through swc; `tsc -p test` checks types.
+ * The name of a suite says what it needs and what may run beside it: test/jest/kinds.js.
  */
 import { join } from 'node:path';
-import { HEAVY, NEEDY } from './test/kinds_of_suites.js';
 
 // Tests start many commands from their sources: each is compiled once.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'build/compile_cache');
 
-const project = {
+export const project = {
   rootDir: import.meta.dirname,
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
@@ -17,30 +16,24 @@ const project = {
       { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
-  testEnvironment: '<rootDir>/test/environment.js',
-  setupFilesAfterEnv: ['<rootDir>/test/punctual.js'],
-};
-
-export const sideBySide = {
-  ...project,
+  testEnvironment: '<rootDir>/test/jest/environment.js',
+  setupFilesAfterEnv: ['<rootDir>/test/jest/unmet_needs.js'],
+  runner: '<rootDir>/test/jest/lanes.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  testPathIgnorePatterns: [...NEEDY, ...HEAVY],
 };
 
-const inLanes = {
-  ...project,
-  testRegex: [...NEEDY, ...HEAVY].map((pattern) => `/${pattern}.*(?<=[.]test)[.]ts$`),
-  runner: '<rootDir>/test/lanes.js',
-};
+/** A run of all suites but those that have one of these words in their names. */
+export function without(kinds) {
+  return {
+    rootDir: import.meta.dirname,
+    maxWorkers: 2,
+    // Number of tests of one suite that may run side by side, where it allows that.
+    maxConcurrency: 4,
+    // On a machine that is twice as slow as those that they were written on, the longest take more than a minute.
+    testTimeout: 120_000,
+    reporters: ['default', '<rootDir>/test/jest/costs.js', ['<rootDir>/test/jest/closing_line.js', { leftOut: kinds }]],
+    projects: [{ ...project, testPathIgnorePatterns: kinds.map((kind) => `\\.${kind}\\.`) }],
+  };
+}
 
-export const run = {
-  rootDir: import.meta.dirname,
-  maxWorkers: 2,
-  // Number of tests of one suite that may run side by side, where it allows that.
-  maxConcurrency: 4,
-  // On a machine that is twice as slow as those that they were written on, the longest take more than a minute.
-  testTimeout: 120_000,
-  reporters: ['default', '<rootDir>/test/closing_line.js'],
-};
-
-export default { ...run, projects: [sideBySide, inLanes] };
+export default without(['long']);

@@ -101,7 +101,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
    *
    * The losses that a call counts happened after the previous call read the clock and before this one reads it last:
    * the agent can be delayed between any two steps. The times are taken from the boot clock, which cannot be set: the
-   * events that were not lost get their wall time from it as well (test/kernel/loss_times.test.ts).
+   * events that were not lost get their wall time from it as well (test/kernel/loss_times.root.test.ts).
    */
   function takeKernelLosses() {
     const from = lookedBootNs;

@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll } from '@jest/globals';
 import type { Loss } from '../../agent/recording/format/losses.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { compileProgram } from './programs.ts';

@@ -71,8 +71,8 @@ describe('language', () => {
     const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
     expect(found).toEqual([
       'jest.config.js',
-      ...['closing_line', 'environment', 'lanes', 'left_out', 'quick.config', 'sanitized.config'].map(
-        (name) => `test/${name}.js`,
+      ...['check.config', 'closing_line', 'costs', 'environment', 'lanes', 'sanitized.config'].map(
+        (name) => `test/jest/${name}.js`,
       ),
     ]);
   });

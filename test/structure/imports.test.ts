@@ -86,15 +86,8 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/clock/native_player.ts': ['#clock', 'node:'],
   'daemon/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
-  'test/closing_line.js': [],
-  'test/punctual.js': ['@jest/globals'],
-  'test/environment.js': ['jest-environment-node'],
-  'test/kinds_of_suites.js': [],
-  'test/lanes.js': ['jest-runner', 'test/kinds_of_suites.js'],
-  'test/left_out.js': ['test/kinds_of_suites.js', 'node:'],
-  'test/quick.config.js': ['jest.config.js', 'test/kinds_of_suites.js'],
-  'test/sanitized.config.js': ['jest.config.js'],
-  'jest.config.js': ['test/kinds_of_suites.js', 'node:'],
+  'test/jest': ['test/jest', 'jest.config.js', 'jest-environment-node', 'jest-runner', '@jest/globals', 'node:'],
+  'jest.config.js': ['node:'],
 };
 
 const CORE = ['store', 'sums', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);

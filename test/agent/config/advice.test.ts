@@ -1,7 +1,6 @@
 /** Tests that help, errors, logs, alerts and the README name only options that exist, each on a command that has it. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { wholeProgram } from '../../../kreplay.ts';
 

@@ -1,5 +1,4 @@
 /** Tests that the help of every command ends with examples, which the command accepts, and with its exit codes. */
-import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { wholeProgram } from '../../../kreplay.ts';
 

@@ -2,7 +2,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from '@jest/globals';
 import { Command } from 'commander';
 import fc from 'fast-check';
 import { AGENT_SECTION } from '../../../agent/command.ts';

@@ -4,7 +4,6 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, writeFileSync } from 'node
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createBuckets } from '../../../agent/metrics/buckets.ts';
 import { createCounts } from '../../../agent/metrics/counts.ts';

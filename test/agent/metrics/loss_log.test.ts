@@ -1,5 +1,4 @@
 /** Tests the log of losses, with cause and cure: at once, then once a minute, and none is left out. */
-import { expect, test } from '@jest/globals';
 import { createLossLog, LOSSES_EVERY_MS } from '../../../agent/metrics/loss_log.ts';
 
 test('a loss is logged immediately, and a continuing one once a minute', () => {

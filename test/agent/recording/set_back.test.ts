@@ -1,7 +1,6 @@
 // Tests a clock that is set while no agent runs: the gap is reported in the old clock's time and in the new one's.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, test } from '@jest/globals';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { temporaryFolder } from './fixture.ts';

@@ -1,0 +1,131 @@
+/**
+ * The package in a Debian that systemd has booted: what it starts, restarts and stops there, and what becomes of a
+ * service that hangs or is misconfigured. The daemon runs under all restrictions of its unit. The agent refuses a
+ * container with processes of its own, so no more of its unit is tested here.
+ */
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { type BootedDebian, bootDebian } from './debian_root.ts';
+import { PROJECT, packageOfThisRun, repack } from './packages.ts';
+
+const SAMPLE = join(PROJECT, 'test/agent/recording/samples/version_1.kreplay');
+const SAMPLE_EVENTS = 660;
+
+let debian: BootedDebian;
+
+beforeAll(async () => {
+  const deb = await packageOfThisRun();
+  debian = await bootDebian();
+  repack(deb, '0.0.9', join(debian.path, 'opt/older.deb'));
+  copyFileSync(deb, join(debian.path, 'opt/kreplay.deb'));
+  // These limits are shorter than those of the unit, to save time.
+  const patience = join(debian.path, 'etc/systemd/system/kreplay-daemon.service.d');
+  mkdirSync(patience, { recursive: true });
+  writeFileSync(join(patience, 'patience.conf'), '[Service]\nWatchdogSec=3\nRestartSec=0.1\n');
+}, 300_000);
+
+afterAll(async () => {
+  await debian?.remove();
+}, 60_000);
+
+function done(...command: string[]): string {
+  const { status, stdout, stderr } = debian.run(...command);
+  if (status !== 0) throw new Error(`${command.join(' ')}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+const write = (path: string, text: string) => writeFileSync(join(debian.path, path), text);
+
+function factOf(unit: string, name: string): string {
+  return done('systemctl', 'show', '--property', name, '--value', unit).trim();
+}
+
+async function becomes(unit: string, name: string, wanted: string): Promise<void> {
+  while (factOf(unit, name) !== wanted) await sleep(100);
+}
+
+const journalOf = (unit: string) => done('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
+
+test('after the installation the services are enabled and started', () => {
+  done('dpkg', '--install', '/opt/older.deb');
+  expect(done('systemctl', 'is-enabled', 'kreplay-agent', 'kreplay-daemon')).toBe('enabled\nenabled\n');
+  expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
+  expect(factOf('kreplay-daemon', 'StatusText')).toBe('serving at http://127.0.0.1:7467');
+  expect(journalOf('kreplay-agent')).toContain('kreplay: the agent is in a pid namespace of its own');
+});
+
+test('the daemon may only read the recording of the agent', () => {
+  const recording = '/var/lib/kreplay/recording.kreplay';
+  copyFileSync(SAMPLE, join(debian.path, recording));
+  chmodSync(join(debian.path, recording), 0o640);
+  // Agents leave a recording in this mode; the one that wrote the sample was older.
+  const database = new Database(join(debian.path, recording));
+  database.pragma('journal_mode = DELETE');
+  database.close();
+  done('chown', 'kreplay:kreplay', recording);
+  const past = ['--from', '2000-01-01T00:00:00Z', '--output', 'ndjson'];
+  expect(
+    done('kreplay', 'events', ...past)
+      .trim()
+      .split('\n'),
+  ).toHaveLength(SAMPLE_EVENTS);
+  const status = done('cat', `/proc/${factOf('kreplay-daemon', 'MainPID')}/status`);
+  expect(status).toMatch(/^CapBnd:\s*0+$/m);
+  expect(status).toMatch(/^NoNewPrivs:\s*1$/m);
+});
+
+test('a reload takes effect', async () => {
+  write('etc/kreplay/kreplay.d/10-level.toml', 'log-level = "debug"\n[daemon]\nsessions-max = 7\n');
+  done('systemctl', 'reload', 'kreplay-daemon');
+  while (!journalOf('kreplay-daemon').includes('these are read at the next start settings=["sessions-max"]'))
+    await sleep(100);
+  // The message has its priority: journalctl -p shows it.
+  const warnings = done('journalctl', '--unit', 'kreplay-daemon', '--priority', 'warning', '--output', 'cat');
+  expect(warnings.split('\n')).toContain(
+    'the configuration has changed; these are read at the next start settings=["sessions-max"]',
+  );
+});
+
+test('a hanging daemon is restarted', async () => {
+  done('systemctl', 'kill', '--signal', 'STOP', 'kreplay-daemon');
+  await becomes('kreplay-daemon', 'NRestarts', '1');
+  await becomes('kreplay-daemon', 'ActiveState', 'active');
+  expect(journalOf('kreplay-daemon')).toContain("Failed with result 'watchdog'");
+});
+
+test('a daemon with an invalid configuration is not restarted', async () => {
+  write('etc/kreplay/kreplay.d/20-wrong.toml', '[daemon]\nlistn = "127.0.0.1:1"\n');
+  debian.run('systemctl', 'restart', 'kreplay-daemon');
+  await becomes('kreplay-daemon', 'ActiveState', 'failed');
+  await sleep(1000);
+  expect([factOf('kreplay-daemon', 'NRestarts'), factOf('kreplay-daemon', 'ExecMainStatus')]).toEqual(['0', '2']);
+  expect(journalOf('kreplay-daemon')).toContain('20-wrong.toml:2:1: there is no listn in [daemon]');
+  rmSync(join(debian.path, 'etc/kreplay/kreplay.d/20-wrong.toml'));
+  done('systemctl', 'start', 'kreplay-daemon');
+});
+
+test('an upgrade restarts an existing service', () => {
+  const before = factOf('kreplay-daemon', 'MainPID');
+  done('dpkg', '--install', '/opt/kreplay.deb');
+  expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
+  expect(factOf('kreplay-daemon', 'MainPID')).not.toBe(before);
+});
+
+test('a disabled service stays disabled', () => {
+  done('systemctl', 'disable', '--now', 'kreplay-daemon');
+  done('dpkg', '--install', '/opt/kreplay.deb');
+  expect(factOf('kreplay-daemon', 'ActiveState')).toBe('inactive');
+  done('systemctl', 'enable', '--now', 'kreplay-daemon');
+});
+
+test('after removal nothing runs, and after a purge nothing remains', () => {
+  done('dpkg', '--remove', 'kreplay');
+  expect(debian.run('sh', '-c', 'grep --files-with-matches kreplay /proc/[0-9]*/cgroup').stdout).toBe('');
+  expect(factOf('kreplay-daemon', 'LoadState')).toBe('not-found');
+  rmSync(join(debian.path, 'etc/kreplay/kreplay.d/10-level.toml'));
+  done('dpkg', '--purge', 'kreplay');
+  const left = done('find', '/etc', '/var/lib', '-name', '*kreplay*', '-not', '-path', '*/dpkg/*').trim();
+  expect(left.split('\n')).toEqual(['/etc/systemd/system/kreplay-daemon.service.d']);
+});

@@ -1,0 +1,123 @@
+// Runs `kreplay demo` as a new user does after the build: what it shows is what happened, the commands that it names
+// work, and it leaves nothing behind.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { jest } from '@jest/globals';
+import { withoutMissedEnds } from '../kernel/missed_ends.ts';
+import { AS_NOBODY } from '../unprivileged.ts';
+import { endAll, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+/** Other tests may run on this machine at the same time. */
+jest.setTimeout(180_000);
+
+const COMMANDS = ['events', 'whatif', 'run'];
+const BACKUP_WRITES = 128;
+
+const folder = temporaryFolder();
+afterAll(() => {
+  endAll();
+  folder.remove();
+});
+
+/** The commands that the demo prints, for a shell in the project's folder. */
+function namedCommands(output: string): string[] {
+  return output.split('\n').filter((line) => /^ {2}\S*kreplay /.test(line));
+}
+
+function inShell(command: string) {
+  return execFileSync('sh', ['-c', command.replace(/^ *\S+/, KREPLAY)], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' });
+}
+
+/** Parses the line that says where the time went. */
+function slowSpot(output: string): { share: number; file: string; writes: number } {
+  const [, share, file, writes] = /^(\d+)% of the time went into (\S+): (\d+) writes/m.exec(output)!;
+  return { share: Number(share), file: file!, writes: Number(writes) };
+}
+
+test('it shows the slow spot, its commands work while it serves, and Ctrl-C leaves nothing behind', async () => {
+  const demo = start(['demo']);
+  await demo.says('Ctrl-C ends it');
+  expect(demo.output()).toMatch(/147 writes and syncs, \d+ requests to the disk, none missing\./);
+  expect(slowSpot(demo.output())).toEqual({ share: expect.any(Number), file: 'backup.tar', writes: BACKUP_WRITES });
+  expect(slowSpot(demo.output()).share).toBeGreaterThan(30);
+
+  const commands = namedCommands(demo.output());
+  expect(commands.map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
+  const [events, whatIf, run] = commands.map((command) => () => inShell(command)) as [
+    () => string,
+    ...(() => string)[],
+  ];
+  expect(events()).toContain('backup.tar');
+  expect(whatIf!()).toMatch(/^order-1: 2ms more for \d+ of \d+ events\n/);
+  expect(run!()).toBe('');
+  // Running the order again under its own delays must not be recorded as a second order.
+  expect(events().match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
+
+  const address = /Or open (\S+)/.exec(demo.output())![1]!;
+  const page = await fetch(address, { headers: { accept: 'text/html' } });
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  const used = /and removes (\S+)\.\n/.exec(demo.output())![1]!;
+  expect(existsSync(used)).toBe(true);
+  demo.process.kill('SIGINT');
+  expect(await demo.ended).toEqual({ status: 0, signal: null });
+  expect([existsSync(used), withoutMissedEnds(demo.complaints())]).toEqual([false, '']);
+});
+
+test('with --no-serve it ends by itself, and --data keeps the recording without the large files', () => {
+  const kept = join(folder.path, "a folder's name");
+  const { status, stdout, stderr } = kreplay(['demo', '--no-serve', '--data', kept], { cwd: ROOT });
+  expect([status, withoutMissedEnds(stderr)]).toEqual([0, '']);
+  expect(readdirSync(kept).sort()).toEqual(expect.arrayContaining(['order.sh', 'recording.kreplay']));
+  expect(existsSync(join(kept, 'files'))).toBe(false);
+  for (const command of namedCommands(stdout)) expect(command).toContain("a folder'\\''s name");
+  for (const command of namedCommands(stdout)) inShell(command);
+
+  // The demo never removes files that were in the folder before it.
+  const again = kreplay(['demo', '--no-serve', '--data', kept]);
+  expect([again.status, again.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^kreplay: [^\n]*it is not empty; name a new folder\n$/),
+  ]);
+});
+
+test('a second demo listens on another port, and its commands name it', async () => {
+  const [first, second] = [start(['demo']), start(['demo'])];
+  await Promise.all([first.says('Ctrl-C ends it'), second.says('Ctrl-C ends it')]);
+  const urls = [first, second].map((demo) => /Or open (\S+)\/#/.exec(demo.output())![1]!);
+  expect(new Set(urls).size).toBe(2);
+  for (const command of namedCommands(second.output())) inShell(command);
+  for (const demo of [first, second]) demo.process.kill('SIGTERM');
+  for (const demo of [first, second]) expect((await demo.ended).status).toBe(0);
+});
+
+test('a user without the privileges to record gets instructions in one line', () => {
+  const { status, stdout, stderr } = runCommand([...AS_NOBODY, KREPLAY, 'demo']);
+  expect([status, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^kreplay: [^\n]*run as root[^\n]*try `sudo \S*kreplay demo`[^\n]*doctor`[^\n]*\n$/);
+});
+
+test('a closed output leaves nothing behind', () => {
+  const { stdout } = runCommand(['sh', '-c', '"$0" demo | head -1', KREPLAY]);
+  const used = dirname(/sh (\S+)/.exec(stdout)![1]!);
+  expect([used, existsSync(used)]).toEqual([expect.stringContaining('kreplay-demo-'), false]);
+});
+
+test('a disk that is too small is reported, and the demo cleans up', () => {
+  const small = join(folder.path, 'small');
+  mkdirSync(small);
+  const mounted = 'mount -t tmpfs -o size=40m tmpfs "$1"; shift; exec "$@"';
+  const { status, stderr } = runCommand([
+    ...['unshare', '--mount', 'sh', '-ec', mounted, 'sh', small],
+    ...[KREPLAY, 'demo', '--no-serve', '--data', join(small, 'data')],
+  ]);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/kreplay: sh \S+ ended with 1: the disk may be full/)]);
+});
+
+test('the README shows the output of the demo', () => {
+  const [, shown = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split('\n$ sudo build/kreplay demo\n');
+  const [text = ''] = shown.split('\n```');
+  expect(slowSpot(text).file).toBe('backup.tar');
+  expect(namedCommands(text).map((command) => command.trim().split(' ')[1])).toEqual(COMMANDS);
+});

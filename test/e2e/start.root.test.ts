@@ -1,0 +1,141 @@
+// A command that cannot start says in one line why, and what to do; a running one ends cleanly, however it is ended.
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { newAuthority, newCertificate } from '../daemon/certificates.ts';
+import { withoutMissedEnds } from '../kernel/missed_ends.ts';
+import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
+import { endAll, freePort, kreplay, start, temporaryFolder } from './kreplay.ts';
+
+const folder = temporaryFolder();
+chmodSync(folder.path, 0o755);
+
+afterAll(() => {
+  endAll();
+  folder.remove();
+});
+
+function inFolder(name: string): string {
+  return join(folder.path, name);
+}
+
+/** Runs a `kreplay up` that cannot start, and returns its complaint, which has to be one line. */
+async function complaintOf(args: readonly string[], command: readonly string[] = []): Promise<string> {
+  const listen = args.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`];
+  const running = start(['up', ...args, ...listen], command);
+  const { status } = await running.ended;
+  expect(status).toBe(1);
+  const lines = withoutMissedEnds(running.complaints()).trim().split('\n');
+  expect(lines).toHaveLength(1);
+  return lines[0]!;
+}
+
+test('a folder that cannot be created or written', async () => {
+  writeFileSync(inFolder('file'), '');
+  expect(await complaintOf(['--data', inFolder('file')])).toContain('--data');
+  mkdirSync(inFolder('roots'));
+  expect(await complaintOf(['--data', inFolder('roots')], AS_NOBODY)).toContain('cannot be written');
+});
+
+test('a user who may not load BPF programs', async () => {
+  mkdirSync(inFolder('nobodys'));
+  chownSync(inFolder('nobodys'), NOBODY, NOBODY);
+  expect(await complaintOf(['--data', inFolder('nobodys')], AS_NOBODY)).toContain('run as root, or with CAP_BPF');
+});
+
+test('a kernel without BTF', async () => {
+  // A mount namespace that hides the file looks like such a kernel to every program.
+  const hide = 'mount -t tmpfs tmpfs /sys/kernel/btf && exec "$@"';
+  const complaint = await complaintOf(['--data', inFolder('btf')], ['unshare', '--mount', 'sh', '-c', hide, 'sh']);
+  expect(complaint).toContain('CONFIG_DEBUG_INFO_BTF');
+});
+
+test('a port in use, and a folder that another agent records into', async () => {
+  const port = await freePort();
+  const first = start(['up', '--data', inFolder('taken'), '--listen', `127.0.0.1:${port}`]);
+  await first.says('Try next');
+  expect(await complaintOf(['--data', inFolder('other'), '--listen', `127.0.0.1:${port}`])).toContain(
+    `port ${port} is taken`,
+  );
+  expect(await complaintOf(['--data', inFolder('taken')])).toContain('another agent records');
+  first.process.kill('SIGTERM');
+  expect(await first.ended).toEqual({ status: 0, signal: null });
+});
+
+test('up passes its options to the daemon, and SIGHUP to both processes', async () => {
+  const authority = newAuthority(folder.path);
+  const { cert, key } = newCertificate(folder.path, 'daemon', authority);
+  const [tokens, filter] = [inFolder('tokens.json'), inFolder('filter.json')];
+  const { stdout: secret } = kreplay(['token', 'create', '--name', 'a', '--scope', 'events:read', '--tokens', tokens]);
+  writeFileSync(filter, '{"comms": ["dd"]}');
+  const access = ['--tokens', tokens, '--tls-cert', cert, '--tls-key', key];
+  const up = start(['up', '--data', inFolder('served'), '--filter-file', filter, '--listen', '127.0.0.1:0', ...access]);
+  await up.says('kreplay daemon: serving');
+  // The agent may not have started yet.
+  up.process.kill('SIGHUP');
+  await up.says('Try next');
+  const url = / at (https:\S+)\n/.exec(up.output())![1]!;
+  expect(up.output()).toContain(`curl -H "Authorization: Bearer $KREPLAY_TOKEN" '${url}/api/events?`);
+  await up.complains(/"name":"kreplay-agent".*"the filter was read again"/);
+  await up.complains(/"name":"kreplay-daemon".*"tokens were read again"/);
+  await up.complains(/"name":"kreplay-daemon".*"certificates were read again"/);
+  const asked = (token: string) =>
+    kreplay(['services', '--url', url], { env: { ...process.env, KREPLAY_CA: authority.cert, KREPLAY_TOKEN: token } });
+  expect(asked(secret.trim()).status).toBe(0);
+  expect(asked('').stderr).toContain('unauthorized');
+  writeFileSync(filter, '{');
+  writeFileSync(tokens, '{');
+  up.process.kill('SIGHUP');
+  await up.complains(/the filter stays as it is/);
+  await up.complains(/tokens stay as they were/);
+  expect(asked(secret.trim()).status).toBe(0);
+  up.process.kill('SIGTERM');
+  expect(await up.ended).toEqual({ status: 0, signal: null });
+});
+
+test.each([
+  ['--tls-cert', 'cert.pem'],
+  ['--listen', '0.0.0.0'],
+  ['--max-scans', '0'],
+  ['--log-format', 'xml'],
+])('up %s %s is a usage error, reported before anything starts', (...args) => {
+  const { status, stdout, stderr } = kreplay(['up', '--data', inFolder('unused'), ...args]);
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/^error: .+\nSee kreplay up --help\n$/);
+});
+
+test('if up is killed, its agent and daemon end by themselves and the recording is complete', async () => {
+  const data = inFolder('killed');
+  const port = await freePort();
+  const state = inFolder('sessions');
+  const up = start(['up', '--data', data, '--listen', `127.0.0.1:${port}`, '--state', state]);
+  await up.says('Try next');
+  expect(statSync(state).mode & 0o777).toBe(0o600);
+  up.process.kill('SIGKILL');
+  // `close` comes after the children have ended: they hold the pipes until then.
+  await up.ended;
+  const reader = openReader(join(data, 'recording.kreplay'));
+  expect(reader.info().eventCount).toBeGreaterThan(0);
+  reader.close();
+});
+
+test("the package's configuration, which has settings of a daemon by itself and of other commands", async () => {
+  const packaged = readFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), 'utf8');
+  writeFileSync(inFolder('package.toml'), packaged);
+  const places = ['--config', inFolder('package.toml'), '--data', inFolder('packaged'), '--no-state'];
+  const up = start(['up', ...places, '--listen', '127.0.0.1:0']);
+  await up.says('Try next');
+  up.process.kill('SIGINT');
+  expect((await up.ended).status).toBe(0);
+});
+
+test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])('kreplay %s --help', (...args) => {
+  const { status, stdout, stderr } = kreplay([...args, '--help']);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('Usage: kreplay');
+  // What comes before the examples fits on one screen, except that `up` takes the options of an agent and a daemon, and a
+  // daemon those of a fleet.
+  const longer: Record<string, number> = { up: 90, daemon: 80 };
+  const [options = ''] = stdout.split('\nExamples:\n');
+  expect(options.trimEnd().split('\n').length).toBeLessThanOrEqual(longer[args[0] ?? ''] ?? 50);
+});

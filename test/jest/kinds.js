@@ -1,0 +1,23 @@
+/**
+ * The words in the name of a suite, `NAME.WORD.test.ts`, say what the suite needs and what may run beside it; a suite
+ * without a word needs a build only, takes a second or two, and belongs to `make check`. test/README.md explains them.
+ */
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+
+/** What a suite of a kind needs, and whether this machine has it. A kind without needs says when a suite runs. */
+export const KINDS = {
+  root: { needs: 'root', isMet: () => process.getuid() === 0 },
+  page: { needs: 'Chromium', isMet: () => existsSync('/usr/bin/chromium-headless-shell') },
+  fleet: { needs: 'clickhouse-server', isMet: () => existsSync('/usr/sbin/clickhouse-server') },
+  slow: {},
+  alone: {},
+  long: {},
+};
+
+export const kindsOf = (path) => basename(path).split('.').slice(1, -2);
+
+/** What a suite needs and this machine does not have, in words; empty if the suite can run. */
+export function unmetNeeds(path) {
+  return kindsOf(path).flatMap((kind) => (KINDS[kind]?.isMet?.() === false ? [KINDS[kind].needs] : []));
+}

@@ -1,0 +1,107 @@
+/**
+ * A loss is reported for a time range that contains it. An agent can be delayed between any two instructions: stopped,
+ * or without a CPU. Here it is delayed at every reading of a clock, just before or just after it; and the clock is set.
+ */
+import { join } from 'node:path';
+import { readClocks } from 'libbpf-ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';
+import { bash } from './programs.ts';
+import { openRecorderParts } from './recorder_parts.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+const RING_BYTES = 1 << 16;
+/** More than twice what the ring holds. */
+const WRITES = 2000;
+/** More than one turn makes. */
+const READINGS_MAX = 20;
+
+function overflowTheRing(): void {
+  bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+}
+
+/** Start times of dd's recorded writes, in recorded order; and the losses by a full ring. */
+function recordedIn(path: string) {
+  const reader = openReader(path);
+  const rows = [...reader.scan({ filter: { comms: ['dd'] } })].flatMap(rowsOf);
+  const losses = reader.losses().filter(({ cause }) => cause === 'ring_full');
+  reader.close();
+  return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
+}
+
+/** Lets a recorder's ring overflow at the `held`-th reading of a clock in a turn, and returns what it recorded. */
+function heldUpAt(held: number, side: 'before' | 'after') {
+  const path = join(folder.path, 'recording.kreplay');
+  let readings = Number.NEGATIVE_INFINITY;
+  const overflow = (now: 'before' | 'after') => {
+    if (now === side && readings === held) overflowTheRing();
+  };
+  const { clock, writer, recorder, remove } = openRecorderParts(
+    path,
+    (into) => {
+      overflow('before');
+      readClocks(into);
+      overflow('after');
+      readings++;
+    },
+    { eventRingBytes: RING_BYTES },
+  );
+  recorder.turn();
+  const fromNs = clock.nowNs();
+  readings = 0;
+  recorder.turn();
+  const wasHeld = readings > held;
+  readings = Number.NEGATIVE_INFINITY;
+  const toNs = clock.nowNs();
+  for (let turns = 0; turns < 3; turns++) recorder.turn();
+  writer.flush();
+  const recorded = recordedIn(path);
+  remove();
+  return { wasHeld, fromNs, toNs, ...recorded };
+}
+
+test.each(['before', 'after'] as const)('a delay just %s any reading of a clock', (side) => {
+  let held = 0;
+  for (; held < READINGS_MAX; held++) {
+    const { wasHeld, fromNs, toNs, times, losses } = heldUpAt(held, side);
+    if (!wasHeld) break;
+    const lost = losses.reduce((sum, { count }) => sum + count, 0);
+    expect(lost).toBeGreaterThanOrEqual(WRITES - times.length);
+    expect(times.length).toBeLessThan(WRITES);
+    // dd's last writes are lost: all that come after the last one that the ring held.
+    const overflowNs = times.filter((time) => time > fromNs && time < toNs).at(-1)!;
+    const told = losses.map((loss) => loss.fromNs <= overflowNs && loss.toNs > overflowNs);
+    expect({ held, told }).toEqual({ held, told: expect.arrayContaining([true]) });
+  }
+  expect(held).toBeGreaterThan(2);
+  expect(held).toBeLessThan(READINGS_MAX);
+});
+
+const HOUR_NS = 3_600_000_000_000n;
+
+test.each([
+  ['back', -2n * HOUR_NS],
+  ['ahead', 2n * HOUR_NS],
+])('the clock is set %s', (_, byNs) => {
+  const path = join(folder.path, 'recording.kreplay');
+  let setBy = 0n;
+  const read = (into: BigInt64Array) => {
+    readClocks(into);
+    into[0]! += setBy;
+  };
+  const { writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: RING_BYTES });
+  recorder.turn();
+  overflowTheRing();
+  setBy = byNs;
+  recorder.turn();
+  writer.flush();
+  const { times, losses } = recordedIn(path);
+  remove();
+  expect(losses).toHaveLength(1);
+  const { fromNs, toNs, count } = losses[0]!;
+  expect(count).toBeGreaterThanOrEqual(WRITES - times.length);
+  // The last write that the ring held has a time by the clock's new setting.
+  expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
+});
