@@ -1,11 +1,10 @@
 /** Tests replays of a fleet with the offsets that its nodes have measured, over HTTP, with a real server. */
 import { join } from 'node:path';
-import { type ClickHouseServer, endServers, isInstalled } from '../../clickhouse/server.ts';
+import { type ClickHouseServer, endServers } from '../../clickhouse/server.ts';
 import { shipOnce, startFleet } from '../../ship/fleet.ts';
 import { kreplay, type Running, start } from '../command_line.ts';
 import { newFolder, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const SECOND = 1_000_000_000n;
 const SESSIONS = '/api/replay/sessions';
 const WHAT_IF = '/api/replay/whatif';
@@ -21,7 +20,6 @@ let daemon: Running & { url: string };
 const stateFile = join(newFolder(), 'state.sqlite');
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   server = await startFleet();
   const cause = CAUSES.map((at) => rowAt(at));
   const effect = CAUSES.map((at) => rowAt(at + SECOND - BEHIND_NS));
@@ -82,7 +80,7 @@ const ALIGNED = [
 ];
 const NONE = { offset_ns: 0, source: 'none', uncertainty_ns: null };
 
-withServer('measured offsets of a fleet', () => {
+describe('measured offsets of a fleet', () => {
   test('are none where a shipper found its clock to agree with the server', async () => {
     const { status, json } = await ask(SESSIONS, MEASURED);
     expect([status, json.clock]).toEqual([201, ['a', 'b'].map((x) => ({ node: `node-${x}`, stepped_ns: 0, ...NONE }))]);

@@ -1,16 +1,15 @@
 /** Tests a live tail over HTTP from a daemon that serves a fleet, and that it goes on at the next daemon. */
 import { get, type IncomingMessage } from 'node:http';
-import { type ClickHouseServer, endServers, isInstalled } from '../../clickhouse/server.ts';
+import { type ClickHouseServer, endServers } from '../../clickhouse/server.ts';
 import { shipOnce, startFleet } from '../../ship/fleet.ts';
 import { start } from '../command_line.ts';
 import { type Row, recordedOn } from '../recorded.ts';
 import { tailOf } from './tailed.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 afterAll(endServers);
 
@@ -42,7 +41,7 @@ async function send(node: string, ...secondsAgo: number[]): Promise<void> {
   if (code !== 0) throw new Error(stderr);
 }
 
-withServer('a live tail of a fleet', () => {
+describe('a live tail of a fleet', () => {
   test('gives what is sent while it is open, and goes on at the next daemon', async () => {
     await send('node-a', 600);
     let daemon = await startDaemon();
