@@ -1,25 +1,28 @@
 // The trace of an HTTP request goes to what its thread does for it, and never to what is done for another one: servers
 // of many kinds report themselves which request each of their writes is for.
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { times } from '../repeats.ts';
 import {
   type Load,
   type RequestShape,
+  type RunOptions,
   type Score,
   type Scores,
   type Server,
   type SharedAgent,
+  scoreFoundServers,
   scoreServer,
   startSharedAgent,
 } from './http_truth.ts';
-import { ROOT } from './programs.ts';
+import { built, ROOT, run } from './programs.ts';
 import { removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const CONCURRENCIES = [1, 2, 16];
-const REQUESTS = 160;
+/** Multiples of the concurrencies: each connection has some requests, one after another. */
+const REQUESTS = times(64);
 /** Used where each request takes its own process, or only the first requests matter. */
-const FEW_REQUESTS = 64;
+const FEW_REQUESTS = times(32);
 
 const PYTHON = '/usr/bin/python3';
 const JAVA = '/usr/bin/java';
@@ -30,31 +33,42 @@ const GO = '/usr/bin/go';
 const SERVERS_MAX = 200;
 
 const programs = temporaryFolder();
-const goProgram = join(programs, 'goroutines');
-const goWithoutSections = join(programs, 'goroutines_without_sections');
 const nodeByAnotherName = join(programs, 'event_loop');
 const source = (name: string) => join(import.meta.dirname, 'http_servers', name);
 
+/** The Go program, and the same without section headers. */
+const goProgram = () => built([source('goroutines.go')], [], 'goroutines', buildGo);
+const goWithoutSections = () =>
+  built([source('goroutines.go')], ['without sections'], 'goroutines_without_sections', (program) => {
+    writeFileSync(program, withoutSections(readFileSync(goProgram())), { mode: 0o755 });
+  });
+/** The folder of the compiled Java program. */
+const javaClasses = () =>
+  built([source('thread_pool.java')], [], 'thread_pool', (folder) => {
+    run(JAVAC, ['-d', folder, source('thread_pool.java')]);
+  });
+
+function buildGo(program: string): void {
+  const cache = join(ROOT, 'build/test/go');
+  mkdirSync(cache, { recursive: true });
+  const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0' };
+  run(GO, ['build', '-o', program, source('goroutines.go')], { env });
+}
+
 let shared: SharedAgent;
+/** An agent without options, and one that is asked to look at no requests. */
+let [plain, withoutLayer]: (SharedAgent | undefined)[] = [];
 
 // Tests wait most of their time: they run side by side, with one agent for all that need no other options.
 beforeAll(async () => {
   copyFileSync(process.execPath, nodeByAnotherName);
-  if (existsSync(GO)) {
-    const cache = join(ROOT, 'build/test/go');
-    mkdirSync(cache, { recursive: true });
-    const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0' };
-    execFileSync(GO, ['build', '-o', goProgram, source('goroutines.go')], {
-      env,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    writeFileSync(goWithoutSections, withoutSections(readFileSync(goProgram)), { mode: 0o755 });
-  }
   shared = await startSharedAgent(SERVERS_MAX);
+  plain = await startSharedAgent(SERVERS_MAX, () => []);
+  withoutLayer = await startSharedAgent(1, (names) => ['--http-services', ...names, '--without', 'http']);
 }, 120_000);
 
 afterAll(async () => {
-  await shared.agent.stop();
+  for (const each of [shared, plain, withoutLayer]) await each?.agent.stop();
   removeFolders();
 });
 
@@ -69,7 +83,7 @@ const python = (name: string, mode: string): Server => ({
 });
 const java = (mode: string): Server => ({
   name: `java-${mode}`,
-  command: [JAVA, '-XX:TieredStopAtLevel=1', source('thread_pool.java'), 'FOLDER', mode],
+  command: [JAVA, '-XX:TieredStopAtLevel=1', '-cp', javaClasses(), 'ThreadPool', 'FOLDER', mode],
 });
 const node = (mode: string, program = process.execPath): Server => ({
   name: `node-${mode}`,
@@ -118,11 +132,13 @@ function faults(scores: Readonly<Record<string, Scores>>): string[] {
 describe('these tests', () => {
   test.concurrent('accept a correct server: each handler labels its thread', async () => {
     const loads = loadsOf({ requests: FEW_REQUESTS });
-    expect(await scoreServer(python('threads', 'mark'), loads)).toEqual(every('right', loads, 'marker exact'));
+    expect(await scoreServer(python('threads', 'mark'), loads, { shared: plain })).toEqual(
+      every('right', loads, 'marker exact'),
+    );
   });
 
   test.concurrent('detect a wrong server: the handlers of an event loop label their thread once', async () => {
-    const scores = await scoreServer(python('coroutines', 'mark'), loadsOf({ concurrencies: [16] }));
+    const scores = await scoreServer(python('coroutines', 'mark'), loadsOf({ concurrencies: [16] }), { shared: plain });
     expect(scores.c16).toMatchObject({ before: { right: REQUESTS, wrong: 0 } });
     expect(scores.c16!.after.wrong).toBeGreaterThan(REQUESTS / 2);
   });
@@ -131,12 +147,19 @@ describe('these tests', () => {
 describe('requests are not inspected', () => {
   const loads = loadsOf({ requests: FEW_REQUESTS, concurrencies: [2] });
 
-  test.concurrent.each([
-    ['by default', []],
-    ['of a service that is not named', ['--http-services', 'another', 'python-threads']],
-    ['without that layer', ['--http-services', 'python-threads-plain', '--without', 'http']],
-  ])('%s', async (_, flags) => {
-    expect(await scoreServer(python('threads', 'plain'), loads, { flags })).toEqual(every('none', loads));
+  const scores = (options: RunOptions) => scoreServer(python('threads', 'plain'), loads, options);
+
+  test.concurrent('by default', async () => {
+    expect(await scores({ shared: plain })).toEqual(every('none', loads));
+  });
+
+  test.concurrent('of a service that is not named', async () => {
+    // The agent's names are the beginnings of others.
+    expect(await scores({ shared, nameEnd: '-plain' })).toEqual(every('none', loads));
+  });
+
+  test.concurrent('without that layer', async () => {
+    expect(await scores({ shared: withoutLayer })).toEqual(every('none', loads));
   });
 });
 
@@ -191,22 +214,31 @@ describe('a thread that serves one request at a time', () => {
 });
 
 describe('a server that the agent finds', () => {
-  const early = (server: Server, loads: readonly Load[]) =>
-    scoreServer(server, loads, { flags: ['--http-services', server.name], serverFirst: true });
+  const loads = loadsOf({});
+  const closing = loadsOf({ shape: () => ({ ending: 'close' }) });
+  const hasJava = existsSync(JAVAC);
+  let found: Promise<Record<string, Record<string, Scores>>> | undefined;
+
+  /** One agent finds all of them. */
+  async function scoresOf(server: string): Promise<Record<string, Scores>> {
+    found ??= scoreFoundServers([
+      { server: python('threads', 'plain'), loads },
+      ...(hasJava ? [{ server: java('plain'), loads }] : []),
+      { server: python('processes', 'prefork'), loads: closing },
+    ]);
+    return (await found)[server]!;
+  }
 
   test.concurrent('has a thread for each connection', async () => {
-    const loads = loadsOf({});
-    expect(await early(python('threads', 'plain'), loads)).toEqual(every('right', loads, 'http exact'));
+    expect(await scoresOf('python-threads-plain')).toEqual(every('right', loads, 'http exact'));
   });
 
   whereJava('has a pool of waiting threads', async () => {
-    const loads = loadsOf({});
-    expect(await early(java('plain'), loads)).toEqual(every('right', loads, 'http exact'));
+    expect(await scoresOf('java-plain')).toEqual(every('right', loads, 'http exact'));
   });
 
   test.concurrent('has waiting processes', async () => {
-    const loads = loadsOf({ shape: () => ({ ending: 'close' }) });
-    expect(await early(python('processes', 'prefork'), loads)).toEqual(every('right', loads, 'http exact'));
+    expect(await scoresOf('python-processes-prefork')).toEqual(every('right', closing, 'http exact'));
   });
 });
 
@@ -247,7 +279,7 @@ describe('a thread that serves many requests at once gives none of them the trac
   });
 
   whereGo('Go without section headers', async () => {
-    expect(await faultsOf(go(goWithoutSections))).toEqual([]);
+    expect(await faultsOf(go(goWithoutSections()))).toEqual([]);
   });
 
   test.concurrent.each(['sync', 'pool'])('Node is not inspected: %s', async (mode) => {
@@ -257,7 +289,7 @@ describe('a thread that serves many requests at once gives none of them the trac
 
   whereGo('Go is not inspected', async () => {
     const loads = loadsOf({});
-    expect(await scoreNamed(go(goProgram), loads)).toEqual(every('none', loads));
+    expect(await scoreNamed(go(goProgram()), loads)).toEqual(every('none', loads));
   });
 });
 

@@ -18,7 +18,9 @@ const WAIT_MAX_MS = 20;
 /** Time between the two parts of a divided request, so that the server reads them one by one. */
 const PART_AFTER_MS = 5;
 const LOOK_MS = 5;
-const LOOKS_MAX = 2000;
+const PATIENCE_MS = 20_000;
+/** A recording is looked at less often than a file: its agent commits every quarter of a second. */
+const RECORDING_LOOK_MS = 50;
 const ATTEMPTS_MAX = 3;
 /** Requests before those whose writes are scored: the server's threads exist then, and have shown what they do. */
 const earlyLoad = (name: string): Load => ({ name, concurrency: 16, requests: 32 });
@@ -80,12 +82,10 @@ export interface SharedAgent {
 }
 
 export interface RunOptions {
-  /** The agent that records; otherwise one is started. */
-  shared?: SharedAgent;
-  /** Options of the agent that is started. */
-  flags?: readonly string[];
-  /** The server has served requests before the agent starts. */
-  serverFirst?: boolean;
+  /** The agent that records. */
+  shared: SharedAgent | undefined;
+  /** The server's service has this after the name that the agent knows. */
+  nameEnd?: string;
 }
 
 interface Request {
@@ -98,9 +98,13 @@ interface Request {
   shape: RequestShape;
 }
 
-export async function startSharedAgent(servers: number): Promise<SharedAgent> {
+/** `flagsOf` returns the agent's options, from the names of that many servers. */
+export async function startSharedAgent(
+  servers: number,
+  flagsOf = (names: readonly string[]) => ['--http-services', ...names],
+): Promise<SharedAgent> {
   const names = Array.from({ length: servers }, (_, number) => `server-${number}`);
-  const agent = await startAgent(temporaryFolder(), ['--http-services', ...names]);
+  const agent = await startAgent(temporaryFolder(), flagsOf(names));
   return { agent, names: names.values() };
 }
 
@@ -108,32 +112,48 @@ export async function startSharedAgent(servers: number): Promise<SharedAgent> {
 export async function scoreServer(
   server: Server,
   loads: readonly Load[],
-  options: RunOptions = {},
+  { shared, nameEnd = '' }: RunOptions,
 ): Promise<Record<string, Scores>> {
+  const { dataFolder } = shared!.agent;
   for (let attempt = 1; ; attempt++) {
-    const folder = temporaryFolder();
+    const { value, done } = shared!.names.next();
+    if (done) throw new Error('the shared agent knows no more names: start it for more servers');
+    const run = runOf({ ...server, name: `${value}${nameEnd}` }, loads);
     try {
-      const requests = loads.map(requestsOf);
-      const run = { server: named(server, options), loads, requests, folder, written: join(folder, 'written') };
-      mkdirSync(run.written);
-      const lostBefore = options.shared ? definitionsLost(readRecording(options.shared.agent.dataFolder)) : 0;
-      const recorded = await (options.shared ? runBeside(run, options.shared) : runAlone(run, options));
+      const lostBefore = definitionsLost(readRecording(dataFolder));
+      await runRecorded(run, dataFolder);
+      const recorded = await readToEnd(run, dataFolder);
       // Another process on this host has flooded the agent with names: it has lost some definitions, and reports that.
       if (definitionsLost(recorded) > lostBefore && attempt < ATTEMPTS_MAX) continue;
-      const writes = Map.groupBy(recorded.writes({ services: [run.server.name] }), ({ file }) => file);
-      const scores = loads.map(({ name }, i) => [name, scoreRequests(requests[i]!, run.written, writes)] as const);
-      return Object.fromEntries(scores);
+      return scoresOf(run, recorded);
     } finally {
-      rmSync(folder, { recursive: true });
+      rmSync(run.folder, { recursive: true });
     }
   }
 }
 
-function named(server: Server, { shared }: RunOptions): Server {
-  if (!shared) return server;
-  const { value, done } = shared.names.next();
-  if (done) throw new Error('the shared agent knows no more names: start it for more servers');
-  return { ...server, name: value };
+/** Scores servers that have served requests before their agent starts, by their names. */
+export async function scoreFoundServers(
+  servers: readonly { server: Server; loads: readonly Load[] }[],
+): Promise<Record<string, Record<string, Scores>>> {
+  const runs = servers.map(({ server, loads }) => runOf(server, loads));
+  const dataFolder = temporaryFolder();
+  const started = await Promise.all(runs.map(startServer));
+  let agent: Agent | undefined;
+  try {
+    await Promise.all(runs.map(({ written }, i) => sendEarly('early-first', started[i]!.port, written)));
+    agent = await startAgent(dataFolder, ['--http-services', ...servers.map(({ server }) => server.name)]);
+    await Promise.all(
+      runs.map(async ({ loads, requests, written }, i) => {
+        await sendEarly('early', started[i]!.port, written);
+        await sendAll(loads, requests, started[i]!.port, written);
+      }),
+    );
+  } finally {
+    await Promise.all([agent?.stop(), ...started.map(({ stop }) => stop())]);
+  }
+  const recorded = readRecording(dataFolder);
+  return Object.fromEntries(runs.map((run) => [run.server.name, scoresOf(run, recorded)]));
 }
 
 const definitionsLost = (recorded: Recorded) =>
@@ -146,16 +166,37 @@ interface Run {
   folder: string;
   /** Folder that the server writes to. */
   written: string;
+  /** Before everything that it did. */
+  fromNs: bigint;
+}
+
+function runOf(server: Server, loads: readonly Load[]): Run {
+  const folder = temporaryFolder();
+  const written = join(folder, 'written');
+  mkdirSync(written);
+  return { server, loads, requests: loads.map(requestsOf), folder, written, fromNs: BigInt(Date.now()) * 1_000_000n };
+}
+
+function scoresOf({ server, loads, requests, written, fromNs }: Run, recorded: Recorded): Record<string, Scores> {
+  const own = recorded.writes({ services: [server.name], fromNs });
+  const writes = Map.groupBy(own, ({ file }) => file);
+  const scores = loads.map(({ name }, i) => [name, scoreRequests(requests[i]!, written, writes)] as const);
+  return Object.fromEntries(scores);
 }
 
 /** Sends all loads to a server that the agent sees from its start, and that has served others before. */
-function runRecorded({ server, loads, requests, written }: Run, dataFolder: string): Promise<void> {
-  return withServer(server, written, async (port) => {
+async function runRecorded(run: Run, dataFolder: string): Promise<void> {
+  const { server, loads, requests, written, fromNs } = run;
+  const { port, stop } = await startServer(run);
+  try {
     // The agent knows the process once the write of its port is recorded.
-    await until(() => readRecording(dataFolder).writes({ services: [server.name] }).length > 0);
+    const { writes } = readRecording(dataFolder);
+    await until(() => writes({ services: [server.name], fromNs }).length > 0, RECORDING_LOOK_MS);
     await sendEarly('early', port, written);
     await sendAll(loads, requests, port, written);
-  });
+  } finally {
+    await stop();
+  }
 }
 
 async function sendAll(loads: readonly Load[], requests: Run['requests'], port: number, written: string) {
@@ -168,67 +209,39 @@ function sendEarly(name: string, port: number, written: string): Promise<void> {
 }
 
 /** Returns the recording once it has a write that follows all others. */
-async function runBeside(run: Run, { agent: { dataFolder } }: SharedAgent): Promise<Recorded> {
-  await runRecorded(run, dataFolder);
+async function readToEnd(run: Run, dataFolder: string): Promise<Recorded> {
   const last = join(run.folder, 'last');
+  const fromNs = BigInt(Date.now()) * 1_000_000n;
   writeFileSync(last, 'x');
   const recorded = readRecording(dataFolder);
-  await until(() => recorded.writes({ pid: process.pid }).some(({ file }) => file === last));
+  await until(() => recorded.writes({ pid: process.pid, fromNs }).some(({ file }) => file === last), RECORDING_LOOK_MS);
   return recorded;
 }
 
-async function runAlone(run: Run, { flags = [], serverFirst = false }: RunOptions): Promise<Recorded> {
-  const { server, loads, requests, folder, written } = run;
-  if (serverFirst) {
-    await withServer(server, written, async (port) => {
-      await sendEarly('early-first', port, written);
-      await withAgent(folder, flags, async () => {
-        await sendEarly('early', port, written);
-        await sendAll(loads, requests, port, written);
-      });
-    });
-  } else {
-    await withAgent(folder, flags, () => runRecorded(run, folder));
-  }
-  return readRecording(folder);
-}
-
-async function withAgent(folder: string, flags: readonly string[], work: () => Promise<void>): Promise<void> {
-  const agent = await startAgent(folder, flags);
-  try {
-    await work();
-  } finally {
-    await agent.stop();
-  }
-}
-
-async function withServer(
-  { name, command: [file, ...args] }: Server,
-  written: string,
-  work: (port: number) => Promise<void>,
-): Promise<void> {
-  const server = spawn(
-    file,
-    args.map((arg) => (arg === 'FOLDER' ? written : arg)),
-    { env: { PATH: process.env.PATH, OTEL_SERVICE_NAME: name }, stdio: ['pipe', 'pipe', 'inherit'] },
-  );
+async function startServer({ server: { name, command }, written }: Run) {
+  const [file, ...args] = command.map((arg) => (arg === 'FOLDER' ? written : arg)) as [string, ...string[]];
+  const server = spawn(file, args, {
+    env: { PATH: process.env.PATH, OTEL_SERVICE_NAME: name },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const ended = once(server, 'exit');
-  try {
-    const [line] = await Promise.race([
-      once(server.stdout.setEncoding('utf8'), 'data'),
-      ended.then(() => Promise.reject(new Error(`${name} ended before it served`))),
-    ]);
-    await work(Number(line));
-  } finally {
-    server.stdin.end();
-    await ended;
-  }
+  const [line] = await Promise.race([
+    once(server.stdout.setEncoding('utf8'), 'data'),
+    ended.then(() => Promise.reject(new Error(`${name} ended before it served`))),
+  ]);
+  return {
+    port: Number(line),
+    async stop() {
+      server.stdin.end();
+      await ended;
+    },
+  };
 }
 
-async function until(holds: () => boolean): Promise<void> {
+async function until(holds: () => boolean, lookMs = LOOK_MS): Promise<void> {
   for (let looks = 0; !holds(); looks++) {
-    if (looks === LOOKS_MAX) throw new Error(`not within ${LOOKS_MAX * LOOK_MS} ms: ${holds}`);
-    await sleep(LOOK_MS);
+    if (looks * lookMs > PATIENCE_MS) throw new Error(`not within ${PATIENCE_MS} ms: ${holds}`);
+    await sleep(lookMs);
   }
 }
 
@@ -287,7 +300,8 @@ async function send({ concurrency }: Load, requests: readonly Request[], port: n
   };
   await Promise.all(Array.from({ length: concurrency }, client));
   // The server still works on requests that the client gave up.
-  await until(() => requests.every(({ path, lines }) => readFileSync(written + path, 'latin1') === lines.join('')));
+  const isWritten = ({ path, lines }: Request) => readFileSync(written + path, 'latin1') === lines.join('');
+  for (const request of requests) await until(() => isWritten(request));
 }
 
 interface Connection {

@@ -1,6 +1,7 @@
 /** Known workloads and independent observers for the kernel tests. */
 import { type ExecFileSyncOptionsWithStringEncoding, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
@@ -8,20 +9,30 @@ const BUILD = join(ROOT, 'build/test');
 
 /** Compiles test/kernel/NAME.c and returns the path of the program; a build with other `options` is called `as`. */
 export function compileProgram(name: string, options: readonly string[] = [], as = name): string {
+  const source = join(import.meta.dirname, `${name}.c`);
+  return built([source], [as, ...options], as, (program) =>
+    run('gcc', ['-O2', '-Wall', '-Wextra', '-pthread', source, '-o', program, ...options]),
+  );
+}
+
+/** Returns the path of build/test/NAME, which `make` leaves there unless it was made of the same sources before. */
+export function built(
+  sources: readonly string[],
+  how: readonly string[],
+  name: string,
+  make: (program: string) => void,
+): string {
+  const program = join(BUILD, name);
+  const hash = createHash('sha256').update(JSON.stringify(how));
+  for (const source of sources) hash.update(readFileSync(source));
+  const [made, stamp] = [hash.digest('hex'), `${program}.made_of`];
+  if (existsSync(program) && existsSync(stamp) && readFileSync(stamp, 'latin1') === made) return program;
   mkdirSync(BUILD, { recursive: true });
-  const program = join(BUILD, as);
   const unfinished = `${program}.${process.pid}`;
-  execFileSync('gcc', [
-    '-O2',
-    '-Wall',
-    '-Wextra',
-    '-pthread',
-    join(import.meta.dirname, `${name}.c`),
-    '-o',
-    unfinished,
-    ...options,
-  ]);
+  make(unfinished);
+  rmSync(program, { recursive: true, force: true });
   renameSync(unfinished, program);
+  writeFileSync(stamp, made);
   return program;
 }
 

@@ -16,7 +16,7 @@ import { ROOT } from './programs.ts';
 const EVENTS_MAX = 1_000_000;
 /** Time in which an agent commits what has happened, also on a busy machine. */
 const COMMIT_MS_MAX = 60_000;
-const LOOK_MS = 10;
+const LOOK_MS = 25;
 
 export interface Agent {
   process: ChildProcess;
