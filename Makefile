@@ -134,15 +134,21 @@ docs: build ## write native/API.md and take the pages' pictures again (as root: 
 	$(Q)$(MAKE) --no-print-directory -C native docs
 	$(Q)node agent/package/pictures.ts
 
-test: build ## set up, build and run every test (as root: they load BPF programs)
+test: build $(if $(TESTS),,lint) ## before a change lands: every promise once, in some twelve minutes (as root: BPF programs are loaded)
+	-@$(MAKE) --no-print-directory test-packages
+	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js test $(TESTS)
+
+test-long: build ## what needs depth, in hours: many kills and random cases, Debian roots, all kernels, soaks; TESTS=test/ship for an area
+	-@$(MAKE) --no-print-directory test-packages
+	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js long $(TESTS)
+	$(Q)$(if $(TESTS),,$(MAKE) --no-print-directory test-kernels soak)
+
+# Without root, what is missing is named, and its suites are skipped.
+test-packages:
 	$(call need,$(TEST_PACKAGES))
-	$(Q)tsc -p test
-	$(Q)PATH="$(TEST_PATH)" npm test --silent -- $(TESTS)
 
 sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
-	$(Q)ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) PATH="$(TEST_PATH)" \
-		node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js \
-		--config test/jest/sanitized.config.js
+	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js sanitized $(TESTS)
 
 test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
 	-@$(MAKE) --no-print-directory kernel-packages
@@ -161,8 +167,8 @@ test-fleet-new: build ## run statements and blocks for ClickHouse on the newest 
 kernel-packages:
 	$(call need,$(KERNEL_PACKAGES))
 
-check: build lint ## before a commit, in some minutes: format, style, types, and the tests that need neither root nor a kernel
-	$(Q)PATH="$(TEST_PATH)" npm test --silent -- --config test/jest/check.config.js
+check: build lint ## before a commit, in 90 seconds: format, style, types, and the tests that need neither root nor a kernel
+	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js check $(TESTS)
 
 lint: build ## check format and style
 	$(call need,$(LINT_PACKAGES))
@@ -191,7 +197,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test sanitized test-kernels test-fleet-new kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test test-long test-packages sanitized test-kernels test-fleet-new kernel-packages lint format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need

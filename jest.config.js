@@ -1,6 +1,5 @@
 /**
- * Configures jest for `make test`. Tests run from the TypeScript sources through swc; `tsc -p test` checks types.
- * The name of a suite says what it needs and what may run beside it: test/jest/kinds.js.
+ * Configures jest for `make test`. Tests run from the TypeScript sources; `tsc -p test` checks types. The name of a suite says what it needs and what may run beside it: test/jest/kinds.js.
  */
 import { join } from 'node:path';
 
@@ -9,17 +8,10 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'build/compile_cach
 
 export const project = {
   rootDir: import.meta.dirname,
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
-    ],
-  },
-  testEnvironment: '<rootDir>/test/jest/environment.js',
-  setupFilesAfterEnv: ['<rootDir>/test/jest/unmet_needs.js'],
-  runner: '<rootDir>/test/jest/lanes.js',
+  runner: '<rootDir>/test/jest/runner.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
+  // Suites are loaded by Node, which knows how.
+  transform: {},
 };
 
 /** A run of all suites but those that have one of these words in their names. */

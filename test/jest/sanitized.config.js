@@ -1,27 +1,30 @@
 /**
- * Suites that call the addons `columns` and `tables` in their own process, with builds of them that AddressSanitizer and
- * UndefinedBehaviorSanitizer watch: `make sanitized`.
+ * Configures jest for `make sanitized`: suites that call the addons `columns` and `tables` in their own process, with
+ * builds of them that AddressSanitizer and UndefinedBehaviorSanitizer watch.
  */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { project, without } from '../../jest.config.js';
 
-const { testMatch: _, runner: __, ...one } = project;
+process.env.LD_PRELOAD = execFileSync('g++', ['-print-file-name=libasan.so'], { encoding: 'utf8' }).trim();
+process.env.ASAN_OPTIONS = 'detect_leaks=0';
+process.env.NODE_OPTIONS = `--import=${join(import.meta.dirname, 'sanitized_addons.js')}`;
+
+const { testMatch: _, ...matched } = project;
 
 export default {
   ...without([]),
-  // The sanitizers are loaded into this process, and not into workers.
-  maxWorkers: 1,
   projects: [
     {
-      ...one,
+      ...matched,
       testRegex: [
-        '/test/bpf/schema/native_(columns|shipment)(\\.\\w+)*\\.test\\.ts$',
-        '/test/agent/ship/group_rows(\\.\\w+)*\\.test\\.ts$',
-        '/test/agent/recording/(codec|fuzz|scan_oracle|piece_cache)(\\.\\w+)*\\.test\\.ts$',
-        '/test/daemon/store/(text_rows|interleaved_blocks|merged_scan)(\\.\\w+)*\\.test\\.ts$',
-        '/test/daemon/export/(sql|sql_conditions)(\\.\\w+)*\\.test\\.ts$',
-        '/test/daemon/sums/.*(\\.\\w+)*\\.test\\.ts$',
-      ],
-      moduleNameMapper: { '^#(columns|tables)$': '<rootDir>/build/sanitized/$1.node' },
+        'bpf/schema/native_(columns|shipment)',
+        'agent/ship/group_rows',
+        'agent/recording/(codec|fuzz|scan_oracle|piece_cache)',
+        'daemon/store/(text_rows|interleaved_blocks|merged_scan)',
+        'daemon/export/(sql|sql_conditions)',
+        'daemon/sums/\\w+',
+      ].map((suites) => `/test/${suites}(\\.\\w+)*\\.test\\.ts$`),
     },
   ],
 };

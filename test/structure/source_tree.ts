@@ -57,12 +57,19 @@ function* nodesIn(value: unknown): Generator<Node> {
   }
 }
 
-export const PARSED = new Map(SCRIPTS.map((file) => [file, parse(read(file), file.endsWith('x'))]));
+const parsed = new Map<string, Source>();
+
+/** A script of the tree, parsed when it is first asked for. */
+export function sourceOf(file: string): Source {
+  let source = parsed.get(file);
+  if (!source) parsed.set(file, (source = parse(read(file), file.endsWith('x'))));
+  return source;
+}
 
 /** `file:line` of the nodes that `wanted` picks. */
 export function places(files: readonly string[], wanted: (node: Node, source: Source) => boolean): string[] {
   return files.flatMap((file) => {
-    const source = PARSED.get(file)!;
+    const source = sourceOf(file);
     const picked = source.nodes.filter((node) => wanted(node, source));
     return picked.map(({ span }) => `${file}:${source.lineOf(span.start)}`);
   });
@@ -70,7 +77,7 @@ export function places(files: readonly string[], wanted: (node: Node, source: So
 
 /** The imports of a file: a file of this tree by its path, a package or `node:` module by its name. */
 export function importsOf(file: string): string[] {
-  const texts = PARSED.get(file)!.nodes.flatMap((node) => {
+  const texts = sourceOf(file).nodes.flatMap((node) => {
     if (/^(Import|Export(All|Named))Declaration$/.test(node.type)) return node.source ? [node.source as Node] : [];
     if (node.type === 'TsImportType') return [node.argument as Node];
     const called = node.type === 'CallExpression' ? (node.callee as Node) : undefined;

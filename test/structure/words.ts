@@ -1,5 +1,5 @@
 /** The words of comments and of the names of tests: sentences and noun phrases in standard terms. */
-import { CODE, type Node, PARSED, parse, read, type Source, TYPESCRIPT } from './source_tree.ts';
+import { CODE, type Node, parse, read, type Source, sourceOf, TYPESCRIPT } from './source_tree.ts';
 
 /** A comment that opens with one of these has no subject, or hides it. */
 const BARE_OPENING = /^(Of|By|That|Whose|Behind|Told|Those|Who|Whoever)\b/;
@@ -46,7 +46,7 @@ test('no comment uses a word that has a standard one', () => {
 
 test('no name of a test uses a word that has a standard one', () => {
   const wrong = TYPESCRIPT.filter((file) => file.endsWith('.test.ts')).flatMap((file) =>
-    namesIn(PARSED.get(file)!)
+    namesIn(sourceOf(file))
       .filter(({ text }) => FORBIDDEN_IN_TEST_NAMES.test(text))
       .map(({ line, text }) => `${file}:${line}: ${text}`),
   );

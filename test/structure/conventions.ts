@@ -8,12 +8,12 @@ import {
   importsOf,
   isIn,
   type Node,
-  PARSED,
   places,
   ROOT,
   read,
   SCRIPTS,
   type Source,
+  sourceOf,
   TYPESCRIPT,
 } from './source_tree.ts';
 
@@ -131,7 +131,7 @@ describe('length', () => {
   /** Inner functions are measured by themselves: a factory is only as long as its own code. */
   test(`no function is longer than ${FUNCTION_LINES_MAX} lines`, () => {
     const long = TYPESCRIPT.filter((file) => !file.endsWith('.test.ts')).flatMap((file) => {
-      const { nodes, lines, lineOf } = PARSED.get(file)!;
+      const { nodes, lines, lineOf } = sourceOf(file);
       const spans = nodes
         .filter(({ type }) => FUNCTION_TYPES.has(type))
         .map(({ span }) => ({ from: lineOf(span.start), to: lineOf(span.end - 1) }));

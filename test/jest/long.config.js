@@ -1,0 +1,22 @@
+/**
+ * Configures jest for `make test-long`: the suites with the word `long`, and again those of `make test` that repeat what
+ * they draw or do (test/repeats.ts), in large numbers.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { without } from '../../jest.config.js';
+import { kindsOf } from './kinds.js';
+
+process.env.REPEATS ??= '10';
+
+const run = without([]);
+const isLong = (suite) => kindsOf(suite).includes('long');
+const repeats = (suite) => /\/repeats\.ts'/.test(readFileSync(join(run.rootDir, suite), 'utf8'));
+const suites = globSync('test/**/*.test.ts', { cwd: run.rootDir }).filter((suite) => isLong(suite) || repeats(suite));
+
+export default {
+  ...run,
+  testTimeout: 3_600_000,
+  reporters: ['<rootDir>/test/jest/progress.js', ...run.reporters],
+  projects: run.projects.map((project) => ({ ...project, testMatch: suites.map((suite) => `<rootDir>/${suite}`) })),
+};

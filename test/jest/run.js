@@ -1,0 +1,117 @@
+/**
+ * Runs jest for `make check`, `make test`, `make test-long` and `make sanitized`. It says first what this machine cannot do, and leaves
+ * nothing behind, however the run ends: temporary files lie in one folder, mounts in a mount namespace, and the
+ * environment of each process that a suite starts names the run.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const CONFIGS = {
+  check: 'test/jest/check.config.js',
+  test: 'jest.config.js',
+  long: 'test/jest/long.config.js',
+  sanitized: 'test/jest/sanitized.config.js',
+};
+const PREFIX = 'kreplay-tests-';
+/** The variable in the environment of a run's processes that names the run. */
+const MARK = 'KREPLAY_TEST_RUN';
+const IS_ROOT = process.getuid() === 0;
+
+const [mode, ...args] = process.argv.slice(2);
+if (!(mode in CONFIGS)) {
+  console.error(`usage: node test/jest/run.js ${Object.keys(CONFIGS).join('|')} [ARGUMENT OF JEST]...`);
+  process.exit(2);
+}
+for (const problem of problems()) console.error(`kreplay tests: ${problem}`);
+if (IS_ROOT && !isMountPoint('/')) process.exit(1);
+sweepAbandonedRuns();
+
+const folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+// Tests start programs of users who own nothing.
+chmodSync(folder, 0o1777);
+const jest = [process.execPath, 'node_modules/jest/bin/jest.js', '--config', CONFIGS[mode], ...args];
+const [file, ...rest] = IS_ROOT ? ['unshare', '--mount', '--propagation', 'private', ...jest] : jest;
+const environment = { ...process.env, TMPDIR: folder, [MARK]: folder };
+const child = spawn(file, rest, { stdio: 'inherit', env: environment });
+
+let interrupted;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  process.on(signal, () => {
+    interrupted ??= signal;
+    // A terminal has sent SIGINT to jest as well, which ends by it at once.
+    child.kill(signal);
+  });
+child.on('exit', (code, signal) => {
+  for (const line of removeRun(folder)) console.error(`kreplay tests: left running, and ended now: ${line}`);
+  const by = interrupted ?? signal;
+  process.exitCode = by ? 128 + constants.signals[by] : code;
+});
+
+/** What makes suites fail or be skipped here, in words. */
+function problems() {
+  const found = [];
+  if (mode === 'check') return found;
+  if (!IS_ROOT) found.push('not root: suites that record the kernel are skipped, and counted at the end');
+  else if (!isMountPoint('/'))
+    found.push(
+      'the root folder is no mount point, as in a plain chroot, where nothing can be mounted for a test; ' +
+        'bind the folder to itself before chroot: mount --bind FOLDER FOLDER',
+    );
+  for (const { pid, command } of processes())
+    if (/kreplay\S* (agent|up)\b/.test(command) && !command.includes(PREFIX))
+      found.push(`an agent runs already, which records what tests do and slows them: process ${pid}, ${command}`);
+  return found;
+}
+
+function isMountPoint(path) {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return mounts.some((line) => line.split(' ')[4] === path);
+}
+
+function processes() {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => ({ pid, command: textOf(pid, 'cmdline').trim() }));
+}
+
+/** A file of a process with its parts divided by blanks; empty when the process has ended, or is another user's. */
+function textOf(pid, file) {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+/** Ends what a run has left, and removes its files. Returns the processes that it found. */
+function removeRun(run) {
+  const left = processes().filter(({ pid }) => textOf(pid, 'environ').includes(`${MARK}=${run} `));
+  for (const { pid } of left)
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  if (IS_ROOT) detachLoops(run);
+  // What was mounted below it is gone with the namespace of the run.
+  rmSync(run, { recursive: true, force: true, maxRetries: 20 });
+  return left.map(({ pid, command }) => `${pid} ${command}`);
+}
+
+function detachLoops(run) {
+  const { stdout } = spawnSync('losetup', ['--list', '--noheadings', '--output', 'NAME,BACK-FILE'], {
+    encoding: 'utf8',
+  });
+  for (const line of (stdout ?? '').split('\n').filter((one) => one.includes(run)))
+    spawnSync('losetup', ['--detach', line.split(' ')[0]]);
+}
+
+/** A run that was killed could not remove anything. */
+function sweepAbandonedRuns() {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = name.startsWith(PREFIX) && name.slice(PREFIX.length).split('-')[0];
+    if (pid && textOf(pid, 'cmdline') === '') removeRun(join(tmpdir(), name));
+  }
+}
