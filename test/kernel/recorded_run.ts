@@ -1,7 +1,7 @@
 /** Runs a workload while a real agent records, and returns what it recorded. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -138,13 +138,7 @@ export function newRecorder(flags: readonly string[] = []): Recorder {
   return {
     async record(workload) {
       started ??= startAgent(temporaryFolder(), flags);
-      const { dataFolder } = await started;
-      const fromNs = BigInt(Date.now()) * 1_000_000n;
-      await workload();
-      // The clock has passed all of the workload's times when its next millisecond begins.
-      const toNs = BigInt(Date.now() + 1) * 1_000_000n;
-      await committed(dataFolder, toNs);
-      return readRecording(dataFolder, { fromNs, toNs });
+      return recordWith(await started, workload);
     },
     async stop() {
       const agent = await started;
@@ -154,8 +148,60 @@ export function newRecorder(flags: readonly string[] = []): Recorder {
   };
 }
 
+async function recordWith({ dataFolder }: Agent, workload: () => void | Promise<void>): Promise<Recorded> {
+  const fromNs = BigInt(Date.now()) * 1_000_000n;
+  await workload();
+  // The clock has passed all of the workload's times when its next millisecond begins.
+  const toNs = BigInt(Date.now() + 1) * 1_000_000n;
+  await committed(dataFolder, toNs);
+  return readRecording(dataFolder, { fromNs, toNs });
+}
+
+/** An agent whose filter is changed for each workload, as an operator changes it: to start another one takes longer. */
+export interface FilteredRecorder {
+  agent: Agent;
+  /** Records `workload` with this filter, in the form of a filter file. */
+  record(filter: object, workload: () => void | Promise<void>): Promise<Recorded>;
+  /** Returns what the agent logs when it has read the file again. */
+  reload(filter: object | string): Promise<string>;
+}
+
+export async function startFilteredAgent(): Promise<FilteredRecorder> {
+  const file = join(temporaryFolder(), 'filter.json');
+  writeFileSync(file, '{}');
+  const agent = await startAgent(temporaryFolder(), ['--filter-file', file]);
+  const reload = async (filter: object | string) => {
+    writeFileSync(file, typeof filter === 'string' ? filter : JSON.stringify(filter));
+    return saidOfFilter(agent);
+  };
+  return {
+    agent,
+    reload,
+    async record(filter, workload) {
+      // What the filter before let through is told apart by its time.
+      await reload(filter);
+      return recordWith(agent, workload);
+    },
+  };
+}
+
+/** Makes the agent read its filter file again, and returns what it logs. */
+export async function saidOfFilter({ process: agent }: Agent): Promise<string> {
+  const said = new Promise<string>((resolve) => {
+    // Besides, the agent may report ends that the kernel hides.
+    const listen = (text: unknown) => {
+      if (!/filter|comm/.test(String(text))) return;
+      agent.stderr!.off('data', listen);
+      resolve(String(text));
+    };
+    agent.stderr!.on('data', listen);
+  });
+  agent.kill('SIGHUP');
+  return said;
+}
+
 /** Resolves when everything that happened by `toNs` is in the recording, or counted as lost. */
-async function committed(dataFolder: string, toNs: bigint): Promise<void> {
+export async function committed(dataFolder: string, toNs: bigint): Promise<void> {
   const deadline = performance.now() + COMMIT_MS_MAX;
   for (;;) {
     const reader = openReader(join(dataFolder, RECORDING_FILE));

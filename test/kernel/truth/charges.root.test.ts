@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
 import { loopDevice } from '../loop_device.ts';
 import { bash, run } from '../programs.ts';
-import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
+import { newRecorder, record, removeFolders, temporaryFolder } from '../recorded_run.ts';
 
 const PAGE_BYTES = 4096;
 const PROGRAM = join(temporaryFolder(), 'program.py');
@@ -95,6 +95,8 @@ interface Case {
   before?: readonly Step[];
   /** The data of the steps before is synced to the disk before the recording begins. */
   isSynced?: boolean;
+  /** The agent starts after the steps before. */
+  startsLate?: boolean;
   steps: readonly Step[];
   /** How many bytes each transaction wrote. */
   wrote: Readonly<Record<string, number>>;
@@ -179,6 +181,7 @@ const CASES: Readonly<Record<string, Case>> = {
     fileSystem: 'ext4',
     mountOptions: 'commit=60',
     before: [['A', 'create', 500, 'a']],
+    startsLate: true,
     steps: [['B', 'create', 1, 'b']],
     wrote: { A: 0, B: 0 },
     of: 'journal',
@@ -191,8 +194,14 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
+/** Cases are told apart by their time and the device. */
+const shared = newRecorder();
+
 beforeAll(() => writeFileSync(PROGRAM, STEPS));
-afterAll(removeFolders);
+afterAll(async () => {
+  await shared.stop();
+  removeFolders();
+});
 
 function take([transaction, step, count, name = '']: Step, folder: string): void {
   const label = transaction ? `printf 'KREPLAY1 txn=${transaction}' > /dev/null; ` : '';
@@ -209,7 +218,7 @@ function charged(requests: readonly BlockIoEvent[], transaction: string): number
 
 test.each(Object.entries(CASES))(
   '%s',
-  async (_name, { fileSystem, mountOptions = 'defaults', before = [], isSynced = false, steps, wrote, of }) => {
+  async (_name, { fileSystem, mountOptions = 'defaults', before = [], isSynced, startsLate, steps, wrote, of }) => {
     const device = loopDevice(512);
     try {
       const [type, ...options] = fileSystem.split(' ');
@@ -218,7 +227,7 @@ test.each(Object.entries(CASES))(
       run('mount', ['-o', mountOptions, device.path, device.mountPoint]);
       for (const step of before) take(step, device.mountPoint);
       if (isSynced) run('sync', ['-f', device.mountPoint]);
-      const recorded = await record(() => {
+      const recorded = await (startsLate ? record : shared.record)(() => {
         for (const step of steps) take(step, device.mountPoint);
         run('sync', ['-f', device.mountPoint]);
       });

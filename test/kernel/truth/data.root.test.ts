@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
 import type { NodeLoss } from '../../../daemon/store/store.ts';
 import { type LoopDevice, loopDevice } from '../loop_device.ts';
-import { bash, run } from '../programs.ts';
-import { readRecording, record, removeFolders, startAgent, temporaryFolder } from '../recorded_run.ts';
+import { bash, run, wallClockNs } from '../programs.ts';
+import { newRecorder, type Recorded, removeFolders, temporaryFolder } from '../recorded_run.ts';
 import { type Account, accountOf, overcharged } from './account.ts';
 import { blocksOf } from './extents.ts';
 
@@ -65,7 +65,13 @@ fcntl.ioctl(os.open(folder + '/e', os.O_RDONLY), 0x800C6613, policy)
 `,
 );
 
-afterAll(removeFolders);
+/** One agent records all cases: each has a file system of its own, and is told apart by its time and device. */
+const { record, stop } = newRecorder();
+
+afterAll(async () => {
+  await stop();
+  removeFolders();
+});
 
 function script(name: string, text: string): string {
   const path = join(SCRIPTS, name);
@@ -213,8 +219,8 @@ const CASES: Readonly<Record<string, Case>> = {
 
 const endOf = ({ timestamp_ns, duration_ns }: BlockIoEvent) => timestamp_ns + BigInt(duration_ns);
 
-function writesTo(dataFolder: string, device: LoopDevice): BlockIoEvent[] {
-  return readRecording(dataFolder)
+function writesTo(recorded: Recorded, device: LoopDevice): BlockIoEvent[] {
+  return recorded
     .blockIos()
     .filter((request) => request.device === device.name && request.operation === 'write')
     .sort((a, b) => (endOf(a) < endOf(b) ? -1 : 1));
@@ -261,7 +267,7 @@ test.each(Object.entries(CASES))(
           if (owner !== undefined) truth.set(block, owner);
         }
       }
-      const requests = writesTo(recorded.dataFolder, device);
+      const requests = writesTo(recorded, device);
       const account = accountOf(truth, requests);
       table[name] = account;
       expect(truth.size).toBeGreaterThan(0);
@@ -287,23 +293,24 @@ test.each(Object.entries(CASES))(
 
 test('a journal names no owner from a file system that had the same device number before', async () => {
   const device = loopDevice(200);
-  const agent = await startAgent(temporaryFolder());
   const windows: { transaction: string; from: bigint; to: bigint }[] = [];
+  let recorded: Recorded;
   try {
-    for (const transaction of ['first', 'second', 'third']) {
-      const from = nowNs();
-      run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', device.path]);
-      run('mount', [device.path, device.mountPoint]);
-      const one = `${device.mountPoint}/$i`;
-      as(transaction, `sh -c 'for i in $(seq 10); do echo x > ${one}; sync ${one}; done'`);
-      await device.unmount();
-      windows.push({ transaction, from, to: nowNs() });
-    }
+    recorded = await record(async () => {
+      for (const transaction of ['first', 'second', 'third']) {
+        const from = wallClockNs();
+        run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', device.path]);
+        run('mount', [device.path, device.mountPoint]);
+        const one = `${device.mountPoint}/$i`;
+        as(transaction, `sh -c 'for i in $(seq 10); do echo x > ${one}; sync ${one}; done'`);
+        await device.unmount();
+        windows.push({ transaction, from, to: wallClockNs() });
+      }
+    });
   } finally {
-    await agent.stop();
     device.remove();
   }
-  const requests = writesTo(agent.dataFolder, device).filter(({ comm }) => comm.startsWith('jbd2/'));
+  const requests = writesTo(recorded, device).filter(({ comm }) => comm.startsWith('jbd2/'));
   for (const { transaction, from, to } of windows) {
     const own = requests.filter(({ timestamp_ns }) => timestamp_ns >= from && timestamp_ns < to);
     const named = own.flatMap((request) => request.origins.map((origin) => origin.transaction_id ?? 'nobody'));
@@ -311,7 +318,3 @@ test('a journal names no owner from a file system that had the same device numbe
     expect([...new Set(named)].filter((id) => ![transaction, 'nobody'].includes(id))).toEqual([]);
   }
 });
-
-function nowNs(): bigint {
-  return BigInt(bash('date +%s%N').trim());
-}
