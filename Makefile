@@ -135,17 +135,16 @@ docs: build ## write native/API.md and take the pages' pictures again (as root: 
 	$(Q)node agent/package/pictures.ts
 
 test: build $(if $(TESTS),,lint) ## before a change lands: every promise once, in some twelve minutes (as root: BPF programs are loaded)
-	-@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory test-packages
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js test $(TESTS)
 
 test-long: build ## what needs depth, in hours: many kills and random cases, Debian roots, all kernels, soaks; TESTS=test/ship for an area
-	-@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory test-packages
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js long $(TESTS)
 	$(Q)$(if $(TESTS),,$(MAKE) --no-print-directory test-kernels soak)
 
-# Without root, what is missing is named, and its suites are skipped.
 test-packages:
-	$(call need,$(TEST_PACKAGES))
+	@test/install_packages.sh $(TEST_PACKAGES)
 
 sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js sanitized $(TESTS)

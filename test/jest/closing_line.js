@@ -1,6 +1,6 @@
 /** A jest reporter: it says what did not run and why, and ends with one plain line that counts the tests. */
 import { globSync } from 'node:fs';
-import { KINDS, kindsOf, unmetNeeds } from './kinds.js';
+import { KINDS, kindsOf, unmetNeeds } from './kinds.ts';
 
 export default class ClosingLine {
   #leftOut;

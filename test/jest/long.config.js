@@ -5,7 +5,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { without } from '../../jest.config.js';
-import { kindsOf } from './kinds.js';
+import { kindsOf } from './kinds.ts';
 
 process.env.REPEATS ??= '10';
 

@@ -7,7 +7,7 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { createEmptyTestResult } from '@jest/test-result';
 import { formatResultsErrors } from 'jest-message-util';
-import { kindsOf } from './kinds.js';
+import { kindsOf } from './kinds.ts';
 
 const SUITE = join(import.meta.dirname, 'suite.js');
 

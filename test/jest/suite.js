@@ -13,7 +13,7 @@ import {
   test,
 } from 'jest-circus';
 import { countStarts, cpuTime } from './costs.js';
-import { unmetNeeds } from './kinds.js';
+import { unmetNeeds } from './kinds.ts';
 
 const { jestExpect } = createRequire(import.meta.url)('@jest/expect');
 
@@ -24,7 +24,7 @@ process.chdir(rootDir);
 process.env.NODE_ENV = 'test';
 
 // Tests of needs that this machine does not meet are skipped: the last line of the run counts them.
-const oneTest = unmetNeeds(path).length > 0 ? test.skip : test;
+const oneTest = unmetNeeds(path).length === 0 ? test : test.skip;
 Object.assign(globalThis, { afterAll, afterEach, beforeAll, beforeEach, describe, test: oneTest, it: oneTest });
 globalThis.expect = jestExpect;
 setState({

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { KINDS, kindsOf } from '../jest/kinds.ts';
 import {
   CODE,
   FILES,
@@ -49,6 +50,36 @@ function trackedFiles(): string[] {
   return list.split('\0').filter((file) => file !== '');
 }
 
+describe('suites', () => {
+  const SUITES = FILES.filter((file) => file.endsWith('.test.ts'));
+
+  test('the words of a name are known, and in one order', () => {
+    const known = Object.keys(KINDS);
+    const inOrder = (words: string[]) => words.toSorted((a, b) => known.indexOf(a) - known.indexOf(b));
+    const wrong = SUITES.filter((file) => {
+      const words = kindsOf(file);
+      return words.some((word) => !known.includes(word)) || String(words) !== String(inOrder(words));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test.each([
+    ['page', ['test/page/browser.ts', 'test/daemon/browser.ts']],
+    ['fleet', ['test/clickhouse/server.ts']],
+  ])('a suite has the word %s if it imports what starts that program', (word, starters) => {
+    const starts = (suite: string) => starters.some((file) => testFilesOf(suite).has(file));
+    const wrong = SUITES.filter((suite) => starts(suite) !== kindsOf(suite).includes(word));
+    expect(wrong).toEqual([]);
+  });
+});
+
+/** The files below `test` that a suite imports, also by way of others. */
+function testFilesOf(file: string, found = new Set<string>()): Set<string> {
+  for (const imported of importsOf(file).filter((one) => isIn(one, 'test') && TYPESCRIPT.includes(one)))
+    if (!found.has(imported)) testFilesOf(imported, found.add(imported));
+  return found;
+}
+
 describe('language', () => {
   const kind = (type: string) => (node: Node) => node.type === type;
 
@@ -71,7 +102,7 @@ describe('language', () => {
     const found = places(SCRIPTS, (node) => /^ExportDefault/.test(node.type)).map((place) => place.split(':')[0]);
     expect(found).toEqual([
       'jest.config.js',
-      ...['check.config', 'closing_line', 'costs', 'environment', 'lanes', 'sanitized.config'].map(
+      ...['check.config', 'closing_line', 'costs', 'long.config', 'progress', 'runner', 'sanitized.config'].map(
         (name) => `test/jest/${name}.js`,
       ),
     ]);

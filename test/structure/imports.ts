@@ -86,7 +86,17 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/clock/native_player.ts': ['#clock', 'node:'],
   'daemon/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
-  'test/jest': ['test/jest', 'jest.config.js', 'jest-environment-node', 'jest-runner', '@jest/globals', 'node:'],
+  'test/jest': [
+    'test/jest',
+    'jest.config.js',
+    '@jest/expect',
+    '@jest/test-result',
+    'jest-circus',
+    'jest-message-util',
+    'node:',
+  ],
+  // It imports the suite.
+  'test/jest/suite.js': [ANYTHING],
   'jest.config.js': ['node:'],
 };
 

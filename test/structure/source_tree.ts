@@ -61,8 +61,10 @@ const parsed = new Map<string, Source>();
 
 /** A script of the tree, parsed when it is first asked for. */
 export function sourceOf(file: string): Source {
-  let source = parsed.get(file);
-  if (!source) parsed.set(file, (source = parse(read(file), file.endsWith('x'))));
+  const known = parsed.get(file);
+  if (known) return known;
+  const source = parse(read(file), file.endsWith('x'));
+  parsed.set(file, source);
   return source;
 }
 

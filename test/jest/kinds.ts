@@ -5,9 +5,15 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** What a suite of a kind needs, and whether this machine has it. A kind without needs says when a suite runs. */
-export const KINDS = {
-  root: { needs: 'root', isMet: () => process.getuid() === 0 },
+/** In the order in which a name has the words. A kind without needs says when a suite runs. */
+interface Kind {
+  /** What a suite of the kind needs, in words. */
+  needs?: string;
+  isMet?(): boolean;
+}
+
+export const KINDS: Record<string, Kind> = {
+  root: { needs: 'root', isMet: () => process.getuid!() === 0 },
   page: { needs: 'Chromium', isMet: () => existsSync('/usr/bin/chromium-headless-shell') },
   fleet: { needs: 'clickhouse-server', isMet: () => existsSync('/usr/sbin/clickhouse-server') },
   slow: {},
@@ -15,9 +21,9 @@ export const KINDS = {
   long: {},
 };
 
-export const kindsOf = (path) => basename(path).split('.').slice(1, -2);
+export const kindsOf = (path: string): string[] => basename(path).split('.').slice(1, -2);
 
 /** What a suite needs and this machine does not have, in words; empty if the suite can run. */
-export function unmetNeeds(path) {
-  return kindsOf(path).flatMap((kind) => (KINDS[kind]?.isMet?.() === false ? [KINDS[kind].needs] : []));
+export function unmetNeeds(path: string): string[] {
+  return kindsOf(path).flatMap((kind) => (KINDS[kind]?.isMet?.() === false ? [KINDS[kind].needs!] : []));
 }
