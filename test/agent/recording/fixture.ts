@@ -10,24 +10,35 @@ import { EVENTS, type EventType, eventById } from '../../../bpf/schema/index.ts'
 /** Column name -> value; a type's own columns have their full name, such as `sys_write.fd`. */
 export type Row = { event_type?: EventType } & { [column: string]: number | bigint | EventType | undefined };
 
-/** The columns of each event type, by its id: the common ones and its own. */
-const COLUMNS_BY_TYPE = new Map(
-  EVENTS.map(({ id }) => [id, COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === id)]),
+/** Whether columns of each event type are common to all types, by its id and by their names. */
+const ARE_COMMON = new Map(
+  EVENTS.map(({ id }) => [
+    id,
+    new Map(
+      COLUMNS.filter(({ eventType }) => eventType === 0 || eventType === id).map((one) => [
+        one.name,
+        one.eventType === 0,
+      ]),
+    ),
+  ]),
 );
 
 export function blockOf(rows: readonly Row[]): Block {
   const block = newBlock(Math.max(rows.length, 1));
+  const types = block.columns.get('event_type')!;
   for (const row of rows) {
     const { id } = EVENTS.find(({ name }) => name === (row.event_type ?? 'sys_write'))!;
-    for (const { name, eventType } of COLUMNS_BY_TYPE.get(id)!) {
-      const value = name === 'event_type' ? id : row[name];
-      // Columns are zero where nothing is written.
-      if (value === undefined || value === 0) continue;
+    const areCommon = ARE_COMMON.get(id)!;
+    // Columns are zero where nothing is written; a row has few of them.
+    for (const name of Object.keys(row)) {
+      const [isCommon, value] = [areCommon.get(name), row[name]];
+      if (isCommon === undefined || value === undefined || value === 0 || name === 'event_type') continue;
       const values = block.columns.get(name)!;
-      const place = eventType === 0 ? block.rowCount : block.typeCounts[id]!;
+      const place = isCommon ? block.rowCount : block.typeCounts[id]!;
       if (values instanceof BigUint64Array || values instanceof BigInt64Array) values[place] = BigInt(value);
       else values[place] = Number(value);
     }
+    types[block.rowCount] = id;
     block.rowCount++;
     block.typeCounts[id]!++;
   }

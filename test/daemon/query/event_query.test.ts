@@ -1,6 +1,7 @@
 /** Tests each query parameter, then random combinations of them against a plain filter over the recorded rows. */
 import fc from 'fast-check';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { times } from '../../repeats.ts';
 import { type BlockRow, NODE, type Row, recorded, START, WHOLE, type WriteRow } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 
@@ -232,7 +233,7 @@ test('a combination of filters is the conjunction of its parts', async () => {
       const found = await ids(urlOf(asked));
       expect(found.map((id) => Number.parseInt(id.slice(-16), 16))).toEqual(expectedNumbers(asked));
     }),
-    { numRuns: 300 },
+    { numRuns: times(60) },
   );
 });
 
@@ -266,7 +267,7 @@ test('pages of any size add up to the whole answer', async () => {
       }
       expect(found.map((id) => Number.parseInt(id.slice(-16), 16))).toEqual(expected);
     }),
-    { numRuns: 60 },
+    { numRuns: times(15) },
   );
 });
 
@@ -281,6 +282,6 @@ test('a stream without pages has the same events', async () => {
       const lines = await served.lines(`/api/events?${query}`);
       expect(text.startsWith(`{"events":[${lines.join(',')}],"next_cursor":null,`)).toBe(true);
     }),
-    { numRuns: 50 },
+    { numRuns: times(12) },
   );
 });

@@ -5,6 +5,7 @@ import { openRecordingStore } from '../../../daemon/store/embedded/recording_sto
 import { differing, probability } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
 import { type Counted, probabilityWithin } from '../../../daemon/sums/differences/strata.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 import { ask } from './compared.ts';
@@ -129,7 +130,7 @@ test('counts and times are those of the events, looked at nanosecond by nanoseco
       }
       await daemon.close();
     }),
-    { numRuns: 30 },
+    { numRuns: times(8) },
   );
 }, 120_000);
 

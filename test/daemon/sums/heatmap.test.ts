@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { ROW_EDGES, rowOf, rowOfSmall } from '../../../daemon/sums/duration_rows.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START, WHOLE } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 
@@ -165,7 +166,7 @@ test('a map counts exactly what a query selects', async () => {
       expect(answer.column_count).toBeLessThanOrEqual(asked.columns);
       expect(BigInt(answer.column_count) * BigInt(answer.column_ns)).toBeGreaterThanOrEqual(to - from);
     }),
-    { numRuns: 200 },
+    { numRuns: times(60) },
   );
 }, 60_000);
 

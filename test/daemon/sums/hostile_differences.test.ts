@@ -7,6 +7,7 @@ import { openRecordingStore } from '../../../daemon/store/embedded/recording_sto
 import { compareTransactions, TRANSACTION_COLUMNS } from '../../../daemon/sums/differences/compare_transactions.ts';
 import { gatherPopulation } from '../../../daemon/sums/differences/population.ts';
 import { createProfiles, PROFILE_COLUMNS } from '../../../daemon/sums/differences/profiles.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { ask } from './compared.ts';
@@ -73,7 +74,7 @@ test('the parts of transactions with many events are the same, days longer', asy
       for (const [part, ns] of Object.entries(short!.breakdown))
         expect([part, BigInt(long!.breakdown[part]!)]).toEqual([part, scaled(ns)]);
     }),
-    { numRuns: 8 },
+    { numRuns: times(3) },
   );
 }, 60_000);
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 import {
@@ -72,7 +73,7 @@ test.each(PARAMETERS)('%s selects what it says, alone', async (name) => {
       const found = (await served.lines(`/api/events?${queryOf({ [name]: list })}`)).map((line) => JSON.parse(line));
       expect(idsOf(found)).toEqual(idsOf(events.filter((event) => isSelected(event, { [name]: list }))));
     }),
-    { numRuns: 12 },
+    { numRuns: times(4) },
   );
 });
 
@@ -99,7 +100,7 @@ test('every kind of answer has the events that a combination selects', async () 
         expected.filter(({ result }) => result < 0).length,
       ]);
     }),
-    { numRuns: 60 },
+    { numRuns: times(15) },
   );
   expect(most).toBeGreaterThan(100);
 }, 60_000);

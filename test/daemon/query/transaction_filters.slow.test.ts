@@ -8,6 +8,7 @@ import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts'
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { createScanThreads } from '../../../daemon/store/embedded/scan_threads/scan_threads.ts';
 import type { TransactionFilter } from '../../../daemon/store/store.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';
 import {
@@ -123,7 +124,7 @@ test.each(PARAMETERS)('%s selects what it says, alone', async (name) => {
     fc.asyncProperty(listOf(name), async (list) => {
       expect(await found(queryOf({ [name]: list }))).toEqual(idsOf(selectedBy({ [name]: list })));
     }),
-    { numRuns: 12 },
+    { numRuns: times(4) },
   );
 });
 
@@ -158,7 +159,7 @@ test('lists, pages, maps, comparisons and curves have what a combination selects
       const curves = (await served.get('/api/replay/whatif', { method: 'POST', headers, body })).json;
       expect(idsOf(curves.transactions)).toEqual(idsOf(expected));
     }),
-    { numRuns: 60 },
+    { numRuns: times(15) },
   );
   expect(most).toBeGreaterThan(20);
 }, 120_000);

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { times } from '../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served } from '../served.ts';
 import { ask, type Value } from './compared.ts';
@@ -124,9 +125,10 @@ test('neighbours are those of the plain events', async () => {
       }
       await daemon.close();
     }),
-    { numRuns: 15 },
+    { numRuns: times(3) },
   );
-  expect(compared).toBeGreaterThan(20);
+  // A recording has three neighbours that differ, or more.
+  expect(compared).toBeGreaterThan(times(3));
 }, 120_000);
 
 test('a backup beside 16 of 400 orders is what sets the slowest 30 apart', async () => {
@@ -182,24 +184,25 @@ describe('a service that writes to the device at random', () => {
     expect(answer.equal).toContain('neighbour');
   });
 
-  test('sets at most 5 % of 200 selections apart', async () => {
+  const selections = times(40);
+  test(`sets at most 5 % of ${selections} selections apart`, async () => {
     const random = randomOf(21);
     let shown = 0;
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < selections; i++) {
       const from = START + BigInt(Math.floor(random() * 600)) * 100n * MS;
       const to = from + BigInt(200 + Math.floor(random() * 400)) * 100n * MS;
       const answer = await ask(daemon, `from=${from}&to=${to}&min_duration_ms=${(2.7 + random() * 0.5).toFixed(3)}`);
       expect(answer.too_few).toBe(false);
       if (answer.differences.length > 0) shown++;
     }
-    expect(shown).toBeLessThanOrEqual(10);
+    expect(shown).toBeLessThanOrEqual(0.05 * selections);
   }, 120_000);
 });
 
-test('a job that runs on every node at once is counted once: few of 80 selections are set apart', async () => {
+test('a job that runs on every node at once is counted once: few of 24 selections are set apart', async () => {
   const random = randomOf(33);
   const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
-  const [count, ofOne] = [8000, 100];
+  const [count, ofOne] = [2400, 100];
   const orders = plainOrders(count, random, () => false);
   const cron = Array.from({ length: count }, (_, order) => order)
     .filter(() => random() < 0.5)
@@ -219,7 +222,7 @@ test('a job that runs on every node at once is counted once: few of 80 selection
     if (neighboursIn(answer).length > 0) shown++;
   }
   // A twentieth is what is promised; each node for itself would show a third.
-  expect(shown).toBeLessThanOrEqual(8);
+  expect(shown).toBeLessThanOrEqual(2);
 }, 120_000);
 
 test('a neighbour that is there for a while sets none of that time apart', async () => {
