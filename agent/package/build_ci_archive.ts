@@ -31,9 +31,11 @@ export interface ArchiveOptions {
   /** Folder to stage the files in. */
   folder: string;
   output: string;
+  /** From 1, fast, to 9, small. */
+  level: number;
 }
 
-export function buildCiArchive({ epoch_s, folder, output }: ArchiveOptions): void {
+export function buildCiArchive({ epoch_s, folder, output, level }: ArchiveOptions): void {
   const own = ownPackage();
   const entries = COMMANDS.map((command) => `daemon/cli/commands/${command}.js`);
   const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], ENTRY);
@@ -57,15 +59,15 @@ export function buildCiArchive({ epoch_s, folder, output }: ArchiveOptions): voi
     maxBuffer: ARCHIVE_BYTES_MAX,
   });
   mkdirSync(dirname(output), { recursive: true });
-  writeFileSync(output, gzipSync(archive, { level: 9 }));
+  writeFileSync(output, gzipSync(archive, { level }));
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { output: { type: 'string' } } });
+  const { values } = parseArgs({ options: { output: { type: 'string' }, level: { type: 'string', default: '9' } } });
   const output = values.output ?? join(PROJECT, `build/kreplay-ci_${ownPackage().version}_linux_amd64.tar.gz`);
   const folder = mkdtempSync(join(tmpdir(), 'kreplay-ci-archive-'));
   try {
-    buildCiArchive({ epoch_s: sourceEpoch_s(), folder, output });
+    buildCiArchive({ epoch_s: sourceEpoch_s(), folder, output, level: Number(values.level) });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -41,3 +41,13 @@ describe.each([
     expect(Object.keys(unitFacts(unit)).filter((key) => /Requires|Wants|BindsTo|PartOf/.test(key))).toEqual([]);
   });
 });
+
+test.each(['kreplay-agent.service', 'kreplay-daemon.service'])(
+  '%s is restarted when it hangs or fails, not when it is misconfigured, and reads its configuration again',
+  (unit) => {
+    const { WatchdogSec, Restart, RestartPreventExitStatus, ExecReload } = unitFacts(unit);
+    expect(Number(WatchdogSec)).toBeGreaterThan(0);
+    expect([Restart, RestartPreventExitStatus]).toEqual(['on-failure', '2']);
+    expect(ExecReload).toContain('kill -HUP $MAINPID');
+  },
+);
