@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { createMetrics } from '../../daemon/metrics/metrics.ts';
 import { openState } from '../../daemon/replay/kept/state_thread.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
@@ -56,18 +56,20 @@ export async function served(data: string | Recordings, options?: Options): Prom
 }
 
 interface Options
-  extends Pick<AppOptions, 'allowed' | 'scanGate' | 'shipState'>,
+  extends Pick<AppOptions, 'allowed' | 'scanGate' | 'shipState' | 'slowMs'>,
     Pick<TailOptions, 'heartbeatEveryMs'> {
   /** File that keeps the sessions; without it they are not kept. */
   stateFile?: string;
   /** What answers long scans, if not the thread of the test. */
   scans?: Scans;
+  /** Where it logs, if anywhere. */
+  log?: Logger;
 }
 
 /** `data` is a folder or file as for the daemon, or recordings that the test opened. */
 export async function serve(
   data: string | Recordings,
-  { heartbeatEveryMs, stateFile, scans, ...options }: Options = {},
+  { heartbeatEveryMs, stateFile, scans, log = pino({ level: 'silent' }), ...options }: Options = {},
 ): Promise<Served> {
   let now = START;
   const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
@@ -76,7 +78,6 @@ export async function serve(
   const state = stateFile === undefined ? undefined : await openState(stateFile);
   const planner = createPlanner(recordings);
   const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state });
-  const log = pino({ level: 'silent' });
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
   const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });

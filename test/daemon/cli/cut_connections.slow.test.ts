@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { kreplay, startWith } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, type Row, recorded, recordingPath, START } from '../recorded.ts';
 
 const ENTRY = join(import.meta.dirname, '../../../kreplay.ts');
@@ -39,12 +40,12 @@ const COMMANDS = [
 ];
 
 describe.each([
-  ['reset', (socket: Socket) => void socket.resetAndDestroy()],
-  ['closed', (socket: Socket) => void socket.destroy()],
-])('an answer whose connection is %s', (_, cut) => {
+  ['reset', hosted, (socket: Socket) => void socket.resetAndDestroy()],
+  ['closed', kreplay, (socket: Socket) => void socket.destroy()],
+])('an answer whose connection is %s', (_, run, cut) => {
   test.each(COMMANDS)('is reported as one line on stderr: %s', async (command) => {
     const daemon = await cutting(cut);
-    const { code, stderr } = await kreplay(...command.split(' '), '--url', daemon.url);
+    const { code, stderr } = await run(...command.split(' '), '--url', daemon.url);
     daemon.close();
     expect(stderr).toMatch(/^kreplay: .*(broke off|closed the connection|cannot reach|cannot reach)/m);
     expect(stderr).not.toMatch(/^\s+at /m);

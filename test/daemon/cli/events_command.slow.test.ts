@@ -3,7 +3,8 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { atTerminal, kreplay, start } from '../command_line.ts';
+import { atTerminal, start } from '../command_line.ts';
+import { hosted, hostedAtTerminal } from '../hosted.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-const events = (...args: string[]) => kreplay('events', '--url', served.url, ...args);
+const events = (...args: string[]) => hosted('events', '--url', served.url, ...args);
 
 test('lines are printed as the server wrote them', async () => {
   const { code, stdout } = await events();
@@ -66,26 +67,31 @@ describe('on a terminal', () => {
   });
   afterAll(() => hostile.close());
 
+  const argsOf = (command: string, output: string) => {
+    const more = command === 'stats' ? ['--group-by', 'comm'] : [];
+    return [command, '--url', hostile.url, '--output', output, ...more];
+  };
+
+  function expectHarmless(stdout: string): void {
+    expect(stdout.replaceAll(/\r*\n/g, '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(stdout).toMatch(/\\u(009b|\{9b\})31m/);
+  }
+
   test.each([
     ['events', ROW_OUTPUTS],
     ['transactions', ROW_OUTPUTS],
     ['stats', ROW_OUTPUTS],
     ['services', ['text', 'json']],
   ])('the output of %s has no control characters', async (command, outputs) => {
+    const real = await atTerminal(...argsOf(command, outputs[0]!));
+    expect(real.code).toBe(0);
+    expectHarmless(real.stdout);
     for (const output of outputs) {
-      const args = [
-        command,
-        '--url',
-        hostile.url,
-        '--output',
-        output,
-        ...(command === 'stats' ? ['--group-by', 'comm'] : []),
-      ];
-      const { code, stdout } = await atTerminal(...args);
+      const { code, stdout } = await hostedAtTerminal(...argsOf(command, output));
       expect([output, code]).toEqual([output, 0]);
-      expect(stdout.replaceAll(/\r*\n/g, '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-      expect(stdout).toMatch(/\\u(009b|\{9b\})31m/);
-      if (output.endsWith('json')) expect(JSON.parse(stdout)).toEqual(JSON.parse((await kreplay(...args)).stdout));
+      expectHarmless(stdout);
+      if (output.endsWith('json'))
+        expect(JSON.parse(stdout)).toEqual(JSON.parse((await hosted(...argsOf(command, output))).stdout));
     }
   });
 });
@@ -158,7 +164,7 @@ test.each([
   ['--url', 'localhost:1'],
   ['superfluous'],
 ])('%s %s is a usage error', async (...args) => {
-  const { code, stdout, stderr } = await kreplay('events', ...args.filter((arg) => arg !== undefined));
+  const { code, stdout, stderr } = await hosted('events', ...args.filter((arg) => arg !== undefined));
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^error: .+\nSee kreplay events --help\n$/);
 });
@@ -188,16 +194,16 @@ test('without a daemon the command explains how to start one', async () => {
     () => {},
     async (closedLater) => closedLater,
   );
-  const { code, stderr } = await kreplay('events', '--url', url);
+  const { code, stderr } = await hosted('events', '--url', url);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^kreplay: no daemon at http:.*`kreplay daemon`.*\n$/);
-  const socket = await kreplay('events', '--url', 'unix:/nowhere/at/all.sock');
+  const socket = await hosted('events', '--url', 'unix:/nowhere/at/all.sock');
   expect([socket.code, socket.stderr]).toEqual([1, expect.stringMatching(/^kreplay: no daemon at unix:/)]);
 });
 
 test('another server is not mistaken for a daemon', async () => {
   const answer: RequestListener = (_req, res) => res.writeHead(500, { 'content-type': 'text/html' }).end('<h1>no</h1>');
-  const { code, stderr } = await elsewhere(answer, (url) => kreplay('events', '--url', url));
+  const { code, stderr } = await elsewhere(answer, (url) => hosted('events', '--url', url));
   expect([code, stderr]).toEqual([1, 'kreplay: unexpected answer, status 500: is this a kreplay daemon?\n']);
 });
 
@@ -206,7 +212,7 @@ test('a truncated answer is a failure', async () => {
     res.writeHead(200, { 'content-type': 'application/x-ndjson', 'kreplay-lost': '0' });
     res.write('{"a":1}\n', () => res.destroy());
   };
-  const { code, stdout, stderr } = await elsewhere(answer, (url) => kreplay('events', '--url', url));
+  const { code, stdout, stderr } = await elsewhere(answer, (url) => hosted('events', '--url', url));
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^kreplay: the daemon's answer broke off: .+\n$/);
 });

@@ -1,7 +1,8 @@
 /** Tests a `kreplay daemon` process that is given `--recording` several times. */
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { kreplay, type Running, start } from '../command_line.ts';
+import { type Running, start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 
 const running: Running[] = [];
@@ -45,7 +46,7 @@ test.each<[string, RegExp, () => string]>([
 ])('a file that is %s is reported at the start', async (_what, message, path) => {
   const bad = path();
   const good = recordingPath(recorded([{ at: START }]));
-  const { code, stdout, stderr } = await kreplay('daemon', '--recording', good, '--recording', bad);
+  const { code, stdout, stderr } = await hosted('daemon', '--recording', good, '--recording', bad);
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^kreplay: .*\n$/);
   expect(stderr).toMatch(message);

@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
@@ -18,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => served.close());
 
-const run = (...args: string[]) => kreplay(...args, '--url', served.url);
+const run = (...args: string[]) => hosted(...args, '--url', served.url);
 
 test('on a terminal', async () => {
   expect(await run('pin', 'tx-1', '--output', 'text')).toEqual({
@@ -58,7 +59,7 @@ test('a transaction that only imports hold needs no pin', async () => {
   mkdirSync(join(data, 'imported'));
   renameSync(recordingPath(recordedOn('far', ROWS)), join(data, 'imported', 'far.kreplay'));
   const daemon = await serve(data);
-  expect(await kreplay('pin', 'tx-1', '--output', 'text', '--url', daemon.url)).toEqual({
+  expect(await hosted('pin', 'tx-1', '--output', 'text', '--url', daemon.url)).toEqual({
     code: 0,
     stdout: 'tx-1 is only in imports and bundles: nothing is ever removed from those\n',
     stderr: '',
@@ -94,7 +95,7 @@ test.each<[string[]]>([
   [['unpin', '']],
   [['unpin', 'tx-1', '--before', '1s']],
 ])('%j is a usage error', async (args) => {
-  const { code, stdout, stderr } = await kreplay(...args);
+  const { code, stdout, stderr } = await hosted(...args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^error: .+\nSee kreplay (un)?pin --help\n$/);
 });

@@ -2,6 +2,7 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kreplay, start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
@@ -30,7 +31,7 @@ const PLACES: [string, () => string[]][] = [
 ];
 
 describe.each(PLACES)('queries of %s', (_, place) => {
-  const ask = (command: string, ...args: string[]) => kreplay(command, ...place(), ...args);
+  const ask = (command: string, ...args: string[]) => hosted(command, ...place(), ...args);
 
   test('values select events and exclude them', async () => {
     const { stdout } = await ask('events', '--error', 'ENOSPC', '--exclude-service', 'shop', '--output', 'ndjson');
@@ -86,7 +87,7 @@ describe.each(PLACES)('queries of %s', (_, place) => {
   });
 
   test('where the time of a transaction went', async () => {
-    const { code, stdout } = await kreplay('show', 'order-5', '--limit', '2', '--output', 'text', ...place());
+    const { code, stdout } = await hosted('show', 'order-5', '--limit', '2', '--output', 'text', ...place());
     expect(code).toBe(0);
     const [headline, , title, heading, first, ...rest] = stdout.split('\n');
     expect(headline).toBe('order-5 of db took 54.006s: 10 writes and syncs, 0 requests to the disk, none missing.');
@@ -98,7 +99,7 @@ describe.each(PLACES)('queries of %s', (_, place) => {
     expect(rest.join('\n')).toMatch(/^ *60\.000ms +0% +10 +0 +0 +0ns +10 +\S+$/m);
     const json = await kreplay('show', 'order-5', ...place());
     expect(JSON.parse(json.stdout)).toMatchObject({ calls: { count: 10, error_count: 10 }, file_count: 1 });
-    expect(await kreplay('show', 'none', ...place())).toMatchObject({ code: 1, stdout: '' });
+    expect(await hosted('show', 'none', ...place())).toMatchObject({ code: 1, stdout: '' });
   });
 
   test('services', async () => {
@@ -128,13 +129,13 @@ describe.each(PLACES)('queries of %s', (_, place) => {
 });
 
 test('a missing file is reported as one line with exit code 1', async () => {
-  const { code, stderr } = await kreplay('transactions', '--recording', '/nowhere.kreplay');
+  const { code, stderr } = await hosted('transactions', '--recording', '/nowhere.kreplay');
   expect([code, stderr.trim().split('\n').length]).toEqual([1, 1]);
   expect(stderr).toContain('/nowhere.kreplay');
 });
 
 test('a daemon and a file cannot both be given', async () => {
-  const { code, stderr } = await kreplay('stats', '--recording', 'a', '--url', 'http://127.0.0.1:1');
+  const { code, stderr } = await hosted('stats', '--recording', 'a', '--url', 'http://127.0.0.1:1');
   expect([code, stderr.includes('cannot be used with')]).toEqual([2, true]);
 });
 
@@ -181,9 +182,9 @@ describe('write-back', () => {
 
   test('is in the table, and in its own columns in CSV', async () => {
     const place = ['--recording', recordingPath(recorded([row, { ...back, origins }]))];
-    const table = await kreplay('transactions', ...place, '--output', 'table');
+    const table = await hosted('transactions', ...place, '--output', 'table');
     expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
-    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    const csv = await hosted('transactions', ...place, '--output', 'csv');
     expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
   });
 
@@ -191,11 +192,11 @@ describe('write-back', () => {
     const path = recordingPath(newFolder());
     copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
     const place = ['--recording', path];
-    const table = await kreplay('transactions', ...place, '--output', 'table');
+    const table = await hosted('transactions', ...place, '--output', 'table');
     expect(table.stdout).toMatch(/ not separated /);
     const warning = /kreplay: warning: the durations of \d+ of these transactions include write-back/;
     expect(table.stderr).toMatch(warning);
-    const csv = await kreplay('transactions', ...place, '--output', 'csv');
+    const csv = await hosted('transactions', ...place, '--output', 'csv');
     expect(csv.stderr).toMatch(warning);
     expect(csv.stdout).toMatch(/^[^\r]*\r\n([^,]*,){5},,,/);
   });

@@ -1,5 +1,6 @@
 /** Tests `kreplay whatif` against a daemon and against a file, and the same replay played. */
 import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
@@ -24,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const atDaemon = (command: string, ...args: string[]) => kreplay(command, 'order-1', '--url', app.url, ...args);
+const atDaemon = (command: string, ...args: string[]) => hosted(command, 'order-1', '--url', app.url, ...args);
 
 const PLACES: [string, () => string[]][] = [
   ['a daemon', () => ['--url', app.url]],
@@ -33,7 +34,7 @@ const PLACES: [string, () => string[]][] = [
 
 test.each(PLACES)('a table, from %s', async (_, place) => {
   const asked = ['--extra-latency', '1.5ms', '--timeout', '88ms', '--limit', '1', '--output', 'table'];
-  const { code, stdout } = await kreplay('whatif', 'order-1', ...place(), ...asked);
+  const { code, stdout } = await hosted('whatif', 'order-1', ...place(), ...asked);
   // The shop's last event is the 20th of its thread, and ended at 57 ms.
   expect([code, stdout.split('\n')]).toEqual([
     0,
@@ -84,7 +85,17 @@ test.each([
   ['--extra-latency', '1.550001ms', 3],
   ['--extra-latency', '1.55ms', 0],
 ])('with --fail-if-timeout %s %s exits with %d', async (option, latency, expected) => {
-  const { code } = await atDaemon('whatif', option, latency, '--timeout', '88ms', '--fail-if-timeout');
+  const { code } = await kreplay(
+    'whatif',
+    'order-1',
+    '--url',
+    app.url,
+    option,
+    latency,
+    '--timeout',
+    '88ms',
+    '--fail-if-timeout',
+  );
   expect(code).toBe(expected);
 });
 
@@ -101,7 +112,7 @@ test.each([
 test('an unknown type and an unrecorded transaction are reported', async () => {
   const type = await atDaemon('whatif', '--only', 'event_type=nothing');
   expect([type.code, type.stderr]).toEqual([1, expect.stringContaining('sys_write')]);
-  const transaction = await kreplay('whatif', 'order-2', '--recording', recordingPath(folder));
+  const transaction = await hosted('whatif', 'order-2', '--recording', recordingPath(folder));
   expect([transaction.code, transaction.stderr]).toEqual([1, expect.stringContaining('transaction_not_found')]);
 });
 

@@ -7,7 +7,7 @@ import { openReader } from '../../../agent/recording/read/reader.ts';
 import { importRecording } from '../../../daemon/export/incident/imported.ts';
 import type { Selection } from '../../../daemon/export/incident/selection.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { serve } from '../served.ts';
 import { CORNER_ROWS, changeWith, exported, readWith, recordedEvents } from './exported.ts';
@@ -97,7 +97,7 @@ test('damaged texts of the recording are reported as damage', async () => {
   const bytes = readFileSync(recordingPath(data));
   const start = (Number(place) - 1) * PAGE_BYTES;
   writeFileSync(recordingPath(data), bytes.fill(0xff, start, start + PAGE_BYTES));
-  const { code, stderr } = await kreplay('export', '--data', data, '--from', '0', '--output', join(newFolder(), 'b'));
+  const { code, stderr } = await hosted('export', '--data', data, '--from', '0', '--output', join(newFolder(), 'b'));
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*recording\.kreplay: it is damaged.*\n$/)]);
 });
 
@@ -182,10 +182,10 @@ test('a bundle contains any selection of any recording', async () => {
 test('a bundle is the default format', async () => {
   const data = recorded(CORNER_ROWS);
   const output = join(newFolder(), 'incident.kreplay');
-  const { code, stdout } = await kreplay('export', '--data', data, '--transaction', 'order-1', '--output', output);
+  const { code, stdout } = await hosted('export', '--data', data, '--transaction', 'order-1', '--output', output);
   expect([code, stdout]).toEqual([0, `kreplay export: 2 events, ${readFileSync(output).length} bytes to ${output}\n`]);
   expect(readWith('sqlite3', ['-readonly', output, 'PRAGMA integrity_check; PRAGMA journal_mode'])).toBe(
     'ok\ndelete\n',
   );
-  expect((await kreplay('sql', '--recording', output, 'select count(*) as n from events')).stdout).toBe('{"n":2}\n');
+  expect((await hosted('sql', '--recording', output, 'select count(*) as n from events')).stdout).toBe('{"n":2}\n');
 });

@@ -12,7 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { kreplay, start } from '../command_line.ts';
+import { start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { appearing, changeWith, exported, INCIDENT, readWith } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
@@ -32,7 +33,7 @@ function manyRows(count: number): Row[] {
   return Array.from({ length: count }, (_, i) => ({ at: START + BigInt(i), file: `/srv/file-${(i * 7919) % 1000}` }));
 }
 
-const exportOf = (data: string, ...args: string[]) => kreplay('export', '--data', data, ...args);
+const exportOf = (data: string, ...args: string[]) => hosted('export', '--data', data, ...args);
 const fromFolder = (...args: string[]) => exportOf(folder, ...args);
 
 test('a stream goes to stdout, and messages about it to stderr', async () => {
@@ -54,7 +55,7 @@ test('a gap of unknown size is reported too', async () => {
   const gap = `INSERT INTO loss (from_ns, to_ns, cause, count) VALUES (${START}, ${START + 1n}, 'agent_killed', 0)`;
   changeWith(recordingPath(data), gap);
   const { path } = await exported(data, 'bundle');
-  const { stderr } = await kreplay('export', '--recording', path, '--format', 'csv', '--from', '0');
+  const { stderr } = await hosted('export', '--recording', path, '--format', 'csv', '--from', '0');
   expect(stderr).toMatch(/; the recording is missing an unknown number of events in this window\n$/);
 });
 
@@ -120,15 +121,15 @@ test('incompatible options are a usage error', async () => {
 test('a file that is not a recording, and a missing one', async () => {
   const place = newFolder();
   writeFileSync(join(place, 'text'), 'x'.repeat(5000));
-  const other = await kreplay('export', '--recording', join(place, 'text'), '--from', '0');
+  const other = await hosted('export', '--recording', join(place, 'text'), '--from', '0');
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('not a kreplay recording')]);
-  const none = await kreplay('export', '--data', place, '--from', '0');
+  const none = await hosted('export', '--data', place, '--from', '0');
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('start the agent, it creates it')]);
   // An agent would not create a file that was named explicitly.
   const file = join(place, 'none');
-  const missing = await kreplay('export', '--recording', file, '--from', '0');
+  const missing = await hosted('export', '--recording', file, '--from', '0');
   expect(missing.stderr).toBe(`kreplay: there is no file ${file}: give the path of a recording\n`);
-  const folder = await kreplay('export', '--data', file, '--from', '0');
+  const folder = await hosted('export', '--data', file, '--from', '0');
   expect(folder.stderr).toContain(`there is no folder ${file}: start the agent with that --data, or give the folder`);
 });
 
@@ -161,7 +162,7 @@ describe('a long export', () => {
     expect(existsSync(output)).toBe(false);
     expect(readdirSync(place)).not.toEqual([]);
     // The next export removes what this one left.
-    await kreplay(...args);
+    await hosted(...args);
     expect(readdirSync(place)).toEqual(['events']);
   });
 

@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { isWhole, verifyRecording } from '../../../agent/recording/read/verify.ts';
-import { type Ended, kreplay, startWith } from '../command_line.ts';
+import { type Ended, startWith } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, recorded, recordingPath, START } from '../recorded.ts';
 import { changeWith, readWith } from './exported.ts';
 
@@ -214,12 +215,12 @@ test('a file named with --data is checked like any foreign file', async () => {
   running.child.kill();
   await running.ended;
   const options = ['sql', 'SELECT count(*) FROM event', '--recording', path];
-  expect(await kreplay(...options)).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
+  expect(await hosted(...options)).toMatchObject({ code: 1, stderr: expect.stringMatching(REFUSED) });
 }, 30_000);
 
 test('a flipped bit is detected and located', async () => {
   const path = recordingPath(recorded([{ at: START, transaction: 'order-1' }]));
-  expect(await kreplay('verify', path)).toMatchObject({
+  expect(await hosted('verify', path)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining(': whole: 1 events'),
   });
@@ -229,7 +230,7 @@ test('a flipped bit is detected and located', async () => {
   const bytes = readFileSync(path);
   bytes[(page - 1) * PAGE_BYTES + 100]! ^= 4;
   writeFileSync(path, bytes);
-  const { code, stdout } = await kreplay('verify', path, '--output', 'json');
+  const { code, stdout } = await hosted('verify', path, '--output', 'json');
   expect(code).toBe(1);
   const damaged = { state: 'damaged', events: 1, damaged_pages: [page], damaged_parts: ['pin'] };
   expect(JSON.parse(stdout).recordings[0]).toMatchObject(damaged);

@@ -1,5 +1,5 @@
 /** Tests `kreplay import`: complete recordings, each only once, in any state. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -17,6 +17,7 @@ import { openReader } from '../../../agent/recording/read/reader.ts';
 import { importRecording } from '../../../daemon/export/incident/imported.ts';
 import { AS_NOBODY, NOBODY } from '../../unprivileged.ts';
 import { type Ended, kreplay, start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { appendRows, NODE, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { appearing, changeWith, readWith, recordedEvents } from './exported.ts';
 import { newSmallDisk } from './small_disk.ts';
@@ -42,7 +43,7 @@ function unfinished(): { folder: string; path: string } {
 test('a recording is copied completely, and the folder is created for it', async () => {
   const source = recorded(ROWS);
   const data = join(newFolder(), 'not', 'there');
-  const { code, stdout, stderr } = await kreplay('import', recordingPath(source), '--data', data);
+  const { code, stdout, stderr } = await hosted('import', recordingPath(source), '--data', data);
   const [name, ...others] = imports(data);
   const { recordingId } = openReader(recordingPath(source)).info();
   expect([code, others, stderr]).toEqual([0, [], '']);
@@ -59,7 +60,7 @@ test('importing it again changes nothing', async () => {
   const data = newFolder();
   importRecording(source, data);
   const before = imports(data).map((name) => readFileSync(join(data, 'imported', name)));
-  const { code, stdout } = await kreplay('import', source, '--data', data);
+  const { code, stdout } = await hosted('import', source, '--data', data);
   expect([code, stdout]).toEqual([0, expect.stringContaining(' is there already, as ')]);
   expect(imports(data).map((name) => readFileSync(join(data, 'imported', name)))).toEqual(before);
   expect(before).toHaveLength(1);
@@ -68,8 +69,8 @@ test('importing it again changes nothing', async () => {
 test('several imports at once, then a list of them', async () => {
   const sources = [recorded([{ at: START }]), recorded([{ at: START + 1n }, { at: START + 2n }])].map(recordingPath);
   const data = newFolder();
-  expect((await kreplay('import', ...sources, '--data', data)).stdout.split('\n')).toHaveLength(3);
-  const { code, stdout } = await kreplay('import', '--list', '--data', data);
+  expect((await hosted('import', ...sources, '--data', data)).stdout.split('\n')).toHaveLength(3);
+  const { code, stdout } = await hosted('import', '--list', '--data', data);
   const [heading, ...lines] = stdout.replace(/ +/g, ' ').split('\n');
   expect([code, heading]).toEqual([0, 'NODE EVENTS FIRST LAST FILE ERROR']);
   expect(
@@ -81,7 +82,7 @@ test('several imports at once, then a list of them', async () => {
     `${NODE} 1 2025-11-21T00:00:00.000000000Z 2025-11-21T00:00:00.000000000Z`,
     `${NODE} 2 2025-11-21T00:00:00.000000001Z 2025-11-21T00:00:00.000000002Z`,
   ]);
-  expect((await kreplay('import', '--list', '--data', newFolder())).stdout).toMatch(/^NODE .*\n$/);
+  expect((await hosted('import', '--list', '--data', newFolder())).stdout).toMatch(/^NODE .*\n$/);
 });
 
 test('data that is only in the log of a crashed host is imported, and the source is unchanged', () => {
@@ -139,9 +140,9 @@ test('the node name of a recording is escaped on the terminal', async () => {
   const path = recordingPath(recorded([{ at: START }]));
   changeWith(path, "UPDATE meta SET value = 'evil' || char(27) || '[2J' || char(10) WHERE key = 'node'");
   const data = newFolder();
-  const { stdout } = await kreplay('import', path, '--data', data);
+  const { stdout } = await hosted('import', path, '--data', data);
   expect(stdout).toMatch(/: 1 events of evil\\u\{1b\}\[2J\\u\{a\}\n$/);
-  expect((await kreplay('import', '--list', '--data', data)).stdout).toContain('evil\\u{1b}[2J\\u{a}');
+  expect((await hosted('import', '--list', '--data', data)).stdout).toContain('evil\\u{1b}[2J\\u{a}');
 });
 
 test('two concurrent imports are one', async () => {
@@ -156,7 +157,7 @@ test('a list states what is wrong with one import, beside the others', async () 
   const data = newFolder();
   const { path } = importRecording(recordingPath(recorded(ROWS)), data);
   writeFileSync(join(data, 'imported', '0.kreplay'), 'x'.repeat(5000));
-  const { code, stdout, stderr } = await kreplay('import', '--list', '--data', data);
+  const { code, stdout, stderr } = await hosted('import', '--list', '--data', data);
   const [, bad, good] = stdout.split('\n');
   expect([code, stderr]).toEqual([0, '']);
   expect(bad).toMatch(/^- .*0\.kreplay .*is not a kreplay recording/);
@@ -177,7 +178,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     expect(child.signalCode).toBe(signal);
     expect(imports(data)).not.toEqual([]);
     expect(imports(data).filter((name) => !name.startsWith(`.kreplay-${child.pid}-`))).toEqual([]);
-    await kreplay('import', '--list', '--data', data);
+    await hosted('import', '--list', '--data', data);
     expect(imports(data)).toEqual([]);
   },
 );
@@ -209,7 +210,7 @@ test('inaccessible folders are reported in one line', async () => {
 
 describe('a file that cannot be imported is refused with the reason, and leaves nothing', () => {
   async function refused(file: string, data = newFolder()): Promise<string> {
-    const { code, stdout, stderr } = await kreplay('import', file, '--data', data);
+    const { code, stdout, stderr } = await hosted('import', file, '--data', data);
     expect([code, stdout, existsSync(join(data, 'imported')) ? imports(data) : []]).toEqual([1, '', []]);
     expect(stderr).toMatch(/^kreplay: .+\n$/);
     return stderr;
@@ -276,10 +277,10 @@ describe('a file that cannot be imported is refused with the reason, and leaves 
     expect(await refused(path, join(disk, 'data'))).toContain('no space is left on the device');
   });
 
-  test('no file to import is a usage error', () => {
-    const run = (...args: string[]) =>
-      spawnSync(process.execPath, ['kreplay.ts', 'import', ...args], { encoding: 'utf8' });
-    for (const { status, stderr } of [run(), run('--list', 'file')])
-      expect([status, stderr]).toEqual([2, 'error: give recordings to import, or --list\nSee kreplay import --help\n']);
+  test('no file to import is a usage error', async () => {
+    for (const args of [[], ['--list', 'file']]) {
+      const { code, stderr } = await hosted('import', ...args);
+      expect([code, stderr]).toEqual([2, 'error: give recordings to import, or --list\nSee kreplay import --help\n']);
+    }
   });
 });

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSource } from '../../../daemon/export/source.ts';
 import { askSql } from '../../../daemon/export/sql/sql_query.ts';
-import { kreplay, start } from '../command_line.ts';
+import { start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { NODE, newFolder, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { I64_MAX, U64_MAX } from './exported.ts';
 
@@ -137,12 +138,12 @@ test.each(['  select 1', '-- first\n/* then */ select 1;', 'VALUES (1)', 'WITH a
 
 test('a query leaves the recording and its folder unchanged', async () => {
   const before = [readdirSync(data.folder), readFileSync(recordingPath(data.folder))];
-  await kreplay('sql', '--data', data.folder, 'select * from events order by comm');
+  await hosted('sql', '--data', data.folder, 'select * from events order by comm');
   expect([readdirSync(data.folder), readFileSync(recordingPath(data.folder))]).toEqual(before);
 });
 
 describe('the command', () => {
-  const sql = (...args: string[]) => kreplay('sql', '--data', data.folder, ...args);
+  const sql = (...args: string[]) => hosted('sql', '--data', data.folder, ...args);
   const QUERY = "select result, node as 'a,b', x'00ff' as bytes, null as n from sys_write where failed is null limit 2";
   const ASKED = QUERY.replace(' where failed is null', '');
 
@@ -200,14 +201,14 @@ describe('the command', () => {
 
   test('a named recording is read instead of a folder', async () => {
     const path = recordingPath(data.folder);
-    expect((await kreplay('sql', '--recording', path, 'select count(*) as n from events')).stdout).toBe('{"n":4}\n');
-    const both = await kreplay('sql', '--recording', path, '--data', data.folder, 'select 1');
+    expect((await hosted('sql', '--recording', path, 'select count(*) as n from events')).stdout).toBe('{"n":4}\n');
+    const both = await hosted('sql', '--recording', path, '--data', data.folder, 'select 1');
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('cannot be used with')]);
-    const twice = await kreplay('sql', '--recording', path, '--recording', path, 'select 1');
+    const twice = await hosted('sql', '--recording', path, '--recording', path, 'select 1');
     expect([twice.code, twice.stdout, twice.stderr]).toEqual([2, '', expect.stringContaining('only one can be read')]);
     const empty = join(newFolder(), 'empty');
     mkdirSync(empty);
-    const missing = await kreplay('sql', '--data', empty, 'select 1');
+    const missing = await hosted('sql', '--data', empty, 'select 1');
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('there is no recording at')]);
   });
 });

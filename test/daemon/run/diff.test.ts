@@ -5,6 +5,7 @@ import { stringify } from '../../../daemon/exact_json.ts';
 import { parseReport } from '../../../daemon/run/report/diff.ts';
 import { difference } from '../../../daemon/run/report/difference.ts';
 import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, START } from '../recorded.ts';
 import { incidentOf } from './planned.ts';
 import { type Call, ran, saidOf } from './reported.ts';
@@ -59,7 +60,7 @@ test('two runs', async () => {
 });
 
 test('a run compared with its incident', async () => {
-  const { stdout } = await kreplay('diff', reportOf(SECOND));
+  const { stdout } = await hosted('diff', reportOf(SECOND));
   expect(JSON.parse(stdout)).toMatchObject({ beside: 'incident', calls: [3, 3], took_ns: [2 * MS, 5 * MS] });
 });
 
@@ -70,7 +71,7 @@ test('a run compared with itself has no difference', () => {
 });
 
 test('a table', async () => {
-  const { stdout } = await kreplay('diff', reportOf(FIRST), reportOf(SECOND), '--output', 'table');
+  const { stdout } = await hosted('diff', reportOf(FIRST), reportOf(SECOND), '--output', 'table');
   expect(stdout.split('\n').map((line) => line.split(/ {2,}/).filter((cell) => cell !== ''))).toEqual([
     ['CALLS', 'THREADS', 'BEFORE', 'AFTER', 'TOOK', 'NOW'],
     ['write /data/a', 'w', '2', '2', '2ms', '4ms'],
@@ -89,7 +90,7 @@ test.each([
   [['--max-slower', '60'], 3],
   [['--same-calls'], 3],
 ])('limits: %j', async (options, expected) => {
-  const { code, stderr } = await kreplay('diff', reportOf(FIRST), reportOf(SECOND), ...options);
+  const { code, stderr } = await hosted('diff', reportOf(FIRST), reportOf(SECOND), ...options);
   expect(code).toBe(expected);
   expect(stderr === '').toBe(expected === 0);
 });
@@ -105,11 +106,11 @@ test.each([
 ])('%s is refused', async (_, text, message) => {
   const path = join(newFolder(), 'report.json');
   writeFileSync(path, text);
-  const { code, stderr } = await kreplay('diff', path);
+  const { code, stderr } = await hosted('diff', path);
   expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
 });
 
 test('a missing file', async () => {
-  const { code, stderr } = await kreplay('diff', '/nowhere/report.json');
+  const { code, stderr } = await hosted('diff', '/nowhere/report.json');
   expect([code, stderr]).toEqual([1, expect.stringContaining('/nowhere/report.json cannot be read')]);
 });

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AS_NOBODY } from '../../unprivileged.ts';
-import { kreplay, startWith } from '../command_line.ts';
+import { startWith } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder } from '../recorded.ts';
 import { served } from '../served.ts';
 import { bundleOf, writesTo } from './incident.ts';
@@ -81,14 +82,14 @@ test.each([
   ['/nowhere/command', 127],
   ['/etc/passwd', 126],
 ])('%s cannot be run', async (command, expected) => {
-  const { code, stderr } = await kreplay('run', '--bundle', bundle, '--transaction', TRANSACTION, '--', command);
+  const { code, stderr } = await hosted('run', '--bundle', bundle, '--transaction', TRANSACTION, '--', command);
   const [told, ...more] = stderr.split('\n');
   expect([code, told, more]).toEqual([expected, expect.stringMatching(`^kreplay run: failed: ${command}: `), ['']]);
 });
 
 test('standard input is that of the command', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
-  const { code, stdout } = await kreplay('run', ...options, '--', 'sh', '-c', 'cat; echo end');
+  const { code, stdout } = await hosted('run', ...options, '--', 'sh', '-c', 'cat; echo end');
   expect([code, stdout]).toEqual([0, 'end\n']);
   expect(existsSync(file)).toBe(false);
 });
@@ -96,7 +97,7 @@ test('standard input is that of the command', async () => {
 test('a failed run is an error for the CI', async () => {
   const junit = join(newFolder(), 'junit.xml');
   const options = ['--bundle', bundle, '--transaction', TRANSACTION, '--junit', junit, '--require', 'partial'];
-  expect((await kreplay('run', ...options, '--', '/nowhere/command')).code).toBe(127);
+  expect((await hosted('run', ...options, '--', '/nowhere/command')).code).toBe(127);
   const xml = readFileSync(junit, 'utf8');
   expect(xml).toContain('errors="1"');
   expect(xml).toContain('<error message="failed: /nowhere/command: No such file or directory"');
@@ -140,7 +141,7 @@ test('an unprivileged run, with a daemon in between', async () => {
 test('if no call can be held the command does not run, which is not a pass', async () => {
   const options = ['--bundle', bundle, '--transaction', TRANSACTION];
   const inner = [process.execPath, ENTRY, 'run', ...options, '--', 'touch', join(temporary, 'witness')];
-  const { code, stderr } = await kreplay('run', ...options, '--', ...inner);
+  const { code, stderr } = await hosted('run', ...options, '--', ...inner);
   expect(code).toBe(69);
   expect(stderr).toMatch(/^kreplay run: unsupported: \S/);
   expect(existsSync(join(temporary, 'witness'))).toBe(false);

@@ -12,7 +12,7 @@ import { newRecordedErrors } from '../../../daemon/run/plan/recorded_errors.ts';
 import { RuleError } from '../../../daemon/run/plan/rules.ts';
 import { parseShortRule } from '../../../daemon/run/plan/short_rule.ts';
 import { compileC } from '../../native/runner/run.ts';
-import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, type Row, recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { bundleOf, MS, run, writesTo } from './incident.ts';
@@ -191,7 +191,7 @@ print(os.write(file, b'z'), os.lseek(file, 0, os.SEEK_CUR), os.pread(file, 99, 0
     expect(failed.result.figures!.how).toMatchObject({ exact: 1, error_injected: 1 });
     const app = await served(join(bundle, '..'));
     const from = ['--url', app.url, '--transaction', TRANSACTION];
-    const asked = await kreplay('run', ...from, '--replay-errors', '--', ...dd(3));
+    const asked = await hosted('run', ...from, '--replay-errors', '--', ...dd(3));
     expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
   });
 });

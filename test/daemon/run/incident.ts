@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunResult } from '../../../daemon/run/report/result.ts';
-import { type Ended, kreplay } from '../command_line.ts';
+import type { Ended } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, type Row, recorded, recordingPath, START, type WriteRow } from '../recorded.ts';
 import { TRANSACTION } from './planned.ts';
 
@@ -41,7 +42,7 @@ export interface RealRun extends Ended {
 export async function run(bundle: string, options: readonly string[], command: readonly string[]): Promise<RealRun> {
   const report = join(newFolder(), 'report.json');
   const incident = ['--bundle', bundle, '--transaction', TRANSACTION];
-  const ended = await kreplay('run', ...incident, '--report', report, ...options, '--', ...command);
+  const ended = await hosted('run', ...incident, '--report', report, ...options, '--', ...command);
   let text: string;
   try {
     text = readFileSync(report, 'utf8');

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { kreplay } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, recorded, recordingPath, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { TRANSACTION } from './planned.ts';
@@ -16,7 +16,7 @@ const bundle = recordingPath(folder);
 /** Expects a refusal: the command, which would create a file, must not run. */
 async function refused(...options: string[]) {
   const witness = join(newFolder(), 'witness');
-  const ended = await kreplay('run', ...options, '--', 'touch', witness);
+  const ended = await hosted('run', ...options, '--', 'touch', witness);
   expect(existsSync(witness)).toBe(false);
   expect(ended.stdout).toBe('');
   return ended;
@@ -104,20 +104,20 @@ test.each([
 
 test('0 is a duration, as the help states', async () => {
   for (const option of ['--extra-latency', '--threshold']) {
-    const { code, stderr } = await kreplay('run', ...of(TRANSACTION), option, '0', '--', 'true');
+    const { code, stderr } = await hosted('run', ...of(TRANSACTION), option, '0', '--', 'true');
     expect([code, stderr]).toEqual([0, expect.stringContaining('the command ended with 0')]);
   }
 });
 
 test('--help prints everything on stdout', async () => {
-  const { code, stdout, stderr } = await kreplay('run', '--help');
+  const { code, stdout, stderr } = await hosted('run', '--help');
   expect([code, stderr]).toEqual([0, '']);
   for (const option of ['--seed', '--inject', '--vary-latency', '--junit', 'Exit codes'])
     expect(stdout).toContain(option);
 });
 
 test('a command without a preceding -- is refused', async () => {
-  const { code, stderr } = await kreplay('run', ...of(TRANSACTION), 'true');
+  const { code, stderr } = await hosted('run', ...of(TRANSACTION), 'true');
   expect([code, stderr]).toEqual([125, expect.stringContaining('put -- in front of the command')]);
 });
 

@@ -1,6 +1,10 @@
 /** Tests what the daemon logs: failures and slow requests, by route and id, and never a client's secrets. */
-import { kreplay, type Running, start } from '../command_line.ts';
+import { PassThrough } from 'node:stream';
+import { type LogFlags, newLog } from '../../../agent/output/log.ts';
+import { type Running, start } from '../command_line.ts';
+import { hosted } from '../hosted.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
+import { served } from '../served.ts';
 
 const running: Running[] = [];
 afterEach(async () => {
@@ -12,17 +16,31 @@ afterEach(async () => {
 
 const SECRET = 'hunter2';
 
-/** Lines that the daemon logs while it answers requests for these paths. */
-async function logged(data: string, flags: readonly string[], paths: readonly string[]): Promise<string[]> {
+const HEADERS = { authorization: `Bearer ${SECRET}`, cookie: `session=${SECRET}`, 'x-request-id': 'mine' };
+
+/** Lines that a daemon process logs while it answers requests for these paths. */
+async function loggedBy(data: string, flags: readonly string[], paths: readonly string[]): Promise<string[]> {
   const one = start('daemon', '--data', data, '--listen', '127.0.0.1:0', ...flags);
   running.push(one);
   const url = / at (\S+)\n/.exec(await one.printed(/\n/))![1]!;
-  const headers = { authorization: `Bearer ${SECRET}`, cookie: `session=${SECRET}`, 'x-request-id': 'mine' };
-  for (const path of paths) await (await fetch(url + path, { headers })).text();
+  for (const path of paths) await (await fetch(url + path, { headers: HEADERS })).text();
   one.child.kill('SIGTERM');
-  const { stderr } = await one.ended;
-  expect(stderr).not.toContain(SECRET);
-  return stderr.split('\n').slice(0, -1);
+  return linesOf((await one.ended).stderr);
+}
+
+/** Lines that the app logs while it answers requests for these paths, however long it takes for that. */
+async function logged(data: string, flags: LogFlags, paths: readonly string[]): Promise<string[]> {
+  const output = new PassThrough();
+  const log = newLog('kreplay-daemon', flags, output as unknown as NodeJS.WriteStream);
+  const app = await served(data, { log, slowMs: Number.POSITIVE_INFINITY });
+  for (const path of paths) await app.get(path, { headers: HEADERS });
+  await app.close();
+  return linesOf(String(output.read() ?? ''));
+}
+
+function linesOf(text: string): string[] {
+  expect(text).not.toContain(SECRET);
+  return text.split('\n').slice(0, -1);
 }
 
 const PATHS = [
@@ -34,26 +52,26 @@ const PATHS = [
 ];
 
 test('successful and invalid requests are not logged', async () => {
-  expect(await logged(recorded([{ at: START }]), [], PATHS)).toEqual([]);
+  expect(await logged(recorded([{ at: START }]), { logLevel: 'info' }, PATHS)).toEqual([]);
 });
 
 test('at level debug every request is logged as a line', async () => {
-  const lines = await logged(recorded([{ at: START }]), ['--log-level', 'debug'], PATHS);
+  const lines = await logged(recorded([{ at: START }]), { logLevel: 'debug' }, PATHS);
   const seen = lines
     .map((line) => JSON.parse(line))
-    .map(({ msg, route, status, code, id }) => [msg, route, status, code, id]);
+    .map(({ msg, method, route, status, code, id }) => [msg, method, route, status, code, id]);
   expect(seen).toEqual([
-    ['request', '/api/events', 200, undefined, 'mine'],
-    ['request', '/api/events/:event_id', 404, 'event_not_found', 'mine'],
-    ['request', '/api/events', 400, 'invalid_parameter', 'mine'],
-    ['request', '/api/events/:event_id', 404, 'event_not_found', 'mine'],
-    ['request', 'none', 404, 'not_found', 'mine'],
+    ['request', 'GET', '/api/events', 200, undefined, 'mine'],
+    ['request', 'GET', '/api/events/:event_id', 404, 'event_not_found', 'mine'],
+    ['request', 'GET', '/api/events', 400, 'invalid_parameter', 'mine'],
+    ['request', 'GET', '/api/events/:event_id', 404, 'event_not_found', 'mine'],
+    ['request', 'GET', 'none', 404, 'not_found', 'mine'],
   ]);
 });
 
 test('a failure is logged with its reason', async () => {
   const folder = newFolder();
-  const [line, ...more] = await logged(folder, [], ['/healthz', '/api/events?service=a']);
+  const [line, ...more] = await logged(folder, { logLevel: 'info' }, ['/healthz', '/api/events?service=a']);
   expect(more).toEqual([]);
   expect(JSON.parse(line!)).toMatchObject({
     level: 40,
@@ -68,14 +86,14 @@ test('a failure is logged with its reason', async () => {
 });
 
 test('slow requests are logged from the threshold on', async () => {
-  const [line, ...more] = await logged(recorded([{ at: START }]), ['--log-slower-than', '1ns'], ['/api/nodes']);
+  const [line, ...more] = await loggedBy(recorded([{ at: START }]), ['--log-slower-than', '1ns'], ['/api/nodes']);
   expect(more).toEqual([]);
   expect(JSON.parse(line!)).toMatchObject({ level: 30, msg: 'slow request', route: '/api/nodes', status: 200 });
 });
 
 test('the text format is a readable line', async () => {
   const flags = ['--log-level', 'debug', '--log-format', 'text'];
-  const [line] = await logged(recorded([{ at: START }]), flags, ['/api/nodes']);
+  const [line] = await loggedBy(recorded([{ at: START }]), flags, ['/api/nodes']);
   expect(line).toMatch(/^\S+Z kreplay-daemon debug request method=GET route=\/api\/nodes status=200 ms=\S+ id=mine$/);
 });
 
@@ -83,5 +101,5 @@ test.each([
   ['--log-format', 'xml'],
   ['--log-slower-than', 'soon'],
 ])('%s %s is a usage error', async (...flag) => {
-  expect((await kreplay('daemon', ...flag)).code).toBe(2);
+  expect((await hosted('daemon', ...flag)).code).toBe(2);
 });

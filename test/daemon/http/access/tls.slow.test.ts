@@ -7,7 +7,8 @@ import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { type Certificate, newAuthority, newCertificate, read } from '../../certificates.ts';
-import { kreplay, type Running, start, startWith } from '../../command_line.ts';
+import { type Running, start, startWith } from '../../command_line.ts';
+import { hosted, hostedWith } from '../../hosted.ts';
 import { samplesOf, valuesOf } from '../../metrics/scraped.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 
@@ -71,7 +72,7 @@ test('the daemon serves HTTPS with HSTS, and the commands use it', async () => {
 
   const { code, stdout } = await startWith({ KREPLAY_CA: authority.cert }, 'events', '--url', url.origin).ended;
   expect([code, stdout.split('\n').length - 1]).toEqual([0, 1]);
-  const distrusting = await kreplay('events', '--url', url.origin);
+  const distrusting = await hosted('events', '--url', url.origin);
   expect([distrusting.code, distrusting.stderr]).toEqual([1, expect.stringMatching(/^kreplay: cannot reach .*\n$/)]);
 });
 
@@ -109,10 +110,10 @@ test('only clients with a certificate of the CA are served', async () => {
     KREPLAY_CLIENT_CERT: client.cert,
     KREPLAY_CLIENT_KEY: client.key,
   };
-  expect((await startWith(environment, 'events', '--url', url.origin).ended).code).toBe(0);
+  expect((await hostedWith(environment, 'events', '--url', url.origin)).code).toBe(0);
 
-  const refused = async (more: NodeJS.ProcessEnv, at = url.origin) => {
-    const { code, stderr } = await startWith({ KREPLAY_CA: authority.cert, ...more }, 'services', '--url', at).ended;
+  const refused = async (more: Record<string, string>, at = url.origin) => {
+    const { code, stderr } = await hostedWith({ KREPLAY_CA: authority.cert, ...more }, 'services', '--url', at);
     return [code, stderr.split('\n').length, stderr];
   };
   expect(await refused({})).toEqual([1, 2, expect.stringContaining('set KREPLAY_CLIENT_CERT')]);
@@ -165,7 +166,7 @@ describe('a start that cannot succeed', () => {
     ['a missing file', () => ['--tls-cert', own.cert, '--tls-key', join(folder, 'none')], 1],
     ['a CA that is none', () => ['--tls-cert', own.cert, '--tls-key', own.key, '--tls-client-ca', notPem()], 1],
   ])('is reported in one line: %s', async (_name, args, code) => {
-    const ended = await kreplay('daemon', '--data', data, '--listen', '127.0.0.1:0', ...args());
+    const ended = await hosted('daemon', '--data', data, '--listen', '127.0.0.1:0', ...args());
     expect([ended.code, ended.stdout, ended.stderr]).toEqual([
       code,
       '',

@@ -18,7 +18,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { hashOf, newSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
-import { kreplay, type Running, start, startWith } from '../../command_line.ts';
+import { kreplay, type Running, start } from '../../command_line.ts';
+import { hosted, hostedWith } from '../../hosted.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 
 const running: Running[] = [];
@@ -35,7 +36,7 @@ beforeEach(() => {
 });
 
 async function created(name: string, scope: string, ...more: string[]): Promise<string> {
-  const { code, stdout, stderr } = await kreplay(
+  const { code, stdout, stderr } = await hosted(
     'token',
     'create',
     '--name',
@@ -71,7 +72,7 @@ describe('kreplay token', () => {
     const secret = await created('ci', 'events:read,replay:control', '--expires', '30d');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, 'utf8')).not.toContain(secret.slice(4));
-    const { stdout } = await kreplay('token', 'list', '--tokens', path, '--output', 'json');
+    const { stdout } = await hosted('token', 'list', '--tokens', path, '--output', 'json');
     const [token] = JSON.parse(stdout).tokens;
     expect(token).toEqual({
       name: 'ci',
@@ -80,7 +81,7 @@ describe('kreplay token', () => {
       expires_at: new Date(Date.parse(token.created_at) + 30 * 86_400_000).toISOString(),
       expired: false,
     });
-    const table = await kreplay('token', 'list', '--tokens', path, '--output', 'table');
+    const table = await hosted('token', 'list', '--tokens', path, '--output', 'table');
     expect(table.stdout).toMatch(/^NAME +SCOPES +CREATED +EXPIRES\nci +events:read replay:control +\S+ +\S+\n$/);
     expect(stdout + table.stdout).not.toContain(hashOf(secret).toString('hex'));
   });
@@ -92,7 +93,7 @@ describe('kreplay token', () => {
       ['create', '--name', 'ci', '--scope', 'events:read'],
       ['revoke', 'nobody'],
     ]) {
-      const { code, stderr } = await kreplay('token', ...args, '--tokens', path);
+      const { code, stderr } = await hosted('token', ...args, '--tokens', path);
       expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: there is .+\n$/)]);
     }
     expect(readFileSync(path)).toEqual(before);
@@ -108,7 +109,7 @@ describe('kreplay token', () => {
     'create --scope events:read',
     'revoke',
   ])('creates nothing on a usage error: %s', async (usage) => {
-    const { code, stdout } = await kreplay('token', ...usage.split(' '), '--tokens', path);
+    const { code, stdout } = await hosted('token', ...usage.split(' '), '--tokens', path);
     expect([code, stdout, existsSync(path)]).toEqual([2, '', false]);
   });
 
@@ -132,7 +133,7 @@ describe('kreplay token', () => {
     await created('a', 'events:read');
     const link = join(newFolder(), 'link');
     symlinkSync(target, link);
-    expect((await kreplay('token', 'revoke', 'a', '--tokens', link)).code).toBe(0);
+    expect((await hosted('token', 'revoke', 'a', '--tokens', link)).code).toBe(0);
     expect(JSON.parse(readFileSync(target, 'utf8')).tokens).toEqual([]);
   });
 });
@@ -144,7 +145,7 @@ describe('a daemon with tokens', () => {
     expect(await status(url, first)).toBe(200);
     const second = await created('second', 'events:read');
     expect(await status(url, second)).toBe(200);
-    expect((await kreplay('token', 'revoke', 'first', '--tokens', path)).code).toBe(0);
+    expect((await hosted('token', 'revoke', 'first', '--tokens', path)).code).toBe(0);
     expect(await status(url, first)).toBe(401);
     expect(await status(url, second)).toBe(200);
   });
@@ -152,7 +153,7 @@ describe('a daemon with tokens', () => {
   test('is queried with KREPLAY_TOKEN', async () => {
     const secret = await created('me', 'events:read');
     const { url } = await onLoopback();
-    const asked = (KREPLAY_TOKEN: string) => startWith({ KREPLAY_TOKEN }, 'events', '--url', url).ended;
+    const asked = (KREPLAY_TOKEN: string) => hostedWith({ KREPLAY_TOKEN }, 'events', '--url', url);
     expect((await asked(secret)).code).toBe(0);
     const none = await asked('');
     expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/KREPLAY_TOKEN \(unauthorized\)\n$/)]);
@@ -162,7 +163,7 @@ describe('a daemon with tokens', () => {
       expect.stringMatching(/^kreplay: KREPLAY_TOKEN is not a token/),
     ]);
     expect(mistaken.stderr).not.toContain('hunter2');
-    const pin = await startWith({ KREPLAY_TOKEN: secret }, 'pin', 'tx', '--url', url).ended;
+    const pin = await hostedWith({ KREPLAY_TOKEN: secret }, 'pin', 'tx', '--url', url);
     expect([pin.code, pin.stderr]).toEqual([1, expect.stringMatching(/replay:control \(forbidden\)\n$/)]);
   });
 
@@ -171,8 +172,8 @@ describe('a daemon with tokens', () => {
     const socketPath = join(newFolder(), 'socket');
     const { url } = await daemon('--listen', `unix:${socketPath}`);
     expect(url).toBe(`unix:${socketPath}`);
-    expect((await startWith({ KREPLAY_TOKEN: secret }, 'events', '--url', url).ended).code).toBe(0);
-    expect((await kreplay('events', '--url', url)).stderr).toMatch(/\(unauthorized\)\n$/);
+    expect((await hostedWith({ KREPLAY_TOKEN: secret }, 'events', '--url', url)).code).toBe(0);
+    expect((await hosted('events', '--url', url)).stderr).toMatch(/\(unauthorized\)\n$/);
     const probe = request({ socketPath, path: '/healthz' });
     probe.end();
     const [res] = await once(probe, 'response');
@@ -196,7 +197,7 @@ describe('a daemon with tokens', () => {
     'listens on %s only with TLS, or with the option for a proxy that provides it',
     async (listen) => {
       const secret = await created('me', 'events:read');
-      const refused = await kreplay('daemon', '--listen', listen, '--tokens', path);
+      const refused = await hosted('daemon', '--listen', listen, '--tokens', path);
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toMatch(/^kreplay: refusing to listen on http:.*--tls-cert.*--insecure-http.*\n$/);
       const { url } = await daemon('--listen', listen, '--insecure-http');
@@ -207,9 +208,9 @@ describe('a daemon with tokens', () => {
   );
 
   test('does not start with --insecure-http alone, or without its file', async () => {
-    const bare = await kreplay('daemon', '--listen', '0.0.0.0:0', '--insecure-http');
+    const bare = await hosted('daemon', '--listen', '0.0.0.0:0', '--insecure-http');
     expect([bare.code, bare.stderr]).toEqual([1, expect.stringMatching(/without tokens.*kreplay token create.*\n$/)]);
-    const missing = await kreplay('daemon', '--listen', '127.0.0.1:0', '--tokens', path);
+    const missing = await hosted('daemon', '--listen', '127.0.0.1:0', '--tokens', path);
     expect([missing.code, missing.stderr]).toEqual([
       1,
       expect.stringMatching(/^kreplay: there is no .*kreplay token create.*\n$/),
