@@ -1,28 +1,48 @@
 /** Processes that become another service while they run: their events are named, and filtered, as what they are then. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
-import { bash, compileProgram } from './programs.ts';
-import { newRecorder, type Recorded, readRecording, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { createPublishers } from '../../agent/attribution/publishers.ts';
+import { bash } from './programs.ts';
+import {
+  CHECKED_MS,
+  expectOwned,
+  goOn,
+  noPublisher,
+  noPublisherThatExecutes,
+  publisher,
+  publisherThatExecutes,
+  WRITES,
+  writesIn,
+} from './publishers.ts';
+import {
+  type FilteredRecorder,
+  newRecorder,
+  type Recorded,
+  record,
+  removeFolders,
+  startFilteredAgent,
+  temporaryFolder,
+} from './recorded_run.ts';
 
 const cgroup = join(findCgroups().root, `kreplay-moved-${process.pid}.service`);
 /** The agent has seen an event, and has told the kernel side to drop the process if it is not wanted. */
 const SEEN_S = 1;
-/** The agent has checked a process for the first time: whether it publishes OpenTelemetry's contexts. */
-const CHECKED_MS = 4500;
-/** The agent has checked a process for the last time. */
-const CHECKED_LAST_S = 38;
 
-const recorder = newRecorder();
+/** The agent of all tests here that set no filter; it looks at the requests of both HTTP servers. */
+const recorder = newRecorder(['--http-services', 'threads-worker', 'events-single']);
+let filtered: FilteredRecorder;
 
-beforeAll(() => {
+beforeAll(async () => {
   mkdirSync(cgroup);
+  filtered = await startFilteredAgent();
 });
 
 afterAll(async () => {
+  await filtered?.agent.stop();
   await recorder.stop();
   rmdirSync(cgroup);
   removeFolders();
@@ -30,79 +50,49 @@ afterAll(async () => {
 
 /** Pairs of a file's name and the service that wrote it, in the order of the writes. */
 function servicesByFile(recorded: Recorded, folder: string): [string, string][] {
-  const writes = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
-  return writes.map(({ file, service_name }) => [basename(file!), service_name!]);
+  return writesIn(recorded, folder).map(({ file, service_name }) => [basename(file!), service_name!]);
 }
 
-/** The shell writes, then becomes another program; then another shell writes, moves and writes again. */
+/** A shell writes, then becomes another program; another shell writes, moves and writes again. */
 const WORKLOAD = `
   cd "$folder"
-  bash -c 'echo x > wrapper; sleep ${SEEN_S}; OTEL_SERVICE_NAME=shop exec /bin/echo x > shop'
-  bash -c 'echo x > outside; sleep ${SEEN_S}; echo $$ > ${cgroup}/cgroup.procs; echo x > inside'`;
+  bash -c 'echo x > wrapper; sleep ${SEEN_S}; OTEL_SERVICE_NAME=shop exec /bin/echo x > shop' &
+  bash -c 'echo x > outside; sleep ${SEEN_S}; echo $$ > ${cgroup}/cgroup.procs; echo x > inside'
+  wait`;
 
 const runWorkload = (folder: string) => bash(WORKLOAD, { env: { ...process.env, folder } });
 
 test('events after an exec, and after a move to another cgroup, have the new service', async () => {
   const folder = temporaryFolder();
   const recorded = await recorder.record(() => void runWorkload(folder));
-  expect(servicesByFile(recorded, folder)).toEqual([
-    ['wrapper', 'bash'],
-    ['shop', 'shop'],
-    ['outside', 'bash'],
-    ['inside', basename(cgroup, '.service')],
-  ]);
+  expect(Object.fromEntries(servicesByFile(recorded, folder))).toEqual({
+    wrapper: 'bash',
+    shop: 'shop',
+    outside: 'bash',
+    inside: basename(cgroup, '.service'),
+  });
 });
 
-test.concurrent.each<[string[], string[]]>([
-  [['--service', 'shop'], ['shop']],
-  [['--service', basename(cgroup, '.service')], ['inside']],
-  [['--cgroup', `/${basename(cgroup)}`], ['inside']],
-  [
-    ['--except-service', 'bash'],
-    ['shop', 'inside'],
-  ],
-  [
-    ['--except-service', 'shop'],
-    ['wrapper', 'outside', 'inside'],
-  ],
-])('%j records %j, whatever the process was before', async (flags, files) => {
+test.each<[object, string[]]>([
+  [{ services: ['shop'] }, ['shop']],
+  [{ services: [basename(cgroup, '.service')] }, ['inside']],
+  [{ cgroups: [`/${basename(cgroup)}`] }, ['inside']],
+  [{ except_services: ['bash'] }, ['inside', 'shop']],
+  [{ except_services: ['shop'] }, ['inside', 'outside', 'wrapper']],
+])('%j records %j, whatever the process was before', async (filter, files) => {
   const folder = temporaryFolder();
-  const recorded = await record(() => void runWorkload(folder), flags);
-  expect(servicesByFile(recorded, folder).map(([file]) => file)).toEqual(files);
+  const recorded = await filtered.record(filter, () => void runWorkload(folder));
+  const found = servicesByFile(recorded, folder).map(([file]) => file);
+  expect(found.sort()).toEqual(files);
 });
 
 test.concurrent('a service name that a process publishes later is what the filter goes by', async () => {
   const folder = temporaryFolder();
-  const program = compileProgram('otel_writes', ['-rdynamic']);
-  const recorded = await record(async () => {
-    const child = spawn(program, [folder], { stdio: ['pipe', 'ignore', 'inherit'] });
-    await once(child, 'spawn');
-    await sleep(CHECKED_MS);
-    child.stdin.write('go\n');
-    await once(child, 'exit');
-  }, ['--service', 'otel-shop']);
+  const recorded = await record(() => goOn([publisher(), folder], CHECKED_MS), ['--service', 'otel-shop']);
   const services = servicesByFile(recorded, folder);
-  expect(services.length).toBe(8 * 50 * 4);
+  expect(services.length).toBe(WRITES);
   expect(new Set(services.map(([, service]) => service))).toEqual(new Set(['otel-shop']));
 });
-
-/** Programs with the thread-local variable at the same place. */
-const publisher = () => compileProgram('otel_writes', ['-rdynamic']);
-const publisherThatExecutes = () => compileProgram('otel_writes', ['-rdynamic', '-DBECOMES_NEXT'], 'otel_becomes');
-const noPublisher = () => compileProgram('otel_writes', ['-rdynamic', '-DPUBLISHES_NO_PROCESS'], 'otel_no_process');
-
-/** Runs a program, and lets it go on after a time, as often as it waits for a line. */
-async function goOn(command: readonly string[], ...afterMs: readonly number[]): Promise<void> {
-  const [program, ...args] = command;
-  const child = spawn(program!, args, { stdio: ['pipe', 'ignore', 'inherit'] });
-  const exited = once(child, 'exit');
-  await once(child, 'spawn');
-  for (const ms of afterMs) {
-    await sleep(ms);
-    child.stdin.write('go\n');
-  }
-  expect(await exited).toEqual([0, null]);
-}
 
 describe('a process that publishes contexts', () => {
   test.concurrent('and executes a program that does not is named, and owned, as that', async () => {
@@ -110,67 +100,80 @@ describe('a process that publishes contexts', () => {
     const recorded = await recorder.record(() =>
       goOn([publisherThatExecutes(), folder, noPublisher(), folder], CHECKED_MS, CHECKED_MS),
     );
-    const writes = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
-    const [, ...next] = writes;
-    expect(next.length).toBe(1 + 8 * 50 * 4);
+    const [, ...next] = writesIn(recorded, folder);
+    expect(next.length).toBe(1 + WRITES);
     const owners = next.map(({ service_name, trace_id, transaction_id }) => [service_name, trace_id, transaction_id]);
     expect(new Set(owners.map(String))).toEqual(new Set(['otel_no_process,,']));
   });
 
-  test.concurrent.each<[string, (folder: string) => string[], number[]]>([
-    [
-      'is executed late',
-      () => ['sh', '-c', `echo x > "$1"/shell; sleep ${CHECKED_LAST_S}; exec "$0" "$1"`],
-      [CHECKED_LAST_S * 1000 + CHECKED_MS],
-    ],
-    ['is executed by another one', (folder) => [publisherThatExecutes(), folder], [CHECKED_MS, CHECKED_MS]],
-  ])('%s: its threads are owned', async (_, commandOf, afterMs) => {
+  test.concurrent('is executed by another one: its threads are owned', async () => {
     const folder = temporaryFolder();
-    const recorded = await recorder.record(async () => {
-      await goOn([...commandOf(folder), publisher(), folder], ...afterMs);
+    const recorded = await recorder.record(() =>
+      goOn([publisherThatExecutes(), folder, publisher(), folder], CHECKED_MS, CHECKED_MS),
+    );
+    expectOwned(recorded, folder);
+  });
+
+  // The last check is 36 seconds after the first look: here the clock is given.
+  test('is executed after the last check of its process: it is checked again', async () => {
+    const [before, after] = [temporaryFolder(), temporaryFolder()];
+    const child = spawn(noPublisherThatExecutes(), [before, publisher(), after], {
+      stdio: ['pipe', 'ignore', 'inherit'],
     });
-    const writes = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
-    const own = writes.filter(({ file }) => !['shell', 'started'].includes(basename(file!)));
-    expect(own.length).toBe(8 * 50 * 4);
-    const owners = own.map(({ file, service_name, trace_id }) => [
-      service_name,
-      trace_id === null ? 'none' : trace_id === basename(file!),
-    ]);
-    expect(new Set(owners.map(String))).toEqual(new Set(['otel-shop,none', 'otel-shop,true']));
-    expect(own.filter(({ trace_id }) => trace_id !== null).length).toBe(8 * 50 * 2);
+    const exited = once(child, 'exit');
+    const watched: number[] = [];
+    const publishers = createPublishers({
+      watch: ({ execId }) => void watched.push(execId),
+      onService: () => {},
+    });
+    await untilExists(join(before, 'started'));
+    publishers.consider(runningProgram(child.pid!, 1));
+    for (const seconds of [2, 8, 40, 100]) publishers.look(performance.now() + seconds * 1000);
+    expect(watched).toEqual([]);
+    child.stdin.write('go\n');
+    await untilExists(join(after, 'started'));
+    publishers.look(performance.now() + 200_000);
+    expect(watched).toEqual([]);
+    publishers.consider(runningProgram(child.pid!, 2));
+    publishers.look(performance.now() + 2000);
+    expect(watched).toEqual([2]);
+    child.stdin.write('go\n');
+    expect(await exited).toEqual([0, null]);
   });
 });
+
+async function untilExists(file: string): Promise<void> {
+  while (!existsSync(file)) await sleep(10);
+}
+
+/** The program that a process runs now; /proc counts its start in hundredths of a second. */
+function runningProgram(pid: number, execId: number) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ');
+  return { pid, execId, startNs: Number(fields[19]) * 1e7, stackStart: Number(fields[25]) };
+}
 
 describe('an HTTP server', () => {
   const script = join(import.meta.dirname, 'http_servers', 'executed.py');
 
   /** Returns the trace of each file's write. */
   async function tracesOf(before: string, after: string): Promise<Record<string, string | null>> {
-    const [folder, dataFolder] = [temporaryFolder(), temporaryFolder()];
-    const service = `${before}-${after}`;
-    const recorded = await record(
-      async () => {
-        const child = spawn('/usr/bin/python3', [script, folder, before, after], {
-          env: { PATH: process.env.PATH, OTEL_SERVICE_NAME: service },
-          stdio: ['pipe', 'ignore', 'inherit'],
-        });
-        const exited = once(child, 'exit');
-        for (const written of [`${before}-ready`, `${after}-ready`]) {
-          // The agent knows the program once its first write is recorded.
-          while (
-            !readRecording(dataFolder)
-              .writes()
-              .some(({ file }) => file === join(folder, written))
-          )
-            await sleep(10);
-          child.stdin.write('go\n');
-        }
-        expect(await exited).toEqual([0, null]);
-      },
-      ['--http-services', service],
-      dataFolder,
-    );
-    const writes = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
+    const folder = temporaryFolder();
+    const recorded = await recorder.record(async () => {
+      const fromNs = BigInt(Date.now()) * 1_000_000n;
+      const child = spawn('/usr/bin/python3', [script, folder, before, after], {
+        env: { PATH: process.env.PATH, OTEL_SERVICE_NAME: `${before}-${after}` },
+        stdio: ['pipe', 'ignore', 'inherit'],
+      });
+      const exited = once(child, 'exit');
+      for (const written of [`${before}-ready`, `${after}-ready`]) {
+        // The agent knows the program once its first write is recorded.
+        const { writes } = await recorder.soFar();
+        while (!writes({ pid: child.pid!, fromNs }).some(({ file }) => file === join(folder, written))) await sleep(50);
+        child.stdin.write('go\n');
+      }
+      expect(await exited).toEqual([0, null]);
+    });
+    const writes = writesIn(recorded, folder);
     return Object.fromEntries(writes.map(({ file, trace_id }) => [basename(file!), trace_id]));
   }
 

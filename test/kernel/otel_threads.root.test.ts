@@ -1,16 +1,12 @@
 /** Threads that publish their context as OpenTelemetry does: the kernel side reads it from wherever the variable is. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { basename } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { compile } from '../agent/attribution/otel/programs.ts';
 import { compileProgram } from './programs.ts';
+import { CHECKED_MS, goOn, publisher, writesIn } from './publishers.ts';
 import { newRecorder, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const THREADS = 8;
 const SPANS = 50;
-/** The agent checks a process one second after it first saw it, once its loop gets to it. */
-const LOOKED_AT_MS = 4500;
 /** More than are checked at a time. */
 const PROGRAMS = 24;
 
@@ -28,7 +24,7 @@ const library = (name: string, options: readonly string[]) =>
 const loader = () => compileProgram('otel_writes', ['-DLOADS_LIBRARY', '-ldl'], 'otel_writes_loader');
 
 test.concurrent.each<[string, () => string[]]>([
-  ['in the program', () => [compileProgram('otel_writes', ['-rdynamic'])]],
+  ['in the program', () => [publisher()]],
   ['in a loaded library', () => [loader(), library('otel_static', ['-mtls-dialect=gnu2'])]],
   [
     'in a library with much of it',
@@ -37,15 +33,8 @@ test.concurrent.each<[string, () => string[]]>([
 ])('the variable %s', async (_, programOf) => {
   const [program, ...args] = programOf();
   const folder = temporaryFolder();
-  const recorded = await shared.record(async () => {
-    const child = spawn(program!, [folder, ...args], { stdio: ['pipe', 'ignore', 'inherit'] });
-    await once(child, 'spawn');
-    await sleep(LOOKED_AT_MS);
-    child.stdin.write('go\n');
-    const [code] = await once(child, 'exit');
-    expect(code).toBe(0);
-  });
-  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`) && !file.endsWith('started'));
+  const recorded = await shared.record(() => goOn([program!, folder, ...args], CHECKED_MS));
+  const lines = writesIn(recorded, folder).filter(({ file }) => !file!.endsWith('started'));
   const counts = { right: 0, none: 0, wrong: 0, noneRight: 0, noneWrong: 0 };
   for (const { file, trace_id, span_id, transaction_id, attribution, service_name } of lines) {
     const said = basename(file!);
@@ -65,38 +54,23 @@ test.concurrent.each<[string, () => string[]]>([
   expect(counts).toEqual({ right: each, none: 0, wrong: 0, noneRight: each, noneWrong: 0 });
 });
 
-test('programs that start at the same time are all checked in time', async () => {
+test.concurrent('programs that start at the same time are all checked in time', async () => {
   const folder = temporaryFolder();
-  const program = compileProgram('otel_writes', ['-rdynamic']);
-  const recorded = await record(async () => {
-    const children = Array.from({ length: PROGRAMS }, () =>
-      spawn(program, [folder], { stdio: ['pipe', 'ignore', 'inherit'] }),
-    );
-    await sleep(LOOKED_AT_MS);
-    await Promise.all(
-      children.map((child) => {
-        child.stdin.write('go\n');
-        return once(child, 'exit');
-      }),
-    );
+  const program = publisher();
+  const recorded = await shared.record(async () => {
+    await Promise.all(Array.from({ length: PROGRAMS }, () => goOn([program, folder], CHECKED_MS)));
   });
-  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`) && !file.endsWith('started'));
+  const lines = writesIn(recorded, folder).filter(({ file }) => !file!.endsWith('started'));
   const services = Map.groupBy(lines, ({ pid }) => pid).values();
   expect([...services].map((own) => new Set(own.map(({ service_name }) => service_name)))).toEqual(
     Array.from({ length: PROGRAMS }, () => new Set(['otel-shop'])),
   );
 });
 
-test('without the layer the variable is not read', async () => {
+test.concurrent('without the layer the variable is not read', async () => {
   const folder = temporaryFolder();
-  const program = compileProgram('otel_writes', ['-rdynamic']);
-  const recorded = await record(async () => {
-    const child = spawn(program, [folder], { stdio: ['pipe', 'ignore', 'inherit'] });
-    await sleep(LOOKED_AT_MS);
-    child.stdin.write('go\n');
-    await once(child, 'exit');
-  }, ['--without', 'otel']);
-  const lines = recorded.writes().filter(({ file }) => file?.startsWith(`${folder}/`));
+  const recorded = await record(() => goOn([publisher(), folder], CHECKED_MS), ['--without', 'otel']);
+  const lines = writesIn(recorded, folder);
   expect(lines.length).toBeGreaterThan(THREADS * SPANS);
   for (const { trace_id, service_name } of lines) expect([trace_id, service_name]).toEqual([null, 'otel_writes']);
 });

@@ -128,6 +128,8 @@ export async function record(
 export interface Recorder {
   /** Records `workload`: returns all that began while it ran, other programs' events too, when that is committed. */
   record(workload: () => void | Promise<void>): Promise<Recorded>;
+  /** What is recorded by now, and later: for a workload that waits until the agent knows something. */
+  soFar(): Promise<Recorded>;
   /** Ends the agent, if there is one; the next workload would start another. */
   stop(): Promise<void>;
 }
@@ -135,10 +137,16 @@ export interface Recorder {
 /** The agent starts with the first workload. */
 export function newRecorder(flags: readonly string[] = []): Recorder {
   let started: Promise<Agent> | undefined;
+  const start = () => {
+    started ??= startAgent(temporaryFolder(), flags);
+    return started;
+  };
   return {
     async record(workload) {
-      started ??= startAgent(temporaryFolder(), flags);
-      return recordWith(await started, workload);
+      return recordWith(await start(), workload);
+    },
+    async soFar() {
+      return readRecording((await start()).dataFolder);
     },
     async stop() {
       const agent = await started;
