@@ -5,6 +5,7 @@ import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { type RecordingBlock, recordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';
 import { mergeScans, type RecordingScan } from '../../../daemon/store/embedded/merged_scan.ts';
 import { blockOf, rowsOf } from '../../agent/recording/fixture.ts';
+import { times } from '../../repeats.ts';
 
 interface Event {
   recordingId: string;
@@ -104,7 +105,7 @@ test('a merged scan sorts all events and returns each once, even if files overla
         expect(given(merged)).toEqual(ordered([...held]).slice(0, limit));
       },
     ),
-    { numRuns: 400 },
+    { numRuns: times(80) },
   );
 });
 

@@ -7,6 +7,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import type { EventFilter, ScanRequest } from '../../../daemon/store/store.ts';
+import { times } from '../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { readEvents } from './read_events.ts';
 
@@ -98,7 +99,7 @@ test('a scan of several files filters and sorts all their events', () => {
         for (const each of stores.splice(0)) each.close();
       },
     ),
-    { numRuns: 40 },
+    { numRuns: times(8) },
   );
 });
 

@@ -17,6 +17,7 @@ import {
   type ScannedBlock,
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { blockOf, type Row } from '../../agent/recording/fixture.ts';
+import { times } from '../../repeats.ts';
 import { later } from '../later.ts';
 
 const LIMITS = {
@@ -130,7 +131,7 @@ test('rows as text equal their events', async () => {
       // UTF-8 has no halves of a surrogate pair.
       expect(lines).toBe(csvEvents(scanned.flatMap(eventsOf)).toWellFormed());
     }),
-    { numRuns: 200 },
+    { numRuns: times(30) },
   );
 });
 

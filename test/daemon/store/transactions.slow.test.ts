@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { times } from '../../repeats.ts';
 import {
   appendRows,
   type BlockRow,
@@ -206,7 +207,7 @@ test('any query in pages of any size filters and sorts all transactions', async 
         await daemon.close();
       },
     ),
-    { numRuns: 40 },
+    { numRuns: times(6) },
   );
 }, 120_000);
 
@@ -287,7 +288,7 @@ test('transactions that continue while a client pages are missed only by slowest
         }
       },
     ),
-    { numRuns: 30 },
+    { numRuns: times(6) },
   );
 }, 120_000);
 
