@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
+# For parts that share no files: their output comes part by part.
+PARALLEL = --jobs=$(shell nproc) --output-sync=target
 Q := $(if $(V),,@)
 comma := ,
 
@@ -58,7 +60,10 @@ help: ## what there is to make
 run: build ## set up, build, record into ./data and serve http://127.0.0.1:7467
 	@exec build/kreplay up
 
-build: setup bpf native ## set up and build everything: build/kreplay
+build: setup ## set up and build everything: build/kreplay
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) bpf native javascript
+
+javascript: setup
 	$(Q)tsc -b
 	$(Q)tsc -p daemon/page
 	$(Q)node agent/package/guide.ts build/guide
@@ -171,9 +176,18 @@ check: build lint ## before a commit, in 90 seconds: format, style, types, and t
 
 lint: build ## check format and style
 	$(call need,$(LINT_PACKAGES))
-	biome check --error-on-warnings .
-	clang-format --dry-run --Werror $(C_SOURCES)
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) lint-types lint-style lint-c lint-api
+
+lint-types:
 	tsc -p test
+
+lint-style:
+	biome check --error-on-warnings .
+
+lint-c:
+	clang-format --dry-run --Werror $(C_SOURCES)
+
+lint-api:
 	node daemon/server/write_contract.ts build/openapi.json
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true redocly lint build/openapi.json
 
@@ -196,7 +210,7 @@ bench: build ## measure beside peers; results in build/bench
 clean: ## remove what was built and installed
 	rm -rf build native/build node_modules
 
-.PHONY: check help run build setup packages bpf native deb ci-archive gen docs test test-long test-packages sanitized test-kernels test-fleet-new kernel-packages lint format fuzz soak bench clean
+.PHONY: check help run build javascript setup packages bpf native deb ci-archive gen docs test test-long test-packages sanitized test-kernels test-fleet-new kernel-packages lint lint-types lint-style lint-c lint-api format fuzz soak bench clean
 
 # Installs the packages of $(1) that are missing, or names them exactly.
 define need
