@@ -2,15 +2,22 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createInterface } from 'node:readline';
+
+export interface Message {
+  pid: number;
+  text: string;
+  /** By performance.now(). */
+  atMs: number;
+}
 
 export interface Notifications {
   path: string;
-  lines(): string[];
-  /** Resolves with the first line that matches. */
+  messages: readonly Message[];
+  /** Resolves with the first message that matches. */
   told(pattern: RegExp): Promise<string>;
-  /** Counts the matching lines that arrive within this time. */
-  countIn(ms: number, pattern: RegExp): Promise<number>;
+  /** Resolves with the next ones that match. */
+  next(count: number, pattern: RegExp): Promise<Message[]>;
   close(): void;
 }
 
@@ -19,29 +26,23 @@ export async function listenForNotifications(path: string): Promise<Notification
   const child: ChildProcess = spawn('python3', [join(import.meta.dirname, 'notifications.py'), path], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let text = '';
-  child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk;
+  const messages: Message[] = [];
+  const lines = createInterface({ input: child.stdout! });
+  await once(lines, 'line');
+  lines.on('line', (line) => {
+    const [pid, ...words] = line.split(' ');
+    messages.push({ pid: Number(pid), text: words.join(' '), atMs: performance.now() });
   });
-  const lines = () => text.split('\n').slice(0, -1);
-  while (!text.includes('listening')) await once(child.stdout!, 'data');
+  const matching = (pattern: RegExp, from: number) => messages.slice(from).filter(({ text }) => pattern.test(text));
+  async function some(count: number, pattern: RegExp, from: number): Promise<Message[]> {
+    while (matching(pattern, from).length < count) await once(lines, 'line');
+    return matching(pattern, from).slice(0, count);
+  }
   return {
     path,
-    lines,
-    async told(pattern) {
-      for (;;) {
-        const found = lines().find((line) => pattern.test(line));
-        if (found !== undefined) return found;
-        await once(child.stdout!, 'data');
-      }
-    },
-    async countIn(ms, pattern) {
-      const before = lines().length;
-      await sleep(ms);
-      return lines()
-        .slice(before)
-        .filter((line) => pattern.test(line)).length;
-    },
+    messages,
+    told: async (pattern) => (await some(1, pattern, 0))[0]!.text,
+    next: (count, pattern) => some(count, pattern, messages.length),
     close: () => void child.kill(),
   };
 }

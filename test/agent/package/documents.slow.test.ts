@@ -3,8 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import type { Command } from 'commander';
 import { documents } from '../../../agent/package/documents.ts';
 import { picturePaths, shippedPages } from '../../../agent/package/pages.ts';
+import { wholeProgram } from '../../../kreplay.ts';
 import { kreplay } from '../../e2e/kreplay.ts';
 import { brokenLinks } from '../../structure/page_links.ts';
 
@@ -36,7 +38,13 @@ test.each(['kreplay.1', 'kreplay.toml.5'])('mandoc reports nothing about %s', (n
   expect(stdout + stderr).toBe('');
 });
 
-test('kreplay(1) has every command and option of the help', () => {
+function helpOf(program: Command, words: readonly string[]): string {
+  const command = words.reduce((within, word) => within.commands.find((each) => each.name() === word)!, program);
+  return command.helpInformation();
+}
+
+test('kreplay(1) has every command and option of the help', async () => {
+  const program = await wholeProgram();
   const text = page('kreplay.1');
   for (const name of [
     'up',
@@ -50,7 +58,9 @@ test('kreplay(1) has every command and option of the help', () => {
     'token create',
   ]) {
     expect(text).toContain(`kreplay ${name}`);
-    const help = kreplay([...name.split(' '), '--help']).stdout;
+    const words = name.split(' ');
+    const help = name === 'up' ? kreplay([...words, '--help']).stdout : helpOf(program, words);
+    expect(help).toContain(`Usage: kreplay ${name} `);
     for (const [flag] of help.matchAll(/--[a-z-]+(?= |\n)/g)) expect(text).toContain(flag);
   }
 });
@@ -88,59 +98,71 @@ const ASKED = [
   ['kreplay daemon --listen 127.0.0.1:1 --sta', ['--state']],
 ] as const;
 
+/** One shell answers all lines: to start one, and to read its completions, takes longest. */
+function asked(shell: string, script: string, file: string): string[] {
+  const args = { bash: ['--norc', '-c'], fish: ['--no-config', '-c'], zsh: ['-f', '-c'] }[shell]!;
+  const words = [
+    ...args,
+    script,
+    ...(shell === 'fish' ? [] : [shell]),
+    files.get(file)!,
+    ...ASKED.map(([line]) => line),
+  ];
+  const { status, stdout, stderr } = spawnSync(shell, words, {
+    encoding: 'utf8',
+    env: { ...process.env, HOME: folder },
+    timeout: 60_000,
+  });
+  expect([status, stderr]).toEqual([0, '']);
+  return stdout.split('<end>\n').slice(0, -1);
+}
+
 describe('completions', () => {
-  test.each(ASKED)('bash: %s', (line, expected) => {
-    const words = line.split(' ');
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's.
-    const script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kreplay; echo "${COMPREPLY[@]}"';
-    const { stdout, stderr } = spawnSync('bash', ['-c', script, 'bash', files.get('kreplay')!, ...words], {
-      encoding: 'utf8',
-    });
-    expect(stderr).toBe('');
-    const offered = stdout
-      .trim()
-      .split(' ')
-      .filter((word) => word !== '--help');
-    expect(offered).toEqual(expected);
+  test('bash', () => {
+    const script = `source "$1"; shift
+      for line; do
+        COMP_WORDS=() rest="$line "
+        while [ -n "$rest" ]; do COMP_WORDS+=("\${rest%% *}"); rest=\${rest#* }; done
+        COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+        _kreplay
+        printf '%s\n' "\${COMPREPLY[@]}" '<end>'
+      done`;
+    const offered = asked('bash', script, 'kreplay').map((text) =>
+      text.split('\n').filter((word) => word !== '' && word !== '--help'),
+    );
+    expect(offered).toEqual(ASKED.map(([, expected]) => expected));
   });
 
-  test.each(ASKED)('fish: %s', (line, expected) => {
-    const script = 'source $argv[1]; complete -C $argv[2]';
-    const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', script, files.get('kreplay.fish')!, line], {
-      encoding: 'utf8',
-      env: { ...process.env, HOME: folder },
-    });
-    expect(stderr).toBe('');
-    const offered = stdout
-      .trim()
-      .split('\n')
-      .map((each) => each.split('\t')[0]);
-    expect(offered.toSorted()).toEqual([...expected].sort());
+  test('fish', () => {
+    const script = 'source $argv[1]; for line in $argv[2..]; complete -C $line; echo "<end>"; end';
+    const offered = asked('fish', script, 'kreplay.fish').map((text) =>
+      text
+        .trim()
+        .split('\n')
+        .map((each) => each.split('\t')[0])
+        .toSorted(),
+    );
+    expect(offered).toEqual(ASKED.map(([, expected]) => [...expected].sort()));
   });
 
-  test.each(ASKED)('zsh: %s', (line, expected) => {
-    // A shell in a terminal of its own shows what a user who types there sees.
+  test('zsh', () => {
+    // A shell in a terminal of its own shows what a user who types there sees. Ctrl-U (\x15) removes the line again.
     const script = `
       zmodload zsh/zpty
       zpty shell zsh -f -i
-      zpty -w shell "PROMPT='' ; fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -d $2/dump; zstyle ':completion:*' list-prompt ''; zstyle ':completion:*' verbose no; LISTMAX=1000; unsetopt menu_complete auto_menu; setopt bash_auto_list; echo re''ady"
-      zpty -r shell ready '*ready*'
-      sleep 0.5
-      zpty -n -w shell "$3"$'\\t\\t'
-      sleep 1.5
-      zpty -r -t shell output
-      while zpty -r -t shell more; do output+=$more; done
-      print -r -- "$output"
+      zpty -w shell "PROMPT='%% '; fpath=(\${1:h} \\$fpath); autoload -Uz compinit; compinit -u -d $HOME/dump; zstyle ':completion:*' list-prompt ''; zstyle ':completion:*' verbose no; LISTMAX=1000; unsetopt menu_complete auto_menu; setopt bash_auto_list; echo re''ady"
+      zpty -r shell output '*ready*% *'
+      shift
+      for line; do
+        zpty -n -w shell "$line"$'\\t\\t\\x15'
+        zpty -w shell "echo do''ne"
+        zpty -r shell output '*done*% *'
+        print -r -- "$output<end>"
+      done
       zpty -d shell`;
-    const { stdout, stderr } = spawnSync(
-      'zsh',
-      ['-f', '-c', script, 'zsh', dirname(files.get('_kreplay')!), folder, line],
-      {
-        encoding: 'utf8',
-        timeout: 20_000,
-      },
-    );
-    expect(stderr).toBe('');
-    for (const word of expected) expect(stdout).toContain(word.replace(line.split(' ').at(-1)!, ''));
+    const shown = asked('zsh', script, '_kreplay');
+    expect(shown).toHaveLength(ASKED.length);
+    for (const [i, [line, expected]] of ASKED.entries())
+      for (const word of expected) expect(shown[i]).toContain(word.replace(line.split(' ').at(-1)!, ''));
   });
 });
