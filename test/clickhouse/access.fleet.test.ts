@@ -10,14 +10,13 @@ import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { UserError } from '../../agent/process/errors.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { closeAll, connectedTo, errorOf, one } from './connected.ts';
-import { ACCOUNTS, type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { ACCOUNTS, type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-access-'));
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(closeAll);
 afterAll(async () => {
@@ -34,7 +33,7 @@ function fileWith(name: string, text: string, mode = 0o600): string {
   return path;
 }
 
-withServer('an account', () => {
+describe('an account', () => {
   const passwordFile = fileWith('password', `${ACCOUNTS.writer}\n`);
 
   test('is let in with its password, from a file or from the credentials of a service', async () => {
@@ -139,7 +138,7 @@ describe('certificates', () => {
   });
 });
 
-withServer('over TLS', () => {
+describe('over TLS', () => {
   test('a server of our authority is trusted, and wants our certificate', async () => {
     const authority = newAuthority(folder);
     const other = newAuthority(folder, 'other');

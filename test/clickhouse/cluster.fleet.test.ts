@@ -5,16 +5,15 @@ import { type Row, rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { type Sql, sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start } from '../daemon/command_line.ts';
-import { hasCluster, startCluster } from './cluster.ts';
+import { startCluster } from './cluster.ts';
 import { columnOf } from './columns.ts';
 import { type ClickHouseServer, endServers } from './server.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
 const open: Connection[] = [];
 let servers: ClickHouseServer[][];
 
 beforeAll(async () => {
-  if (hasCluster) servers = await startCluster(2, 2);
+  servers = await startCluster(2, 2);
 }, 120_000);
 afterAll(async () => {
   for (const connection of open) connection.close();
@@ -57,7 +56,7 @@ function segments(recording: bigint, numbers: readonly bigint[]): Buffer {
 const SUM = sql`SELECT toUInt64(count()) AS rows, sum(first_number) AS numbers FROM segment`;
 const SUM_OF_ALL = sql`SELECT toUInt64(count()) AS rows, sum(first_number) AS numbers FROM segment_all`;
 
-withCluster('a cluster', () => {
+describe('a cluster', () => {
   test('gets tables on each server, and columns on each when a newer kreplay comes', async () => {
     const { code, stdout, stderr } = await fleet('init', '--cluster', 'main');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -6,20 +6,19 @@ import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, one } from './connected.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(closeAll);
 afterAll(endServers);
 
 const connected = (settings: Partial<ConnectionSettings> = {}) => connectedTo(server.url, settings);
 
-withServer('statements', () => {
+describe('statements', () => {
   test('give typed rows, and blocks into tables come back, plain and packed', async () => {
     const connection = connected();
     await connection.run(sql`CREATE TABLE rows (a UInt64, b String) ENGINE = MergeTree ORDER BY a`);
@@ -147,7 +146,7 @@ withServer('statements', () => {
   });
 });
 
-withServer('a setting that the server does not know', () => {
+describe('a setting that the server does not know', () => {
   test('of a statement or of a table needs an operator', async () => {
     const connection = connected();
     const unknown = { settings: { no_such_setting: 1 } };
@@ -157,7 +156,7 @@ withServer('a setting that the server does not know', () => {
   });
 });
 
-withServer('a limit of the server', () => {
+describe('a limit of the server', () => {
   test('of memory and of time means to wait', async () => {
     const sorted = sql`SELECT number FROM (SELECT number FROM numbers(10000000) ORDER BY sipHash64(number)) LIMIT 1`;
     const short = { settings: { max_memory_usage: 10_000_000 } };

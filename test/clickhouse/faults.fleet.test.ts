@@ -8,20 +8,19 @@ import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, listener, one } from './connected.ts';
-import { type ClickHouseServer, endServers, freePort, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, freePort, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(closeAll);
 afterAll(endServers);
 
 const connected = (settings: Partial<ConnectionSettings> = {}) => connectedTo(server.url, settings);
 
-withServer('a server that is not there', () => {
+describe('a server that is not there', () => {
   test('is passed over for the next replica, and not tried again while that one answers', async () => {
     const port = await freePort();
     const dead = `http://127.0.0.1:${port}`;

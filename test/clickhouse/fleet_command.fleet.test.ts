@@ -18,14 +18,13 @@ import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start, startWith } from '../daemon/command_line.ts';
 import { columnOf } from './columns.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-fleet-'));
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterAll(async () => {
   await endServers();
@@ -34,7 +33,7 @@ afterAll(async () => {
 
 const fleet = (...args: string[]) => start('fleet', ...args, '--url', server.url).ended;
 
-withServer('kreplay fleet', () => {
+describe('kreplay fleet', () => {
   test('makes tables, says what is there, and may be repeated', async () => {
     expect(await fleet('status')).toMatchObject({
       code: 0,

@@ -8,9 +8,8 @@ import { createTables, upgradeTables } from '../../agent/clickhouse/tables/chang
 import { readDraft, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
 import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
 import { start } from '../daemon/command_line.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const TEN_S = 10_000_000_000n;
 const open: (() => void)[] = [];
 let server: ClickHouseServer;
@@ -18,7 +17,7 @@ let second: ClickHouseServer;
 let count = 0;
 
 beforeAll(async () => {
-  if (isInstalled) [server, second] = await Promise.all([startServer(), startServer()]);
+  [server, second] = await Promise.all([startServer(), startServer()]);
 });
 afterEach(() => {
   for (const close of open.splice(0)) close();
@@ -64,7 +63,7 @@ async function cutAt(words: string): Promise<string> {
   return `http://127.0.0.1:${(proxy.address() as { port: number }).port}`;
 }
 
-withServer('the length of a bucket', () => {
+describe('the length of a bucket', () => {
   test.each(['`meta`', '`event`', '`stat`', '`pinned_transaction`'])(
     'survives an init that ends at the table %s',
     async (name) => {
@@ -101,7 +100,7 @@ withServer('the length of a bucket', () => {
   });
 });
 
-withServer('kreplay fleet with several servers', () => {
+describe('kreplay fleet with several servers', () => {
   const fleet = (command: string, database: string, ...more: string[]) =>
     start('fleet', command, '--database', database, '--url', ...more).ended;
 

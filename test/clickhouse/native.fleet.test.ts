@@ -4,13 +4,12 @@ import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { typeOf } from '../../agent/clickhouse/native/types.ts';
 import { anyValue, columnOf, HOSTILE, TYPE_NAMES, textsOf, type Value, valuesOf } from './columns.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterAll(endServers);
 
@@ -26,7 +25,7 @@ async function selected(statement: string): Promise<Value[][]> {
   return columns;
 }
 
-withServer('a table of 18.16', () => {
+describe('a table of 18.16', () => {
   test.each(TYPE_NAMES)('gives back what it got in a column of %s', async (typeName) => {
     const type = typeOf(typeName);
     const random = fc.sample(anyValue(type), { seed: 1, numRuns: 3000 });

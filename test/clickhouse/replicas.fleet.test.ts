@@ -5,13 +5,12 @@ import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';
 import { closeAll, connectedTo, errorOf, listener, one } from './connected.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(closeAll);
 afterAll(endServers);
@@ -49,7 +48,7 @@ const FAILURES: readonly [string, (socket: Socket) => void, string | number][] =
   ['reports an error within its answer', answered('200 OK', '', 'Code: 242. DB::Exception: read-only'), 242],
 ];
 
-withServer('a replica that', () => {
+describe('a replica that', () => {
   test.each(FAILURES)('%s is passed over by a read at once, and by those after it', async (_, answer) => {
     const broken = await replica(answer);
     const connection = connectedTo(broken.url, { urls: [broken.url, server.url] });

@@ -15,13 +15,11 @@ import {
   text,
 } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf, HOSTILE } from './columns.ts';
-import { endServers, isInstalled, startServer } from './server.ts';
+import { endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let connection: Connection;
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   const server = await startServer();
   connection = connect({ urls: [server.url], database: 'default' });
 });
@@ -30,7 +28,7 @@ afterAll(async () => {
   await endServers();
 });
 
-withServer('on a server', () => {
+describe('on a server', () => {
   test('any texts come back equal', async () => {
     const anyText = fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ unit: 'binary', maxLength: 200 }));
     await fc.assert(

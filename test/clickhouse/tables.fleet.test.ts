@@ -10,16 +10,15 @@ import { columnsInServer, readMeta, writeMeta } from '../../agent/clickhouse/tab
 import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
 import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
 import { columnOf, type Value } from './columns.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from './server.ts';
+import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const TABLES = tablesOf(BUCKET_NS_DEFAULT);
 const open: Connection[] = [];
 let server: ClickHouseServer;
 let count = 0;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(() => {
   for (const connection of open.splice(0)) connection.close();
@@ -36,7 +35,7 @@ async function newPlace() {
   return { connection, place, init };
 }
 
-withServer('tables', () => {
+describe('tables', () => {
   test('are made with every column of the schema, and a second time nothing changes', async () => {
     const { connection, init, place } = await newPlace();
     const names = TABLES.map(({ name }) => name);

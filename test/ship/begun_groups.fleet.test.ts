@@ -6,35 +6,34 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { type ClickHouseServer, endServers, endWithServers, isInstalled } from '../clickhouse/server.ts';
-import type { Running } from '../daemon/command_line.ts';
+import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { appendRows, newFolder, type Row, recordingPath } from '../daemon/recorded.ts';
 import { arrivedAt, countAt, lossesAt, rowsAt } from './centre.ts';
 import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
-import { emptyFleet, endShippers, forgetPosition, isThere, shipOnce, startFleet, startShip, stateOf } from './fleet.ts';
+import { emptyFleet, forgetPosition, isThere, startFleet, stateOf } from './fleet.ts';
+import { endShippingHere, type Here, shipHere, startHere } from './here.ts';
 import { firstNumber, liveWriter, noisyRows, randomNumbers } from './load.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 let proxy: FaultProxy;
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   server = await startFleet();
   proxy = await startFaultProxy(() => server.port);
   endWithServers(() => proxy.close());
 });
 afterEach(async () => {
-  await endShippers();
+  await endShippingHere();
   proxy?.refuse(false);
-  if (isInstalled) await emptyFleet(server);
+  await emptyFleet(server);
 });
 afterAll(endServers);
 
 const SEGMENTS = 4;
 /** The first group has four segments: 4096 events. */
 const SEGMENT_EVENTS = 1024;
-const RETAIN_BYTES = 3 << 17;
+const RETAIN_BYTES = 3 << 16;
+const SETTLED = 'SELECT argMax(shipped_number, at) FROM kreplay.node';
 const random = randomNumbers(11);
 
 function append(writer: RecordingWriter, rows: Row[]): void {
@@ -47,7 +46,7 @@ interface Begun {
   folder: string;
   rows: Row[];
   writer: RecordingWriter;
-  service: Running;
+  service: Here;
 }
 
 /** A shipper to which no answer comes any more since its server has the events of its first group, and only these. */
@@ -57,7 +56,7 @@ async function begunGroup(): Promise<Begun> {
   const writer = liveWriter(folder, RETAIN_BYTES);
   for (let i = 0; i < SEGMENTS; i++) append(writer, rows);
   const isLost = proxy.next({ kind: 'lose_answer_to', request: 'INSERT+INTO+%60event%60' });
-  const service = startShip(folder, proxy.url, '--flush', '1s');
+  const service = startHere(folder, proxy.url);
   await isLost;
   proxy.refuse(true);
   expect(await countAt(server, 'SELECT count() FROM kreplay.event')).toBe(SEGMENTS * SEGMENT_EVENTS);
@@ -80,13 +79,12 @@ async function expectExact(rows: readonly Row[]): Promise<number> {
 
 async function ended({ folder, writer, service }: Begun): Promise<void> {
   writer.close();
-  service.child.kill('SIGKILL');
-  await service.ended;
+  await service.end();
   proxy.refuse(false);
-  expect(await shipOnce(folder, proxy.url)).toMatchObject({ code: 0 });
+  await shipHere(folder, proxy.url);
 }
 
-withServer('what the byte limit removes of a group whose answer was lost', () => {
+describe('what the byte limit removes of a group whose answer was lost', () => {
   test('is no loss where the server has it, all of it or a part', async () => {
     for (const removed of [SEGMENTS - 2, SEGMENTS]) {
       const begun = await begunGroup();
@@ -119,7 +117,7 @@ withServer('what the byte limit removes of a group whose answer was lost', () =>
   });
 });
 
-withServer('what arrived since the last report of a shipper whose position is lost', () => {
+describe('what arrived since the last report of a shipper whose position is lost', () => {
   test.each([
     ['is no loss where it is removed before it is claimed', false],
     ['is no loss, and what is reported as lost is so once', true],
@@ -128,7 +126,7 @@ withServer('what arrived since the last report of a shipper whose position is lo
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
     for (let i = 0; i < SEGMENTS; i++) append(writer, rows);
-    const service = startShip(folder, proxy.url, '--flush', '1s');
+    const service = startHere(folder, proxy.url);
     const begun = { folder, rows, writer, service };
     await isThere(server, rows.length);
     if (hasLoss) {
@@ -136,14 +134,14 @@ withServer('what arrived since the last report of a shipper whose position is lo
       removeUntil(begun, (SEGMENTS + 2) * SEGMENT_EVENTS);
       proxy.refuse(false);
       while ((await lossesAt(server)).unshipped === undefined) await sleep(50);
-      await sleep(2000);
+      // The server has to know that what is gone is settled.
+      while ((await countAt(server, SETTLED)) < firstNumber(folder)) await sleep(50);
     }
-    service.child.kill('SIGKILL');
-    await service.ended;
+    await service.end();
     forgetPosition(folder);
     removeUntil(begun, rows.length + 2 * SEGMENT_EVENTS);
     writer.close();
-    expect(await shipOnce(folder, server.url, '--claim')).toMatchObject({ code: 0 });
+    await shipHere(folder, server.url, { claims: true });
     expect(await expectExact(rows)).toBeGreaterThan(0);
     expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment FINAL')).toBe(
       (await arrivedAt(server)).events.size,
@@ -151,25 +149,23 @@ withServer('what arrived since the last report of a shipper whose position is lo
   });
 });
 
-withServer('a recording that is replaced while its shipper is down', () => {
+describe('a recording that is replaced while its shipper is down', () => {
   test('has a loss of what was seen of it and did not arrive', async () => {
     const begun = await begunGroup();
     const { folder, rows, writer, service } = begun;
-    service.child.kill('SIGKILL');
-    await service.ended;
+    await service.end();
     append(writer, rows);
     append(writer, rows);
-    const other = startShip(folder, proxy.url, '--flush', '1s');
+    const other = startHere(folder, proxy.url);
     await seenIn(folder, rows.length);
-    other.child.kill('SIGKILL');
-    await other.ended;
+    await other.end();
     writer.close();
     for (const end of ['', '-wal', '-shm']) rmSync(recordingPath(folder) + end, { force: true });
     const next = liveWriter(folder);
     appendRows(next, noisyRows(100, 0, random));
     next.close();
     proxy.refuse(false);
-    expect(await shipOnce(folder, proxy.url)).toMatchObject({ code: 0 });
+    await shipHere(folder, proxy.url);
     expect(await lossesAt(server)).toEqual({ unshipped: 2 * SEGMENT_EVENTS });
     const events = await countAt(server, 'SELECT count() FROM (SELECT DISTINCT recording, number FROM kreplay.event)');
     expect(events).toBe(SEGMENTS * SEGMENT_EVENTS + 100);

@@ -1,29 +1,29 @@
 /** Tests a service that an operator has to help: it goes on by itself once the tables are there. */
-import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
+import { type ClickHouseServer, endServers } from '../clickhouse/server.ts';
 import { start } from '../daemon/command_line.ts';
 import { recorded } from '../daemon/recorded.ts';
-import { emptyFleet, endShippers, expectAll, initFleet, isThere, startFleet, startShip } from './fleet.ts';
+import { emptyFleet, expectAll, initFleet, isThere, startFleet } from './fleet.ts';
+import { endShippingHere, startHere } from './here.ts';
 import { loadRows } from './load.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 afterEach(async () => {
-  await endShippers();
-  if (isInstalled) await emptyFleet(server);
+  await endShippingHere();
+  await emptyFleet(server);
 });
 afterAll(endServers);
 
-const rows = loadRows(9000);
+const rows = loadRows(900);
 const GOES_ON = /"msg":"shipping goes on"/;
 
-withServer('a service', () => {
+describe('a service', () => {
   test('that finds no tables ships all after `kreplay fleet init`', async () => {
     await server.sql('DROP DATABASE kreplay');
-    const { logged } = startShip(recorded(rows), server.url, '--flush', '1s');
+    const { logged } = startHere(recorded(rows), server.url);
     await logged(/kreplay fleet init.*an operator must act/);
     await initFleet(server);
     await logged(GOES_ON);
@@ -34,7 +34,7 @@ withServer('a service', () => {
   test('that finds tables of an older kreplay ships all after `kreplay fleet upgrade`', async () => {
     await server.sql('ALTER TABLE kreplay.by_id DROP COLUMN errors');
     await server.sql('ALTER TABLE kreplay.segment DROP COLUMN end_max');
-    const { logged } = startShip(recorded(rows), server.url, '--flush', '1s');
+    const { logged } = startHere(recorded(rows), server.url);
     await logged(/kreplay fleet upgrade.*an operator must act/);
     const upgrade = await start('fleet', 'upgrade', '--url', server.url).ended;
     expect(upgrade).toMatchObject({ code: 0, stdout: expect.stringMatching(/by_id.errors.*segment.end_max/) });
@@ -44,7 +44,7 @@ withServer('a service', () => {
   });
 
   test('whose tables are dropped within a group ships that group to the new ones', async () => {
-    const { logged } = startShip(recorded(rows), server.url, '--flush', '1s', '--group-events', '4096');
+    const { logged } = startHere(recorded(rows), server.url, { eventsMax: 400 });
     await server.sql('DROP TABLE kreplay.segment');
     await logged(/tables do not fit.*an operator must act/);
     await server.sql('DROP DATABASE kreplay');

@@ -1,35 +1,34 @@
 /** Tests connections that end at any byte, and answers that are lost: each event arrives, and counts once. */
-import { type ClickHouseServer, endServers, endWithServers, isInstalled } from '../clickhouse/server.ts';
-import { recorded } from '../daemon/recorded.ts';
+import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { times } from '../repeats.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault_proxy.ts';
-import { emptyFleet, expectAll, forgetPosition, mergeFleet, shipOnce, startFleet } from './fleet.ts';
-import { loadRows, randomNumbers } from './load.ts';
+import { emptyFleet, expectAll, forgetPosition, mergeFleet, startFleet } from './fleet.ts';
+import { shipHere } from './here.ts';
+import { loadRows, randomNumbers, recordedInSegments } from './load.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 let proxy: FaultProxy;
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   server = await startFleet();
   proxy = await startFaultProxy(() => server.port);
   endWithServers(() => proxy.close());
 });
 afterEach(async () => {
-  if (isInstalled) await emptyFleet(server);
+  await emptyFleet(server);
 });
 afterAll(endServers);
 
 const GROUPS = 5;
-const GROUP_EVENTS = 4096;
+const GROUP_EVENTS = 400;
 const rows = loadRows(GROUPS * GROUP_EVENTS);
+
 /** Pieces of answers to a group and to what is asked after a failure, twice: a group that fails too often waits long. */
 const ANSWERS_A_GROUP = 70;
 
 type Kind = Exclude<Fault['kind'], 'lose_answer_to'>;
 
-withServer('a connection that ends', () => {
+describe('a connection that ends', () => {
   test.each([
     ['within a request', times(4), 'cut_request'],
     ['within an answer', times(4), 'cut_answer'],
@@ -37,10 +36,10 @@ withServer('a connection that ends', () => {
   ] as [string, number, Kind][])(
     '%s, %i times, loses and doubles nothing',
     async (_, count, kind) => {
-      const folder = recorded(rows);
+      const folder = recordedInSegments(rows, GROUP_EVENTS);
       const random = randomNumbers(kind.length);
       const before = { ...proxy.passed };
-      await shipOnce(folder, proxy.url, '--group-events', String(GROUP_EVENTS));
+      await shipHere(folder, proxy.url, { eventsMax: GROUP_EVENTS });
       await emptyFleet(server);
       const ofGroup = {
         cut_request: (proxy.passed.request - before.request) / GROUPS,
@@ -56,13 +55,13 @@ withServer('a connection that ends', () => {
         }
       })();
       // It is sent again from the beginning until all faults have happened.
-      for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 1000) {
+      for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 100) {
         forgetPosition(folder);
         // A command gives up after a minute of failures.
-        await shipOnce(folder, proxy.url, '--claim', '--group-events', String(groupEvents));
+        await shipHere(folder, proxy.url, { claims: true, eventsMax: groupEvents }).catch(() => {});
       }
       await causing;
-      expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
+      await shipHere(folder, server.url);
       await expectAll(server, rows);
       await mergeFleet(server);
       await expectAll(server, rows);

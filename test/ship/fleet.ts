@@ -2,10 +2,13 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createTables } from '../../agent/clickhouse/tables/changes.ts';
+import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
 import { type ClickHouseServer, endWithServers, startServer } from '../clickhouse/server.ts';
 import { type Ended, type Running, start } from '../daemon/command_line.ts';
 import type { Row } from '../daemon/recorded.ts';
 import { arrivedAt, countAt, lossesAt } from './centre.ts';
+import { endShippingHere } from './here.ts';
 import { eventsOf, textOf } from './plain_events.ts';
 import { statsAt, statsOf, summariesAt, summariesOf } from './plain_sums.ts';
 
@@ -15,9 +18,11 @@ export async function startFleet(options: Parameters<typeof startServer>[0] = {}
   return server;
 }
 
-export async function initFleet(server: ClickHouseServer): Promise<void> {
-  const { code, stderr } = await start('fleet', 'init', '--url', server.url).ended;
-  if (code !== 0) throw new Error(stderr);
+/** Makes the tables as `kreplay fleet init` does, also of a cluster. */
+export async function initFleet({ url }: Pick<ClickHouseServer, 'url'>, cluster?: string): Promise<void> {
+  const settings = { urls: [url], database: 'kreplay' };
+  const place = { database: 'kreplay', version: await versionAt(settings), cluster };
+  await createTables(settings, place, { nowNs: BigInt(Date.now()) * 1_000_000n });
 }
 
 /** Makes new tables, so that the next test begins with an empty fleet. */
@@ -41,6 +46,7 @@ endWithServers(endShippers);
 
 /** Suites that leave a service running call it in afterEach(). */
 export async function endShippers(): Promise<void> {
+  await endShippingHere();
   for (const one of running) one.child.kill('SIGKILL');
   await Promise.all([...running].map(({ ended }) => ended));
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { appendRows, NODE, type Row, recordingPath, START } from '../daemon/recorded.ts';
+import { appendRows, NODE, newFolder, newWriter, type Row, recordingPath, START } from '../daemon/recorded.ts';
 
 const KINDS = ['sys_write', 'sys_sync', 'block_io'] as const;
 
@@ -26,6 +26,16 @@ export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
 
 export const loadRows = (count: number, first = 0): Row[] =>
   Array.from({ length: count }, (_, i) => loadRow(first + i));
+
+/** Records each so many rows as a segment: a writer seals what it has when it ends. Returns the folder. */
+export function recordedInSegments(rows: readonly Row[], size: number, folder = newFolder()): string {
+  for (let first = 0; first < rows.length; first += size) {
+    const writer = newWriter(folder);
+    appendRows(writer, rows.slice(first, first + size), size);
+    writer.close();
+  }
+  return folder;
+}
 
 /** Events that do not compress, so that a small limit is soon reached. */
 export function noisyRows(count: number, first: number, random: () => number): Row[] {

@@ -3,38 +3,30 @@ import { cpSync, existsSync, renameSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { RecordingWriter } from '../../agent/recording/write/writer.ts';
-import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
+import { type ClickHouseServer, endServers } from '../clickhouse/server.ts';
 import { appendRows, newFolder, type Row, recorded, recordingPath } from '../daemon/recorded.ts';
 import { times } from '../repeats.ts';
 import { arrivedAt, countAt, lossesAt } from './centre.ts';
-import {
-  emptyFleet,
-  endShippers,
-  expectAll,
-  expectSame,
-  forgetPosition,
-  shipOnce,
-  startFleet,
-  startShip,
-} from './fleet.ts';
-import { liveWriter, loadRows, noisyRows, randomNumbers } from './load.ts';
+import { emptyFleet, endShippers, expectAll, expectSame, forgetPosition, startFleet } from './fleet.ts';
+import { shipHere, startHere } from './here.ts';
+import { liveWriter, loadRows, noisyRows, randomNumbers, recordedInSegments } from './load.ts';
 import { eventsOf, textOf } from './plain_events.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 afterEach(async () => {
   await endShippers();
-  if (isInstalled) await emptyFleet(server);
+  await emptyFleet(server);
 });
 afterAll(endServers);
 
-const OUTAGES = times(2);
-const GROUP_EVENTS = 4096;
-const RETAIN_BYTES = 3 << 18;
+const OUTAGES = times(1);
+const GROUP_EVENTS = 1000;
+/** Room for some thousand events. */
+const RETAIN_BYTES = 3 << 16;
 const random = randomNumbers(7);
 
 function append(writer: RecordingWriter, rows: Row[], count: number): void {
@@ -54,14 +46,14 @@ async function expectSum(rows: readonly Row[], cause: string): Promise<number> {
   return lost;
 }
 
-withServer('retention on the node', () => {
+describe('retention on the node', () => {
   test('before anything is shipped is a loss of exactly what it removed', async () => {
     const folder = newFolder();
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
-    append(writer, rows, 60_000);
+    append(writer, rows, 24_000);
     writer.close();
-    expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
+    await shipHere(folder, server.url);
     expect(await expectSum(rows, 'unshipped')).toBeGreaterThan(4096);
   });
 
@@ -69,24 +61,22 @@ withServer('retention on the node', () => {
     const folder = newFolder();
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
-    append(writer, rows, 15_000);
-    const { ended } = startShip(folder, server.url, '--once');
-    await ended;
-    const service = startShip(folder, server.url, '--flush', '1s', '--group-events', String(GROUP_EVENTS));
+    append(writer, rows, 2_000);
+    await shipHere(folder, server.url);
+    const service = startHere(folder, server.url, { eventsMax: GROUP_EVENTS });
     for (let away = 0; away < OUTAGES; away++) {
-      append(writer, rows, 5_000);
-      await sleep(300 + random() * 700);
+      append(writer, rows, 3_000);
+      await sleep(random() * 1000);
       await server.kill();
       // More than the recording holds, whatever has arrived until then.
-      append(writer, rows, 80_000);
+      append(writer, rows, 24_000);
       await server.restart();
-      await sleep(500);
+      await sleep(300);
     }
-    service.child.kill('SIGKILL');
-    await service.ended;
+    await service.end();
     writer.close();
-    expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
-    expect(await expectSum(rows, 'unshipped')).toBeGreaterThan(10_000);
+    await shipHere(folder, server.url);
+    expect(await expectSum(rows, 'unshipped')).toBeGreaterThan(4096);
   });
 
   test('of what was shipped is no loss, also when it is sent again', async () => {
@@ -94,19 +84,22 @@ withServer('retention on the node', () => {
     const rows: Row[] = [];
     const writer = liveWriter(folder, RETAIN_BYTES);
     for (let i = 0; i < 5; i++) {
-      append(writer, rows, 10_000);
-      expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
+      append(writer, rows, 2_500);
+      await shipHere(folder, server.url);
     }
     writer.close();
     await server.kill();
     await server.restart();
-    expect(await shipOnce(folder, server.url)).toMatchObject({ code: 0 });
+    await shipHere(folder, server.url);
     expect(await expectSum(rows, 'unshipped')).toBe(0);
     forgetPosition(folder);
-    expect(await shipOnce(folder, server.url, '--claim')).toMatchObject({ code: 0 });
+    await shipHere(folder, server.url, { claims: true });
     expect(await expectSum(rows, 'unshipped')).toBe(0);
   });
 });
+
+/** So few that a recording keeps their columns apart. */
+const SEGMENT_EVENTS = 1024;
 
 /** Changes a byte of the stored columns of these segments, whichever table has them. */
 function damage(folder: string, segments: readonly number[]): void {
@@ -123,32 +116,29 @@ function damage(folder: string, segments: readonly number[]): void {
   database.close();
 }
 
-withServer('a recording that is damaged', () => {
+describe('a recording that is damaged', () => {
   test.each([
     ['in the middle', [1, 3]],
     ['at its beginning and end', [0, 4]],
     ['everywhere', [0, 1, 2, 3, 4]],
   ])('%s has losses of exactly the events that cannot be read', async (_, segments) => {
-    const rows = loadRows(5 * 4096);
-    const folder = newFolder();
-    const writer = liveWriter(folder);
-    appendRows(writer, rows, 4096);
-    writer.close();
+    const rows = loadRows(5 * SEGMENT_EVENTS);
+    const folder = recordedInSegments(rows, SEGMENT_EVENTS);
     damage(folder, segments);
-    expect(await shipOnce(folder, server.url, '--group-events', '8192')).toMatchObject({ code: 0 });
-    expect(await expectSum(rows, 'damaged')).toBe(segments.length * 4096);
-    expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment')).toBe((5 - segments.length) * 4096);
+    await shipHere(folder, server.url, { eventsMax: 2 * SEGMENT_EVENTS });
+    expect(await expectSum(rows, 'damaged')).toBe(segments.length * SEGMENT_EVENTS);
+    expect(await countAt(server, 'SELECT sum(n) FROM kreplay.segment')).toBe((5 - segments.length) * SEGMENT_EVENTS);
   });
 });
 
-withServer('a recording that is replaced', () => {
+describe('a recording that is replaced', () => {
   test('while it is shipped is shipped to its end, and then the other one', async () => {
     const [folder, other] = [newFolder(), newFolder()];
-    const [rows, later] = [loadRows(30_000), loadRows(3000)];
+    const [rows, later] = [loadRows(6000), loadRows(600)];
     const writer = liveWriter(folder);
     appendRows(writer, rows);
-    const service = startShip(folder, server.url, '--flush', '1s', '--group-events', '4096');
-    await sleep(900);
+    const service = startHere(folder, server.url, { eventsMax: 400 });
+    while ((await countAt(server, 'SELECT count() FROM kreplay.segment')) === 0) await sleep(1);
     writer.close();
     for (const end of ['', '-wal', '-shm'])
       if (existsSync(recordingPath(folder) + end))
@@ -157,9 +147,8 @@ withServer('a recording that is replaced', () => {
     appendRows(next, later);
     next.close();
     cpSync(recordingPath(other), recordingPath(folder));
-    while ((await countAt(server, 'SELECT uniq(recording) FROM kreplay.segment')) < 2) await sleep(200);
-    service.child.kill('SIGTERM');
-    expect(await service.ended).toMatchObject({ code: 0 });
+    while ((await countAt(server, 'SELECT uniq(recording) FROM kreplay.segment')) < 2) await sleep(50);
+    await service.end();
     const rowsThere = await countAt(
       server,
       'SELECT count() FROM (SELECT DISTINCT recording, number FROM kreplay.event)',
@@ -169,17 +158,17 @@ withServer('a recording that is replaced', () => {
   });
 
   test('by one that another machine ships is refused until it is claimed', async () => {
-    const rows = loadRows(5000);
-    const folder = recorded(rows.slice(0, 5000));
-    await shipOnce(folder, server.url);
+    const rows = loadRows(600);
+    const folder = recorded(rows);
+    await shipHere(folder, server.url);
     const copy = newFolder();
     cpSync(recordingPath(folder), recordingPath(copy));
     const count = await countAt(server, 'SELECT count() FROM kreplay.event');
-    const refused = await shipOnce(copy, server.url);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/another process.*--claim/) });
+    const isRefused = /another process.*--claim/;
+    await expect(shipHere(copy, server.url)).rejects.toThrow(isRefused);
     expect(await countAt(server, 'SELECT count() FROM kreplay.event')).toBe(count);
-    expect(await shipOnce(copy, server.url, '--claim')).toMatchObject({ code: 0 });
-    expect(await shipOnce(folder, server.url)).toMatchObject({ code: 1 });
+    await shipHere(copy, server.url, { claims: true });
+    await expect(shipHere(folder, server.url)).rejects.toThrow(isRefused);
     await expectAll(server, rows);
   });
 });

@@ -1,25 +1,26 @@
 /** Tests what a shipper reports, through the daemon of its node. */
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, createServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type ClickHouseServer, endServers, endWithServers, freePort, isInstalled } from '../clickhouse/server.ts';
+import { type ClickHouseServer, endServers, endWithServers, freePort } from '../clickhouse/server.ts';
 import { type Sample, total, valuesOf } from '../daemon/metrics/scraped.ts';
 import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
 import { countAt } from './centre.ts';
-import { emptyFleet, endShippers, startFleet, startShip, stateOf } from './fleet.ts';
-import { endDaemons, type Scraped, samplesWhen, startDaemon } from './scraping.ts';
+import { emptyFleet, endShippers, startFleet, startShip } from './fleet.ts';
+import { type Scraped, samplesWhen, startDaemon } from './scraping.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
+let daemon: Scraped;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
+  daemon = await startDaemon('--data', recorded(rows.slice(0, 1)), '--ship-state', STATE);
 });
 afterEach(async () => {
-  await endDaemons();
   await endShippers();
-  if (isInstalled) await emptyFleet(server);
+  rmSync(STATE, { recursive: true, force: true });
+  await emptyFleet(server);
 });
 afterAll(endServers);
 
@@ -27,8 +28,11 @@ const COUNT = 6_000;
 const rows: Row[] = Array.from({ length: COUNT }, (_, i) => ({ at: START + BigInt(i) * 1_000_000n }));
 const node = { node: 'test-node' };
 
-const daemonBeside = (folder: string): Promise<Scraped> =>
-  startDaemon('--data', folder, '--ship-state', stateOf(folder));
+/** Where the shipper of each test has its state, and the daemon looks for it. */
+const STATE = join(newFolder(), 'ship');
+
+const startReported = (folder: string, url: string, ...more: string[]) =>
+  startShip(folder, url, '--state', STATE, ...more);
 
 const has = (name: string, value: number) => (samples: readonly Sample[]) => valuesOf(samples, name).includes(value);
 
@@ -53,12 +57,11 @@ async function counting({ port }: ClickHouseServer): Promise<{ url: string; sent
   return { url: `http://127.0.0.1:${own}`, sentBytes: () => bytes };
 }
 
-withServer('a shipper that is at work', () => {
+describe('a shipper that is at work', () => {
   test('reports what has arrived, how long it took, and that nothing waits', async () => {
     const folder = recorded(rows);
     const proxy = await counting(server);
-    const shipping = startShip(folder, proxy.url, '--flush', '1s', '--group-events', '4096');
-    const daemon = await daemonBeside(folder);
+    const shipping = startReported(folder, proxy.url, '--flush', '1s', '--group-events', '4096');
     const samples = await samplesWhen(daemon, has('kreplay_ship_events_total', COUNT));
     expect(valuesOf(samples, 'kreplay_ship_up')).toEqual([1]);
     expect(valuesOf(samples, 'kreplay_ship_events_total', node)).toEqual([COUNT]);
@@ -78,10 +81,10 @@ withServer('a shipper that is at work', () => {
     expect(bytes).toBeLessThan(proxy.sentBytes());
     expect(bytes).toBeGreaterThan(proxy.sentBytes() / 2);
 
-    expect(statSync(join(stateOf(folder), 'ship.sock')).mode & 0o777).toBe(0o620);
+    expect(statSync(join(STATE, 'ship.sock')).mode & 0o777).toBe(0o620);
     shipping.child.kill('SIGTERM');
     expect((await shipping.ended).code).toBe(0);
-    expect(existsSync(join(stateOf(folder), 'ship.sock'))).toBe(false);
+    expect(existsSync(join(STATE, 'ship.sock'))).toBe(false);
     expect(ofShipping(await daemon.samples())).toEqual(['kreplay_ship_up']);
     expect(valuesOf(await daemon.samples(), 'kreplay_ship_up')).toEqual([0]);
   });
@@ -89,8 +92,7 @@ withServer('a shipper that is at work', () => {
   test('counts what waits while the server is away, and its failures', async () => {
     const folder = recorded(rows);
     const url = `http://127.0.0.1:${await freePort()}`;
-    startShip(folder, url);
-    const daemon = await daemonBeside(folder);
+    startReported(folder, url);
     const before = Date.now() / 1000;
     const isRetried = (samples: readonly Sample[]) =>
       total(samples, 'kreplay_ship_retries_total', { code: 'unreachable' }) >= 2;
@@ -105,8 +107,8 @@ withServer('a shipper that is at work', () => {
 
   test('says when an operator must act', async () => {
     const folder = recorded(rows);
-    startShip(folder, server.url, '--database', 'nothing_here');
-    const samples = await samplesWhen(await daemonBeside(folder), has('kreplay_ship_blocked', 1));
+    startReported(folder, server.url, '--database', 'nothing_here');
+    const samples = await samplesWhen(daemon, has('kreplay_ship_blocked', 1));
     expect(valuesOf(samples, 'kreplay_ship_blocked', node)).toEqual([1]);
     // It tries again each 1.5 to 3 s.
     expect(total(samples, 'kreplay_ship_retries_total')).toBeGreaterThanOrEqual(1);
@@ -120,9 +122,9 @@ withServer('a shipper that is at work', () => {
       .prepare('DELETE FROM segment WHERE first_number = 0 RETURNING event_count')
       .all() as [{ event_count: number }];
     database.close();
-    startShip(folder, server.url, '--flush', '1s');
+    startReported(folder, server.url, '--flush', '1s');
     const left = COUNT - removed;
-    const samples = await samplesWhen(await daemonBeside(folder), has('kreplay_ship_events_total', left));
+    const samples = await samplesWhen(daemon, has('kreplay_ship_events_total', left));
     expect(valuesOf(samples, 'kreplay_ship_events_total', node)).toEqual([left]);
     expect(valuesOf(samples, 'kreplay_ship_unshipped_events_total', node)).toEqual([removed]);
   });
@@ -130,9 +132,9 @@ withServer('a shipper that is at work', () => {
 
 describe('a node without a shipper that answers', () => {
   test('has no series if it never shipped', async () => {
-    const folder = recorded(rows.slice(0, 1));
-    const daemon = await daemonBeside(folder);
+    mkdirSync(STATE);
     expect(ofShipping(await daemon.samples())).toEqual([]);
+    const folder = recorded(rows.slice(0, 1));
     expect(ofShipping(await (await startDaemon('--data', folder)).samples())).toEqual([]);
   });
 
@@ -141,19 +143,17 @@ describe('a node without a shipper that answers', () => {
     ['nothing', ''],
     ['a report that is cut short', '{"node":"n","events":'],
   ])('is down if a socket that sends %s is there', async (_name, answer) => {
-    const folder = recorded(rows.slice(0, 1));
-    mkdirSync(stateOf(folder));
-    writeFileSync(join(stateOf(folder), 'position.json'), '{}');
-    const odd = createServer((socket) => socket.end(answer)).listen(join(stateOf(folder), 'ship.sock'));
-    const daemon = await daemonBeside(folder);
+    mkdirSync(STATE);
+    writeFileSync(join(STATE, 'position.json'), '{}');
+    const odd = createServer((socket) => socket.end(answer)).listen(join(STATE, 'ship.sock'));
     expect(valuesOf(await daemon.samples(), 'kreplay_ship_up')).toEqual([0]);
     expect(ofShipping(await daemon.samples())).toEqual(['kreplay_ship_up']);
     odd.close();
   });
 
   test('a folder that cannot be read is none that ships', async () => {
-    const folder = recorded(rows.slice(0, 1));
-    const daemon = await startDaemon('--data', folder, '--ship-state', join(newFolder(), 'missing'));
+    expect(ofShipping(await daemon.samples())).toEqual([]);
+    writeFileSync(STATE, 'no folder');
     expect(ofShipping(await daemon.samples())).toEqual([]);
   });
 });

@@ -1,31 +1,38 @@
-/** Tests a shard of two replicas, of which one is killed, and whose keeper is away: nothing is lost or doubled. */
+/**
+ * Tests a shard of two replicas, of which one is killed or away, and whose keeper is away: nothing is lost or doubled,
+ * and nothing counts as lost that one of them may have.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { emptyTables, hasCluster, startCluster, startKeeper } from '../clickhouse/cluster.ts';
+import { emptyTables, startCluster, startKeeper } from '../clickhouse/cluster.ts';
 import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
-import { start } from '../daemon/command_line.ts';
-import { newFolder, recorded } from '../daemon/recorded.ts';
+import { appendRows, newFolder, type Row } from '../daemon/recorded.ts';
 import { times } from '../repeats.ts';
+import { arrivedAt, countAt, lossesAt } from './centre.ts';
 import { type FaultProxy, startFaultProxy } from './fault_proxy.ts';
-import { endShippers, expectAll, shipOnce, startShip } from './fleet.ts';
-import { loadRows, randomNumbers, startLoad } from './load.ts';
+import { expectAll, initFleet } from './fleet.ts';
+import { endShippingHere, shipHere, startHere } from './here.ts';
+import { firstNumber, liveWriter, loadRows, noisyRows, randomNumbers, recordedInSegments, startLoad } from './load.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
 let replicas: ClickHouseServer[] = [];
 let keeperProxy: FaultProxy;
+/** In front of the first replica. */
+let proxy: FaultProxy;
 
 beforeAll(async () => {
-  if (!hasCluster) return;
   const keeper = await startKeeper();
   keeperProxy = await startFaultProxy(() => keeper);
   endWithServers(() => keeperProxy.close());
   replicas = (await startCluster(1, 2, keeperProxy.port))[0]!;
-  const { code, stderr } = await start('fleet', 'init', '--cluster', 'main', '--url', ...urls()).ended;
-  if (code !== 0) throw new Error(stderr);
+  for (const replica of replicas) await initFleet(replica, 'main');
+  proxy = await startFaultProxy(() => replicas[0]!.port);
+  endWithServers(() => proxy.close());
 }, 240_000);
-afterEach(endShippers);
+beforeEach(() => emptyTables(replicas, TABLES));
+afterEach(endShippingHere);
 afterAll(endServers);
 
-const TABLES = ['event', 'by_id', 'transaction', 'stat', 'loss', 'segment'];
+const TABLES = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'];
+const GROUP_EVENTS = 400;
 const LOG = `SELECT table, log_pointer FROM system.replicas WHERE database = 'kreplay' ORDER BY table`;
 const BEHIND = `SELECT (SELECT count() FROM system.replicas WHERE database = 'kreplay'
     AND (is_readonly OR log_max_index >= log_pointer AND log_max_index > 0))
@@ -53,40 +60,74 @@ async function settle(): Promise<void> {
   }
 }
 
-withCluster('a shard of two replicas', () => {
+describe('a shard of two replicas', () => {
   test('of which one at a time is killed gets all, once, on both', async () => {
     const folder = newFolder();
-    const load = startLoad(folder, 250);
+    const load = startLoad(folder, 100);
     const random = randomNumbers(5);
-    const service = startShip(folder, urls(), '--flush', '1s', '--group-events', '4096');
-    for (let kills = 0; kills < times(4); kills++) {
+    const service = startHere(folder, urls(), { eventsMax: 4096 });
+    for (let kills = 0; kills < times(2); kills++) {
       const killed = replicas[kills % 2]!;
-      await sleep(500 + random() * 1500);
+      await sleep(500 + random() * 1000);
       await killed.kill();
-      await sleep(random() * 1500);
+      await sleep(random() * 1000);
       await killed.restart();
     }
     await load.stop();
-    service.child.kill('SIGKILL');
-    await service.ended;
-    expect(await shipOnce(folder, urls())).toMatchObject({ code: 0 });
+    await service.end();
+    await shipHere(folder, urls());
     await settle();
     for (const replica of replicas) await expectAll(replica, load.rows);
   }, 240_000);
 
   test('whose keeper is away for some seconds gets all, once', async () => {
-    await emptyTables(replicas, TABLES);
-    const rows = loadRows(20_000);
-    const folder = recorded(rows);
+    const rows = loadRows(5 * GROUP_EVENTS);
+    const folder = recordedInSegments(rows, GROUP_EVENTS);
     keeperProxy.refuse(true);
     await sleep(3000);
-    const { ended, logged } = startShip(folder, urls(), '--once', '--group-events', '4096');
+    const { ended, logged } = startHere(folder, urls(), { once: true, eventsMax: GROUP_EVENTS });
     await logged(/keeper.*code 242|code 999/);
     await sleep(500);
     keeperProxy.refuse(false);
-    const { code, stderr } = await ended;
-    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    await ended;
     await settle();
     for (const replica of replicas) await expectAll(replica, rows);
+  }, 240_000);
+});
+
+const SEGMENT_EVENTS = 1024;
+
+describe('a replica that does not have yet what another one took', () => {
+  test('is waited for before that counts as lost', async () => {
+    const [one, other] = replicas as [ClickHouseServer, ClickHouseServer];
+    await other.sql('SYSTEM STOP FETCHES kreplay.event');
+    const folder = newFolder();
+    const rows: Row[] = [];
+    const writer = liveWriter(folder, 3 << 16);
+    const random = randomNumbers(13);
+    const append = () => {
+      const more = noisyRows(SEGMENT_EVENTS, rows.length, random);
+      appendRows(writer, more, SEGMENT_EVENTS);
+      rows.push(...more);
+    };
+    append();
+    append();
+    const isLost = proxy.next({ kind: 'lose_answer_to', request: 'INSERT+INTO+%60event%60' });
+    const service = startHere(folder, [proxy.url, other.url]);
+    await isLost;
+    await one.kill();
+    await service.end();
+    while (firstNumber(folder) < 2 * SEGMENT_EVENTS) append();
+    writer.close();
+    const { logged, ended } = startHere(folder, [proxy.url, other.url], { once: true });
+    await logged(/does not have all yet/);
+    expect(await lossesAt(other)).toEqual({});
+    await one.restart();
+    await other.sql('SYSTEM START FETCHES kreplay.event');
+    await ended;
+    const { events } = await arrivedAt(other);
+    const { unshipped = 0 } = await lossesAt(other);
+    expect(events.size + unshipped).toBe(rows.length);
+    expect(await countAt(other, 'SELECT min(number) FROM kreplay.event')).toBe(0);
   }, 240_000);
 });

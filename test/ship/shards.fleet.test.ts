@@ -1,36 +1,30 @@
 /** Tests a node that moves to another shard: what has arrived at one is not sent to the other as well. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { emptyTables, hasCluster, startCluster } from '../clickhouse/cluster.ts';
+import { emptyTables, startCluster } from '../clickhouse/cluster.ts';
 import { type ClickHouseServer, endServers } from '../clickhouse/server.ts';
-import { start } from '../daemon/command_line.ts';
-import { appendRows, newFolder, newWriter, type Row } from '../daemon/recorded.ts';
+import { newFolder, type Row } from '../daemon/recorded.ts';
 import { arrivedAt, countAt, lossesAt } from './centre.ts';
-import { endShippers, expectSame, shipOnce, startShip } from './fleet.ts';
-import { loadRows } from './load.ts';
+import { expectSame, initFleet } from './fleet.ts';
+import { endShippingHere, shipHere, startHere } from './here.ts';
+import { loadRows, recordedInSegments } from './load.ts';
 import { eventsOf, textOf } from './plain_events.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
 let [one, other]: ClickHouseServer[] = [];
 
 beforeAll(async () => {
-  if (!hasCluster) return;
   [one, other] = (await startCluster(2, 1)).flat();
-  const { code, stderr } = await start('fleet', 'init', '--cluster', 'main', '--url', one!.url, other!.url).ended;
-  if (code !== 0) throw new Error(stderr);
+  for (const shard of [one!, other!]) await initFleet(shard, 'main');
 }, 120_000);
-afterEach(endShippers);
+afterEach(endShippingHere);
 afterAll(endServers);
 
 const UPTIME_S_MIN = 7;
-const COUNT = 6000;
+const COUNT = 600;
+const GROUP_EVENTS = 400;
 const TABLES = ['event', 'by_id', 'transaction', 'stat', 'name', 'loss', 'clock', 'node', 'segment'];
 const parts = [0, 1, 2].map((i) => loadRows(COUNT, i * COUNT));
 
-function record(folder: string, rows: readonly Row[]): void {
-  const writer = newWriter(folder);
-  appendRows(writer, rows);
-  writer.close();
-}
+const record = (folder: string, rows: readonly Row[]) => recordedInSegments(rows, GROUP_EVENTS, folder);
 
 /** Expects that each row is at one shard, and that sums over both shards are those of the rows. */
 async function expectOnce(rows: readonly Row[]): Promise<void> {
@@ -47,7 +41,7 @@ async function expectOnce(rows: readonly Row[]): Promise<void> {
   expect(await lossesAt(other!)).toEqual({});
 }
 
-withCluster('a node that moves to another shard', () => {
+describe('a node that moves to another shard', () => {
   beforeEach(() => emptyTables([one!, other!], TABLES));
 
   test('and back sends each event to one of them, also when servers are restarted', async () => {
@@ -57,7 +51,7 @@ withCluster('a node that moves to another shard', () => {
       const shard = i % 2 === 0 ? one! : other!;
       record(folder, part);
       rows.push(...part);
-      expect(await shipOnce(folder, shard.url)).toMatchObject({ code: 0, stderr: '' });
+      expect((await shipHere(folder, shard.url)).log).toBe('');
       await expectOnce(rows);
       if (i === 0) continue;
       // A restart is seen by a later start, which must be later by more than clocks may be off.
@@ -65,7 +59,7 @@ withCluster('a node that moves to another shard', () => {
       await shard.kill();
       await shard.restart();
       // What this server acknowledged is sent again, and to it only.
-      expect(await shipOnce(folder, shard.url)).toMatchObject({ code: 0, stderr: expect.stringMatching(/restarted/) });
+      expect((await shipHere(folder, shard.url)).log).toContain('restarted');
       await expectOnce(rows);
     }
   }, 120_000);
@@ -75,22 +69,18 @@ withCluster('a node that moves to another shard', () => {
     record(folder, parts[0]!);
     // Without the table that is filled last, a group is begun and does not end.
     await one!.sql('RENAME TABLE kreplay.segment TO kreplay.away');
-    const service = startShip(folder, one!.url, '--flush', '1s', '--group-events', '4096');
+    const service = startHere(folder, one!.url, { eventsMax: GROUP_EVENTS });
     await service.logged(/tables do not fit/);
-    service.child.kill('SIGKILL');
-    await service.ended;
+    await service.end();
     await one!.sql('RENAME TABLE kreplay.away TO kreplay.segment');
     const begun = await countAt(one!, 'SELECT count() FROM kreplay.event');
     expect(begun).toBeGreaterThan(0);
     expect(begun).toBeLessThan(COUNT);
-    expect(await shipOnce(folder, other!.url)).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/another shard.*--claim/),
-    });
+    await expect(shipHere(folder, other!.url)).rejects.toThrow(/another shard.*--claim/);
     expect(await countAt(other!, 'SELECT count() FROM kreplay.event')).toBe(0);
-    expect(await shipOnce(folder, one!.url)).toMatchObject({ code: 0 });
+    await shipHere(folder, one!.url);
     record(folder, parts[1]!);
-    expect(await shipOnce(folder, other!.url)).toMatchObject({ code: 0, stderr: '' });
+    expect((await shipHere(folder, other!.url)).log).toBe('');
     await expectOnce([...parts[0]!, ...parts[1]!]);
   }, 120_000);
 });

@@ -4,20 +4,18 @@ import { start } from '../../daemon/command_line.ts';
 import { recordedOn } from '../../daemon/recorded.ts';
 import { ORDER_START, order, SECOND } from '../../daemon/store/fleet/two_nodes.ts';
 import { shipOnce, startFleet } from '../../ship/fleet.ts';
-import { type ClickHouseServer, endServers, isInstalled } from '../server.ts';
+import { type ClickHouseServer, endServers } from '../server.ts';
 import { ageOf, fillFleet, retain } from './old_fleet.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   server = await startFleet();
   await fillFleet(server);
 });
 afterAll(endServers);
 
-withServer('a daemon over a fleet', () => {
+describe('a daemon over a fleet', () => {
   test('keeps a pinned transaction, with what comes late for it, until it is unpinned', async () => {
     const daemon = start('daemon', '--fleet-url', server.url, '--listen', '127.0.0.1:0', '--no-state');
     try {

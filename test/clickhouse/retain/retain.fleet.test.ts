@@ -7,17 +7,16 @@ import { recordedOn, START } from '../../daemon/recorded.ts';
 import { HOUR, order, SECOND } from '../../daemon/store/fleet/two_nodes.ts';
 import { times } from '../../repeats.ts';
 import { initFleet, shipOnce, startFleet } from '../../ship/fleet.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from '../server.ts';
+import { type ClickHouseServer, endServers, startServer } from '../server.ts';
 import { ageOf, fillFleet, isDropping, retain, startRetain, stateAt } from './old_fleet.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 beforeEach(async () => {
-  if (isInstalled) await fillFleet(server);
+  await fillFleet(server);
 });
 afterAll(endServers);
 
@@ -36,7 +35,7 @@ const TWO_HOURS = {
   days: expect.any(Number),
 };
 
-withServer('kreplay fleet retain', () => {
+describe('kreplay fleet retain', () => {
   test('drops the hours that are older than the age, and counts what goes once', async () => {
     const before = await stateAt(server);
     expect(before).toMatchObject({ oldest: undefined, losses: [], events: [120, 135, 120, 120] });

@@ -8,16 +8,15 @@ import { start } from '../../daemon/command_line.ts';
 import { START } from '../../daemon/recorded.ts';
 import { eventsIn, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
 import { shipOnce } from '../../ship/fleet.ts';
-import { hasCluster, startCluster } from '../cluster.ts';
+import { startCluster } from '../cluster.ts';
 import { type ClickHouseServer, endServers } from '../server.ts';
 import { ageOf } from './old_fleet.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
 let shards: ClickHouseServer[][];
 
 afterAll(endServers);
 
-withCluster('kreplay fleet retain in a cluster', () => {
+describe('kreplay fleet retain in a cluster', () => {
   test('drops from all shards, and keeps what is pinned of both', async () => {
     shards = await startCluster(2, 2);
     const urls = shards.map((replicas) => replicas.map(({ url }) => url));
