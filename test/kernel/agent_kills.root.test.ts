@@ -1,11 +1,12 @@
 // Kills an agent at random instants under load: what could be queried before stays, and what is missing is reported.
-// KILLS=200 kills it more often and prints the result.
+// REPEATS=10 kills it more often and prints the result.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { times } from '../repeats.ts';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { wallClockNs } from './programs.ts';
 import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
-const KILLS = Number(process.env.KILLS ?? 40);
+const KILLS = times(4);
 const RUN_MS = 600;
 const WRITES_PER_MS = 3;
 /** An event can be queried within 250 ms of its end; the machine may be busy with other tests. */
@@ -59,7 +60,7 @@ test('a killed agent leaves everything that could be queried, and the loss is re
     unwritten_ms_median: unwritten_ms.toSorted((a, b) => a - b)[KILLS >> 1],
     unwritten_ms_max: Math.max(...unwritten_ms),
   };
-  if (process.env.KILLS) process.stderr.write(`${JSON.stringify(sums)}\n`);
+  if (process.env.REPEATS) process.stderr.write(`${JSON.stringify(sums)}\n`);
   expect(sums.untold).toBe(0);
   expect(sums.unwritten_ms_max).toBeLessThan(UNWRITTEN_MS_MAX);
 }, 3_600_000);

@@ -10,7 +10,7 @@ import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
 const DISK_MIB = 24;
 const WRITES_PER_MS = 120;
 /** Long enough for more events than memory can hold meanwhile: 160,000. */
-const FULL_MS = 4000;
+const FULL_MS = 2500;
 const PATIENCE_MS = 20_000;
 const END_MS_MAX = 8000;
 
@@ -53,7 +53,7 @@ async function newAgent(dataFolder: string): Promise<Watched> {
 
 async function until(holds: () => boolean): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
-  while (!holds() && performance.now() < deadline) await sleep(20);
+  while (!holds() && performance.now() < deadline) await sleep(100);
   expect(holds()).toBe(true);
 }
 

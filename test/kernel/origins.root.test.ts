@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
+import { times } from '../repeats.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, run } from './programs.ts';
@@ -64,7 +65,10 @@ function writer(file: string, transaction: string, how: string, { first = 0, cou
   return ['python3', WRITER, join(disk.mountPoint, file), transaction, how, first, count, step].join(' ');
 }
 
-/** Time limit of four hundred processes on a busy host. */
+/** Transactions of each of eight processes: many more than a request can name. */
+const TRANSACTIONS = times(10);
+
+/** Time limit of hundreds of processes on a busy host. */
 const SLOW_MS = 180_000;
 
 /** On a busy host, the kernel hides the ends of some requests in a burst. */
@@ -142,11 +146,11 @@ test('of two writers of one file each keeps its own blocks, and the second does 
 });
 
 test(
-  'eight processes with fifty transactions each: a request of many owners is marked as shared',
+  'eight processes with many transactions each: a request of many owners is marked as shared',
   async () => {
     const { truth, writes, recorded } = await onFresh(() => {
       const processes = Array.from({ length: 8 }, (_, p) => {
-        const writers = Array.from({ length: 50 }, (_, i) =>
+        const writers = Array.from({ length: TRANSACTIONS }, (_, i) =>
           writer(`p${p}`, `t${p}-${i}`, 'write', { first: i * 4, count: 4 }),
         );
         return `(${writers.join('; ')}) &`;
@@ -154,7 +158,7 @@ test(
       bash(`${processes.join('\n')}\nwait`);
     });
     expect(truth.wrong).toBe(0);
-    expectCount(truth.right + truth.shared + truth.none, 8 * 50 * 4, recorded);
+    expectCount(truth.right + truth.shared + truth.none, 8 * TRANSACTIONS * 4, recorded);
     const many = writes.filter(({ attribution }) => attribution.quality === 'shared');
     expect(many.length).toBeGreaterThan(0);
     for (const { transaction_id, origins } of many) {
