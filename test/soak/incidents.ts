@@ -11,11 +11,9 @@ export interface Scene {
   /** The agent's clock. */
   clock: SetClock;
   random(): number;
+  lasts: { fullMs: number; stallMs: number };
 }
 
-const FULL_MS = 3000;
-/** At the pace of the load, the ring is full before that. */
-const STALL_MS = 6000;
 /** The agent reads its clock at each turn. */
 const SET_MS = 500;
 
@@ -44,23 +42,23 @@ export const INCIDENTS = {
     daemon.running().process.kill('SIGHUP');
     await until(() => count(agent, RELOADED) > before, 'the agent to read its filter again');
   },
-  async full_disk({ agent, disk }: Scene) {
+  async full_disk({ agent, disk, lasts }: Scene) {
     disk.fill();
-    await sleep(FULL_MS);
+    await sleep(lasts.fullMs);
     disk.free();
     // The agent may have found room in its own file all the time.
     await until(() => count(agent, WRITABLE_AGAIN) === count(agent, FULL), 'the agent to write again');
   },
-  async full_disk_and_kill({ agent, disk }: Scene) {
+  async full_disk_and_kill({ agent, disk, lasts }: Scene) {
     disk.fill();
-    await sleep(FULL_MS);
+    await sleep(lasts.fullMs);
     await killAgent(agent);
     disk.free();
     await agent.begin();
   },
-  async stall({ agent }: Scene) {
+  async stall({ agent, lasts }: Scene) {
     agent.running().process.kill('SIGSTOP');
-    await sleep(STALL_MS);
+    await sleep(lasts.stallMs);
     agent.running().process.kill('SIGCONT');
   },
   async set_clock({ clock, random }: Scene) {

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { stringify } from '../../daemon/exact_json.ts';
 import { megabytes, tableText } from '../bench/table.ts';
-import { type SoakReport, soak } from './soak.ts';
+import { SOAK, type SoakReport, soak } from './soak.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../../build/soak');
 const MINUTES_DEFAULT = 20;
@@ -23,11 +23,13 @@ const onProgress = (incident: string) =>
 process.stderr.write(`soak of ${minutes} minutes, SOAK_SEED=${seed}\n`);
 const ending = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
-const report = await soak({ seconds: minutes * 60, seed, onProgress, signal: ending.signal }).catch((error) => {
-  if (!ending.signal.aborted) throw error;
-  process.stderr.write('interrupted\n');
-  process.exit(130);
-});
+const report = await soak({ pace: SOAK, seconds: minutes * 60, seed, onProgress, signal: ending.signal }).catch(
+  (error) => {
+    if (!ending.signal.aborted) throw error;
+    process.stderr.write('interrupted\n');
+    process.exit(130);
+  },
+);
 mkdirSync(FOLDER, { recursive: true });
 writeFileSync(join(FOLDER, 'report.json'), `${stringify(report)}\n`);
 process.stdout.write(textOf(report));

@@ -19,7 +19,6 @@ import { startPart } from './recorder.ts';
 import { type Growth, growthsOf, type Sample, sampleOf } from './samples.ts';
 import { newSetClock, onTheMachinesClock, wallClockNs } from './set_clock.ts';
 
-const WRITES_PER_MS = 50;
 /** Old events are removed all the time, and the file keeps its size. */
 const RETENTION = ['--retain-age', '30s', '--retain-bytes', '64MiB'];
 const DISK_MIB = 128;
@@ -31,7 +30,35 @@ const SAMPLE_EVERY_MS = 1000;
 const WARM_UP = 0.3;
 const PAUSE_SHARE = 1 / 100;
 
+export interface Pace {
+  writesPerMs: number;
+  ringMiB: number;
+  /** How long a disk is full, and the agent stopped: so long that the ring is full. */
+  lasts: Scene['lasts'];
+  kinds: readonly Incident[];
+  /** Whether a second half without kills shows if anything grows. */
+  judgesGrowth: boolean;
+}
+
+export const SOAK: Pace = {
+  writesPerMs: 50,
+  ringMiB: 16,
+  lasts: { fullMs: 3000, stallMs: 6000 },
+  kinds: Object.keys(INCIDENTS) as Incident[],
+  judgesGrowth: true,
+};
+
+/** Some seconds, with the least of load and of starts that has each way to lose events. */
+export const SHORT: Pace = {
+  writesPerMs: 10,
+  ringMiB: 1,
+  lasts: { fullMs: 1500, stallMs: 3000 },
+  kinds: SOAK.kinds.filter((kind) => kind !== 'kill_agent' && kind !== 'kill_daemon'),
+  judgesGrowth: false,
+};
+
 export interface SoakOptions {
+  pace: Pace;
   seconds: number;
   seed: number;
   onProgress(text: string): void;
@@ -77,19 +104,28 @@ interface Stage extends SoakOptions {
   atEnd(end: () => unknown): void;
 }
 
-async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage): Promise<SoakReport> {
+async function soakIn({ pace, disk, folder, seconds, seed, onProgress, atEnd }: Stage): Promise<SoakReport> {
   const dataFolder = join(disk.path, 'data');
   mkdirSync(dataFolder);
   const filter = join(folder, 'filter.json');
   writeFileSync(filter, JSON.stringify({ comms: [PROGRAM], event_types: ['sys_write'] }));
   const clock = newSetClock(folder);
-  const agentArgs = ['agent', '--data', dataFolder, '--filter-file', filter, ...RETENTION];
+  const agentArgs = [
+    'agent',
+    '--data',
+    dataFolder,
+    '--filter-file',
+    filter,
+    ...RETENTION,
+    '--ring-size',
+    String(pace.ringMiB),
+  ];
   const agent = await startPart(agentArgs, 'recording to', clock.command);
   atEnd(() => agent.kill());
   const address = `127.0.0.1:${await freePort()}`;
   const daemon = await startPart(['daemon', '--data', dataFolder, '--listen', address], 'serving');
   atEnd(() => daemon.kill());
-  const load = startLoad(folder, WRITES_PER_MS);
+  const load = startLoad(folder, pace.writesPerMs);
   atEnd(load.kill);
   const seen = newSeenNumbers(join(dataFolder, 'recording.kreplay'), load.pid);
   const clients = startClients(`http://${address}`);
@@ -106,12 +142,11 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
   ]);
   const incidents: SoakReport['incidents'] = [];
   const random = randomNumbers(seed);
-  const scene = { agent, daemon, disk, clock, random };
+  const scene = { agent, daemon, disk, clock, random, lasts: pace.lasts };
   const half = { scene, seconds: seconds / 2, pauseMs: seconds * 1000 * PAUSE_SHARE, random, incidents, onProgress };
-  const all = Object.keys(INCIDENTS) as Incident[];
-  await Promise.race([makeIncidents({ ...half, kinds: all }), watch]);
+  await Promise.race([makeIncidents({ ...half, kinds: pace.kinds }), watch]);
   const calmMs = performance.now();
-  await Promise.race([makeIncidents({ ...half, kinds: SURVIVED }), watch]);
+  if (pace.judgesGrowth) await Promise.race([makeIncidents({ ...half, kinds: SURVIVED }), watch]);
   const judged = samples.filter(({ at_ms }) => at_ms > calmMs + (performance.now() - calmMs) * WARM_UP);
 
   watching.abort();
@@ -124,9 +159,9 @@ async function soakIn({ disk, folder, seconds, seed, onProgress, atEnd }: Stage)
   const losses = seen.losses().map((loss) => onTheMachinesClock(loss, clock.spans));
   const account = accountOf(batches, seen.has, losses);
   const { duplicates } = seen;
-  const growth = growthsOf(judged);
+  const growth = pace.judgesGrowth ? growthsOf(judged) : [];
   const { counts } = clients;
-  const report = { seed, seconds, writes_per_second: WRITES_PER_MS * 1000, incidents, account, losses, duplicates };
+  const report = { seed, seconds, writes_per_second: pace.writesPerMs * 1000, incidents, account, losses, duplicates };
   const found = { ...report, clients: counts, growth, samples };
   return { ...found, failures: [...(status === 0 ? [] : [`the agent ended with ${status}`]), ...failuresOf(found)] };
 }

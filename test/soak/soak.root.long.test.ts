@@ -1,4 +1,4 @@
-// The short form of `make soak`: every kind of incident happens once or more, and every event is accounted for.
+// A minute of `make soak`: every kind of incident happens once or more, and every event is accounted for.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
