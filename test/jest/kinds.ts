@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
+import { isInstalled } from '../page/chromium.ts';
 
 /** In the order in which a name has the words. A kind without needs says when a suite runs. */
 interface Kind {
@@ -14,7 +15,7 @@ interface Kind {
 
 export const KINDS: Record<string, Kind> = {
   root: { needs: 'root', isMet: () => process.getuid!() === 0 },
-  page: { needs: 'Chromium', isMet: () => existsSync('/usr/bin/chromium-headless-shell') },
+  page: { needs: 'Chromium', isMet: isInstalled },
   fleet: { needs: 'clickhouse-server', isMet: () => existsSync('/usr/sbin/clickhouse-server') },
   slow: {},
   alone: {},

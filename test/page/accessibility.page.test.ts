@@ -5,228 +5,175 @@ import { exampleRecording } from '../daemon/example_recording.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { PLANTED, recordMade } from '../daemon/sums/planted.ts';
-import { violations } from './axe.ts';
-import { newPage, openInWindows } from './browser.ts';
+import { expectReadable } from './axe.ts';
+import { newPage } from './browser.ts';
 
-openInWindows();
+test('in any view axe finds nothing and nothing is cut off: in both themes, with forced colours, and when narrow', async () => {
+  const { url } = await served(exampleRecording());
+  const { page, errors } = await newPage({ colorScheme: 'light' });
+  await page.goto(url);
+  await page.waitForSelector('table');
+  await expectReadable(page);
+  await page.click('text=Open');
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForSelector('.detail');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('.figures');
+  await expectReadable(page);
+  await page.keyboard.press('v');
+  await page.waitForSelector('tr.selected');
+  await expectReadable(page);
+  await page.keyboard.press('4');
+  await page.waitForSelector('text=Recordings');
+  await expectReadable(page);
+  await page.keyboard.press('Shift+Slash');
+  await page.waitForSelector('dialog[open]');
+  await expectReadable(page);
+  expect(errors).toEqual([]);
+});
 
-const BROWSER_MS = 120_000;
-test.each(['light', 'dark'] as const)(
-  'axe finds nothing in any view, %s',
-  async (colorScheme) => {
-    const { url } = await served(exampleRecording());
-    const { page } = await newPage({ colorScheme });
-    await page.goto(url);
-    await page.waitForSelector('table');
-    expect(await violations(page)).toEqual([]);
-    await page.click('text=Open');
-    await page.waitForSelector('.moving');
-    await page.keyboard.press('ArrowRight');
-    await page.waitForSelector('.detail');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('.figures');
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('v');
-    await page.waitForSelector('tr.selected');
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('4');
-    await page.waitForSelector('text=Recordings');
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('Shift+Slash');
-    await page.waitForSelector('dialog[open]');
-    expect(await violations(page)).toEqual([]);
-  },
-  BROWSER_MS,
-);
+test('so it is in an overview with a map, a box, long names and its table', async () => {
+  const { plant } = PLANTED.find(({ name }) => name === 'a folder with a file for each')!;
+  const { url } = await served(openRecordingStore(undefined, recordMade(300, 3, plant)));
+  const { page, errors } = await newPage({ colorScheme: 'light' });
+  await page.goto(url);
+  await page.waitForSelector('.differences li');
+  await expectReadable(page);
+  await page.focus('canvas.map');
+  await page.keyboard.press('Shift+ArrowDown');
+  await page.waitForSelector('h1:has-text("in the box")');
+  await expectReadable(page);
+  await page.keyboard.press('v');
+  await page.waitForSelector('.rows td');
+  await expectReadable(page);
+  expect(errors).toEqual([]);
+});
 
-test.each(['light', 'dark'] as const)(
-  'axe finds nothing in an overview with a map, a box and its table, %s',
-  async (colorScheme) => {
-    const { plant } = PLANTED.find(({ name }) => name === 'a device of one node')!;
-    const { url } = await served(openRecordingStore(undefined, recordMade(1000, 3, plant)));
-    const { page } = await newPage({ colorScheme });
-    await page.goto(url);
-    await page.waitForSelector('.differences li');
-    expect(await violations(page)).toEqual([]);
-    await page.focus('canvas.map');
-    await page.keyboard.press('Shift+ArrowDown');
-    await page.waitForSelector('h1:has-text("in the box")');
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('v');
-    await page.waitForSelector('.rows td');
-    expect(await violations(page)).toEqual([]);
-  },
-  BROWSER_MS,
-);
+test('what sets the slowest apart is read and kept by keyboard alone', async () => {
+  const { plant } = PLANTED.find(({ name }) => name === 'a node')!;
+  const { url } = await served(openRecordingStore(undefined, recordMade(300, 3, plant)));
+  const { page } = await newPage();
+  await page.goto(url);
+  await page.waitForSelector('h1:has-text("of them were on node n2")');
+  const keep = () => page.evaluate('document.activeElement?.getAttribute("aria-label")');
+  for (let i = 0; i < 30 && (await keep()) !== 'Keep node n2'; i++) await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/node=n2/);
+});
 
-test(
-  'what sets the slowest apart is read and kept by keyboard alone',
-  async () => {
-    const { plant } = PLANTED.find(({ name }) => name === 'a node')!;
-    const { url } = await served(openRecordingStore(undefined, recordMade(1000, 3, plant)));
-    const { page } = await newPage();
-    await page.goto(url);
-    await page.waitForSelector('h1:has-text("of them were on node n2")');
-    const keep = () => page.evaluate('document.activeElement?.getAttribute("aria-label")');
-    for (let i = 0; i < 30 && (await keep()) !== 'Keep node n2'; i++) await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    await page.waitForURL(/node=n2/);
-  },
-  BROWSER_MS,
-);
+test('a transaction is found, opened, looked at and played by keyboard alone', async () => {
+  const { url } = await served(exampleRecording());
+  const { page } = await newPage({ reducedMotion: 'reduce' });
+  await page.goto(url);
+  await page.waitForSelector('h1 button');
+  for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.moving');
+  const sentence = await page.textContent('h1');
+  await page.waitForSelector(`[aria-live]:has-text(${JSON.stringify(sentence)})`, { state: 'attached' });
+  expect(await page.title()).toBe('order-1 · kreplay');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForSelector('.detail');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=/paused, event 1 of /');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.detail', { state: 'detached' });
+});
 
-test(
-  'a transaction is found, opened, looked at and played by keyboard alone',
-  async () => {
-    const { url } = await served(exampleRecording());
-    const { page } = await newPage({ reducedMotion: 'reduce' });
-    await page.goto(url);
-    await page.waitForSelector('h1 button');
-    for (let i = 0; i < 20 && (await focused(page)) !== 'Open'; i++) await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    await page.waitForSelector('.moving');
-    const sentence = await page.textContent('h1');
-    await page.waitForSelector(`[aria-live]:has-text(${JSON.stringify(sentence)})`, { state: 'attached' });
-    expect(await page.title()).toBe('order-1 · kreplay');
-    await page.keyboard.press('ArrowRight');
-    await page.waitForSelector('.detail');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('text=/paused, event 1 of /');
-    await page.keyboard.press('Escape');
-    await page.waitForSelector('.detail', { state: 'detached' });
-  },
-  BROWSER_MS,
-);
+test('events of the table are selected by keyboard, each of them, from the row in sight on', async () => {
+  const calls = Array.from({ length: 10_050 }, (_, i): Row => {
+    return { at: START - 60_000_000_000n + BigInt(i) * 1000n, duration: 900n, transaction: 'order-1' };
+  });
+  const { url } = await served(recorded(calls));
+  const { page } = await newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(`${url}/#v=1&view=lanes&transaction=order-1&table=1`);
+  await page.waitForSelector('[aria-rowcount="10051"]');
+  const selected = () => page.getAttribute('tr.selected', 'aria-rowindex');
+  const press = async (key: string, row: number) => {
+    await page.keyboard.press(key);
+    await page.waitForSelector(`tr.selected[aria-rowindex="${row}"]`);
+  };
+  await press('ArrowRight', 2);
+  await page.waitForSelector('.detail:has-text("+0 ns")');
+  await press('ArrowRight', 3);
+  await press('ArrowLeft', 2);
+  await page.keyboard.press('ArrowLeft');
+  expect(await selected()).toBe('2');
 
-test(
-  'events of the table are selected by keyboard, each of them, from the row in sight on',
-  async () => {
-    const calls = Array.from({ length: 10_050 }, (_, i): Row => {
-      return { at: START - 60_000_000_000n + BigInt(i) * 1000n, duration: 900n, transaction: 'order-1' };
-    });
-    const { url } = await served(recorded(calls));
-    const { page } = await newPage({ viewport: { width: 1280, height: 800 } });
-    await page.goto(`${url}/#v=1&view=lanes&transaction=order-1&table=1`);
-    await page.waitForSelector('[aria-rowcount="10051"]');
-    const selected = () => page.getAttribute('tr.selected', 'aria-rowindex');
-    const press = async (key: string, row: number) => {
-      await page.keyboard.press(key);
-      await page.waitForSelector(`tr.selected[aria-rowindex="${row}"]`);
-    };
-    await press('ArrowRight', 2);
-    await page.waitForSelector('.detail:has-text("+0 ns")');
-    await press('ArrowRight', 3);
-    await press('ArrowLeft', 2);
-    await page.keyboard.press('ArrowLeft');
-    expect(await selected()).toBe('2');
+  await page.focus('.rows');
+  await press('ArrowDown', 3);
+  for (let row = 4; row < 40; row++) await press('ArrowDown', row);
+  await press('ArrowUp', 38);
+  const [table, row] = [await boxOf(page, '.rows'), await boxOf(page, 'tr.selected')];
+  expect(row.y).toBeGreaterThan(table.y);
+  expect(row.y + row.height).toBeLessThan(table.y + table.height);
+  // The other way it scrolls, so that all columns can be read.
+  await page.keyboard.press('ArrowRight');
+  while ((await page.evaluate("document.querySelector('.rows').scrollLeft")) === 0) await page.waitForTimeout(20);
+  expect(await selected()).toBe('38');
 
-    await page.focus('.rows');
-    await press('ArrowDown', 3);
-    for (let row = 4; row < 40; row++) await press('ArrowDown', row);
-    await press('ArrowUp', 38);
-    const [table, row] = [await boxOf(page, '.rows'), await boxOf(page, 'tr.selected')];
-    expect(row.y).toBeGreaterThan(table.y);
-    expect(row.y + row.height).toBeLessThan(table.y + table.height);
-    // The other way it scrolls, so that all columns can be read.
-    await page.keyboard.press('ArrowRight');
-    while ((await page.evaluate("document.querySelector('.rows').scrollLeft")) === 0) await page.waitForTimeout(20);
-    expect(await selected()).toBe('38');
-
-    for (let i = 0; i < 20 && (await focused(page)) !== 'After'; i++) await page.keyboard.press('Shift+Tab');
-    await page.keyboard.press('Enter');
-    await page.waitForSelector('text=rows 10 001 to 10 050');
-    await press('ArrowRight', 10_002);
-    await press('ArrowLeft', 10_001);
-    await page.waitForSelector('text=rows 1 to 10 000');
-    await page.keyboard.press('Escape');
-    await page.waitForSelector('.detail', { state: 'detached' });
-  },
-  BROWSER_MS,
-);
+  for (let i = 0; i < 20 && (await focused(page)) !== 'After'; i++) await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('text=rows 10 001 to 10 050');
+  await press('ArrowRight', 10_002);
+  await press('ArrowLeft', 10_001);
+  await page.waitForSelector('text=rows 1 to 10 000');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.detail', { state: 'detached' });
+});
 
 const boxOf = async (page: Page, selector: string) => (await page.locator(selector).boundingBox())!;
 const focused = (page: Page) => page.evaluate('document.activeElement?.textContent?.trim()');
 
-test.each([
-  ['a phone', { viewport: { width: 320, height: 640 } }],
-  ['200 % zoom', { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }],
-  ['forced colours', { forcedColors: 'active' as const }],
-])(
-  'nothing is cut off at the side on %s',
-  async (_, options) => {
-    const { url } = await served(exampleRecording());
-    const { page, errors } = await newPage(options);
-    for (const view of ['', '#v=1&view=lanes&transaction=order-1', '#v=1&view=health']) {
-      await page.goto(`${url}/${view}`);
-      await page.waitForSelector('h1');
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    }
-    const { plant } = PLANTED.find(({ name }) => name === 'a folder with a file for each')!;
-    const { url: other } = await served(openRecordingStore(undefined, recordMade(1000, 3, plant)));
-    for (const table of ['', '#v=1&table=1']) {
-      await page.goto(`${other}/${table}`);
-      await page.waitForSelector('.differences li');
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    }
-    expect(errors).toEqual([]);
-  },
-  BROWSER_MS,
-);
-
-/** Whether what has the focus is in view, and nothing lies over it. */
-const IS_FOCUS_SEEN = `(() => {
-  const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+/** What has the focus, if it is not in view, or something lies over it; the canvas and the whole page are not asked. */
+const HIDDEN_FOCUS = `(() => {
+  const { activeElement } = document;
+  if (activeElement === document.body || activeElement.matches('canvas')) return null;
+  const { left, top, width, height } = activeElement.getBoundingClientRect();
   const seen = document.elementFromPoint(left + width / 2, top + height / 2);
-  return seen !== null && (document.activeElement.contains(seen) || seen.contains(document.activeElement));
+  const isSeen = seen !== null && (activeElement.contains(seen) || seen.contains(activeElement));
+  return isSeen ? null : activeElement.outerHTML;
 })()`;
 
-test.each([
-  ['a small window', { width: 900, height: 500 }],
-  ['400 % zoom', { width: 320, height: 256 }],
-  ['a phone', { width: 320, height: 640 }],
-])(
-  'what has the focus is never below the replay bar: %s',
-  async (_, viewport) => {
-    const { url } = await served(exampleRecording());
-    const { page } = await newPage({ viewport });
-    await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
-    await page.waitForSelector('.moving');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('.figures');
-    const hidden: unknown[] = [];
-    const walk = async (key: string) => {
+test('what has the focus is never below the replay bar: in a small window, at 400 % zoom, on a phone', async () => {
+  const { url } = await served(exampleRecording());
+  const { page } = await newPage();
+  await page.goto(`${url}/#v=1&view=lanes&transaction=order-1`);
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('.figures');
+  const hidden: unknown[] = [];
+  for (const [width, height] of [
+    [900, 500],
+    [320, 256],
+    [320, 640],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    for (const key of ['Tab', 'Shift+Tab'])
       for (let i = 0; i < 40; i++) {
         await page.keyboard.press(key);
-        if (await page.evaluate("document.activeElement === document.body || document.activeElement.matches('canvas')"))
-          continue;
-        if (!(await page.evaluate(IS_FOCUS_SEEN))) hidden.push(await page.evaluate('document.activeElement.outerHTML'));
+        const found = await page.evaluate(HIDDEN_FOCUS);
+        if (found !== null) hidden.push(`${width}x${height}: ${found}`);
       }
-    };
-    await walk('Tab');
-    await walk('Shift+Tab');
-    expect(hidden).toEqual([]);
-  },
-  BROWSER_MS,
-);
+  }
+  expect(hidden).toEqual([]);
+});
 
-test(
-  'keys are off while they are switched off, and while the user types',
-  async () => {
-    const { url } = await served(exampleRecording());
-    const { page } = await newPage();
-    await page.goto(url);
-    await page.waitForSelector('table');
-    await page.keyboard.press('Shift+Slash');
-    await page.uncheck('dialog input[type=checkbox]');
-    await page.click('dialog button');
-    await page.keyboard.press('4');
-    await page.waitForTimeout(100);
-    expect(page.url()).not.toContain('health');
-    await page.click('header button:has-text("?")');
-    await page.check('dialog input[type=checkbox]');
-    await page.click('dialog button');
-    await page.keyboard.press('4');
-    await page.waitForURL(/health/);
-  },
-  BROWSER_MS,
-);
+test('keys are off while they are switched off, and while the user types', async () => {
+  const { url } = await served(exampleRecording());
+  const { page } = await newPage();
+  await page.goto(url);
+  await page.waitForSelector('table');
+  await page.keyboard.press('Shift+Slash');
+  await page.uncheck('dialog input[type=checkbox]');
+  await page.click('dialog button');
+  await page.keyboard.press('4');
+  await page.waitForTimeout(100);
+  expect(page.url()).not.toContain('health');
+  await page.click('header button:has-text("?")');
+  await page.check('dialog input[type=checkbox]');
+  await page.click('dialog button');
+  await page.keyboard.press('4');
+  await page.waitForURL(/health/);
+});

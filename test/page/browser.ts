@@ -8,6 +8,7 @@ import {
   errors,
   type Page,
 } from 'playwright-core';
+import { CHROMIUM, programWithoutWindows } from './chromium.ts';
 
 // Playwright takes a trace of each call, of up to the hundred frames that jest asks for.
 Error.stackTraceLimit = 10;
@@ -33,18 +34,9 @@ export interface WatchedPage {
   requested: string[];
 }
 
-/** Lets the pages of a suite open in windows, where an address bar and tabs are beside them, as a user has it. */
-export function openInWindows(): void {
-  executablePath = WITH_WINDOWS;
-}
-
-const WITH_WINDOWS = '/usr/bin/chromium';
-/** Debian builds it from the same source: pages are the same, and take two thirds of the time without a window. */
-let executablePath = '/usr/bin/chromium-headless-shell';
-
 /** A page of a browser profile of its own, closed when the test ends. */
 export async function newPage(options: BrowserContextOptions = {}): Promise<WatchedPage> {
-  browser ??= chromium.launch({ ...LAUNCH, executablePath });
+  browser ??= chromium.launch({ ...LAUNCH, executablePath: programWithoutWindows() });
   return firstPage(await (await browser).newContext(options));
 }
 
@@ -89,19 +81,22 @@ const FEATURES_OFF = [
   ...['OptimizationHints', 'PaintHolding'],
 ];
 
+/** No host but this machine resolves: what a page or the browser asks of others fails at once. */
+const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost';
+
 const LAUNCH = {
   // Chromium's sandbox does not work as root.
-  args: ['--no-sandbox', '--disable-gpu', `--disable-features=${FEATURES_OFF}`],
+  args: ['--no-sandbox', '--disable-gpu', OFFLINE, `--disable-features=${FEATURES_OFF}`],
   // Without a locale Chromium reads no file whose name has other characters than ASCII.
   env: { ...process.env, LANG: 'C.UTF-8' },
 };
 
-/** A page of a browser whose user lets no site keep anything, by the setting that blocks all cookies. */
+/** A page in a window of a browser whose user lets no site keep anything, by the setting that blocks all cookies. */
 export async function newPageThatKeepsNothing(folder: string): Promise<WatchedPage> {
   const preferences = { profile: { default_content_setting_values: { cookies: 2 } } };
   mkdirSync(`${folder}/Default`, { recursive: true });
   writeFileSync(`${folder}/Default/Preferences`, JSON.stringify(preferences));
-  return firstPage(await chromium.launchPersistentContext(folder, { ...LAUNCH, executablePath: WITH_WINDOWS }));
+  return firstPage(await chromium.launchPersistentContext(folder, { ...LAUNCH, executablePath: CHROMIUM }));
 }
 
 export function watch(page: Page): WatchedPage {

@@ -10,10 +10,8 @@ import { served } from '../daemon/served.ts';
 import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const MS = 1_000_000n;
 const SECOND = 1000n * MS;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const TRANSACTIONS = '/#v=1&view=compare&transaction=order-1&other=order-2';
 
 /** A transaction of a write, and syncs of a file. */
@@ -34,7 +32,7 @@ const rowsOf = (page: Page, label: string) =>
     );
   });
 
-browserTest('two transactions: the sentence, parts that add up, and every call of either', async () => {
+test('two transactions: the sentence, parts that add up, and every call of either', async () => {
   const { url } = await served(
     recorded([
       ...order('order-1', START - 60n * SECOND, [10n * MS]),
@@ -69,7 +67,7 @@ browserTest('two transactions: the sentence, parts that add up, and every call o
   expect(requested.filter((address) => new URL(address).origin !== url)).toEqual([]);
 });
 
-browserTest('while one side is read again, what is compared stays two that belong together', async () => {
+test('while one side is read again, what is compared stays two that belong together', async () => {
   const { url } = await served(
     recorded([
       ...order('order-1', START - 60n * SECOND, [10n * MS]),
@@ -90,7 +88,7 @@ browserTest('while one side is read again, what is compared stays two that belon
   expect(await page.isVisible('text=What is below is of those before')).toBe(false);
 });
 
-browserTest('Back leads from reports to the comparison of the address', async () => {
+test('Back leads from reports to the comparison of the address', async () => {
   const names = ['order-1', 'order-2', 'order-3'];
   const { url } = await served(
     recorded(names.flatMap((name, i) => order(name, START - BigInt(90 - 30 * i) * SECOND, [10n * MS]))),
@@ -108,7 +106,7 @@ browserTest('Back leads from reports to the comparison of the address', async ()
   await page.waitForSelector('h1:has-text("B took as long as A")');
 });
 
-browserTest('digits beyond 2^53 are exact, and names are text', async () => {
+test('digits beyond 2^53 are exact, and names are text', async () => {
   const name = '<img src=x onerror=document.title=1>';
   const { url } = await served(
     recorded([
@@ -134,7 +132,7 @@ browserTest('digits beyond 2^53 are exact, and names are text', async () => {
   expect(errors).toEqual([]);
 });
 
-browserTest('what is missing, unknown, or too old is said', async () => {
+test('what is missing, unknown, or too old is said', async () => {
   const rows = [...order('order-1', START - 60n * SECOND, [10n * MS]), ...order('order-2', START - 30n * SECOND, [MS])];
   const { url } = await served(
     recorded(rows, (writer) => {
@@ -151,7 +149,7 @@ browserTest('what is missing, unknown, or too old is said', async () => {
   expect(await page.isVisible('[aria-label="Calls of both sides"]')).toBe(false);
 });
 
-browserTest('two windows: sums are those of /api/stats, and rates where the windows differ in length', async () => {
+test('two windows: sums are those of /api/stats, and rates where the windows differ in length', async () => {
   const busy = (at: bigint, count: number, duration: bigint): Row[] =>
     Array.from({ length: count }, (_, i) => ({ at: at + BigInt(i) * MS, duration, requested: 1n }));
   const [from, middle] = [START - 20n * SECOND, START - 10n * SECOND];
@@ -205,7 +203,7 @@ function reportOf(name: string, moreMs: number): string {
   return path;
 }
 
-browserTest('reports: a run beside its incident, beside a run, and repeated runs with their band', async () => {
+test('reports: a run beside its incident, beside a run, and repeated runs with their band', async () => {
   const { url } = await served(recorded([]));
   const { page, errors, requested } = await newPage();
   await page.goto(`${url}/#v=1&view=compare`);
@@ -240,7 +238,7 @@ browserTest('reports: a run beside its incident, beside a run, and repeated runs
   expect(requested.slice(asked)).toEqual([]);
 });
 
-browserTest('files that are no reports are refused in words, by name, and dropped ones are read', async () => {
+test('files that are no reports are refused in words, by name, and dropped ones are read', async () => {
   const { url } = await served(recorded([]));
   const { page, errors } = await newPage();
   await page.goto(`${url}/#v=1&view=compare`);
@@ -283,31 +281,24 @@ test.each([
   ['dark', { colorScheme: 'dark' as const }],
   ['a phone', { viewport: { width: 320, height: 640 } }],
   ['forced colours', { forcedColors: 'active' as const }],
-])(
-  'axe finds nothing and nothing is cut off, %s',
-  async (_, options) => {
-    const rows = [
-      ...order('order-1', START - 60n * SECOND, [MS]),
-      ...order('order-2', START - 30n * SECOND, [9n * MS]),
-    ];
-    const { url } = await served(recorded(rows));
-    const { page, errors } = await newPage(options);
-    const expectReadable = async () => {
-      expect(await violations(page)).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    };
-    await page.goto(url + TRANSACTIONS);
-    await page.waitForSelector('[aria-label="Calls of both sides"]');
-    await expectReadable();
-    const [from, to] = [START - 70n * SECOND, START - 35n * SECOND];
-    await page.goto(`${url}/#v=1&view=compare&from=${from}&to=${to}&other_from=${to}&other_to=${START}`);
-    await page.waitForSelector('h1:has-text("The calls of B")');
-    await expectReadable();
-    await page.click('text=Reports of runs');
-    await page.setInputFiles('section[aria-label^="B:"] input[type=file]', [reportOf('one.json', 2)]);
-    await page.waitForSelector('[aria-label="Paths of both sides"]');
-    await expectReadable();
-    expect(errors).toEqual([]);
-  },
-  BROWSER_MS,
-);
+])('axe finds nothing and nothing is cut off, %s', async (_, options) => {
+  const rows = [...order('order-1', START - 60n * SECOND, [MS]), ...order('order-2', START - 30n * SECOND, [9n * MS])];
+  const { url } = await served(recorded(rows));
+  const { page, errors } = await newPage(options);
+  const expectReadable = async () => {
+    expect(await violations(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+  };
+  await page.goto(url + TRANSACTIONS);
+  await page.waitForSelector('[aria-label="Calls of both sides"]');
+  await expectReadable();
+  const [from, to] = [START - 70n * SECOND, START - 35n * SECOND];
+  await page.goto(`${url}/#v=1&view=compare&from=${from}&to=${to}&other_from=${to}&other_to=${START}`);
+  await page.waitForSelector('h1:has-text("The calls of B")');
+  await expectReadable();
+  await page.click('text=Reports of runs');
+  await page.setInputFiles('section[aria-label^="B:"] input[type=file]', [reportOf('one.json', 2)]);
+  await page.waitForSelector('[aria-label="Paths of both sides"]');
+  await expectReadable();
+  expect(errors).toEqual([]);
+});

@@ -5,8 +5,6 @@ import { served } from '../daemon/served.ts';
 import { breakingWay } from './breaking.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const COUNT = 10_000;
 const FIRST = START - 60_000_000_000n;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -28,7 +26,7 @@ async function cuttable(rows: Row[], path: string) {
   return { way, cut };
 }
 
-browserTest('a transaction of which the answer is cut is shown as its first events, without reasons', async () => {
+test('a transaction of which the answer is cut is shown as its first events, without reasons', async () => {
   const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
   cut();
   const { page } = await newPage();
@@ -54,7 +52,7 @@ browserTest('a transaction of which the answer is cut is shown as its first even
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
 });
 
-browserTest('so is a trace', async () => {
+test('so is a trace', async () => {
   const { way, cut } = await cuttable(CALLS, `/api/events?trace_id=${TRACE}`);
   cut();
   const { page } = await newPage();
@@ -66,7 +64,7 @@ browserTest('so is a trace', async () => {
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
 });
 
-browserTest('an answer that was cut is asked again by itself', async () => {
+test('an answer that was cut is asked again by itself', async () => {
   const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
   cut();
   const { page } = await newPage();
@@ -77,7 +75,7 @@ browserTest('an answer that was cut is asked again by itself', async () => {
   await page.waitForSelector('.failure', { state: 'detached' });
 });
 
-browserTest('an answer that is cut each time is asked for less and less often', async () => {
+test('an answer that is cut each time is asked for less and less often', async () => {
   const { way, cut } = await cuttable(OF_ONE, '/api/events?transaction_id=order-1');
   cut();
   const { page, requested } = await newPage();
@@ -100,7 +98,7 @@ browserTest('an answer that is cut each time is asked for less and less often', 
   expect(asked()).toBe(3);
 });
 
-browserTest('a whole answer without its last line, as from a proxy, was cut too', async () => {
+test('a whole answer without its last line, as from a proxy, was cut too', async () => {
   const { url, get } = await served(recorded(OF_ONE));
   const { text } = await get('/api/events?transaction_id=order-1', COLUMNS);
   const { page } = await newPage();
@@ -114,7 +112,7 @@ browserTest('a whole answer without its last line, as from a proxy, was cut too'
   await page.waitForSelector('.failure', { state: 'detached' });
 });
 
-browserTest('what a picture lacks after a failure is said until it was read', async () => {
+test('what a picture lacks after a failure is said until it was read', async () => {
   const { port } = await served(recorded(CALLS));
   const way = await breakingWay(port);
   const { page } = await newPage();
@@ -156,10 +154,9 @@ test.each(['/api/access', '/api/transactions/', '/api/events'])(
     await page.waitForSelector('h1:has-text("order-1 of shop took")');
     await page.waitForSelector('.failure', { state: 'detached' });
   },
-  BROWSER_MS,
 );
 
-browserTest('a token that the second thread finds expired is asked for', async () => {
+test('a token that the second thread finds expired is asked for', async () => {
   const { url } = await served(recorded(OF_ONE.slice(0, 10)));
   const { page } = await newPage();
   await page.context().route('**/api/events*', (route) =>

@@ -9,7 +9,6 @@ import { recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const TRANSACTION = 'order-1';
 
 test('a metric is the sum over its labels, whatever is in them', async () => {
@@ -27,32 +26,28 @@ test('a metric is the sum over its labels, whatever is in them', async () => {
   );
 });
 
-test(
-  'a pin and a session are shown until they are let go',
-  async () => {
-    const { url, get } = await served(exampleRecording());
-    const { page } = await newPage();
-    await page.goto(`${url}/#v=1&view=lanes&transaction=${TRANSACTION}`);
-    await page.waitForSelector('.moving');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('.figures');
-    await page.click('summary:has-text("Share")');
-    await page.click('text=Pin transaction');
-    await page.waitForSelector('[aria-live] >> text=The transaction is pinned', { state: 'attached' });
-    expect((await get('/api/pins')).json.pins).toHaveLength(1);
+test('a pin and a session are shown until they are let go', async () => {
+  const { url, get } = await served(exampleRecording());
+  const { page } = await newPage();
+  await page.goto(`${url}/#v=1&view=lanes&transaction=${TRANSACTION}`);
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('.figures');
+  await page.click('summary:has-text("Share")');
+  await page.click('text=Pin transaction');
+  await page.waitForSelector('[aria-live] >> text=The transaction is pinned', { state: 'attached' });
+  expect((await get('/api/pins')).json.pins).toHaveLength(1);
 
-    const other = await newPage();
-    await other.page.goto(`${url}/#v=1&view=health`);
-    await other.page.click('text=Unpin');
-    await other.page.waitForSelector('h2:has-text("Pinned transactions")', { state: 'detached' });
-    expect((await get('/api/pins')).json.pins).toEqual([]);
-    await other.page.click('button:has-text("Delete")');
-    await other.page.waitForSelector('h2:has-text("Replay sessions")', { state: 'detached' });
-    expect((await get('/api/replay/sessions')).json.sessions).toEqual([]);
-    expect(other.errors).toEqual([]);
-  },
-  BROWSER_MS,
-);
+  const other = await newPage();
+  await other.page.goto(`${url}/#v=1&view=health`);
+  await other.page.click('text=Unpin');
+  await other.page.waitForSelector('h2:has-text("Pinned transactions")', { state: 'detached' });
+  expect((await get('/api/pins')).json.pins).toEqual([]);
+  await other.page.click('button:has-text("Delete")');
+  await other.page.waitForSelector('h2:has-text("Replay sessions")', { state: 'detached' });
+  expect((await get('/api/replay/sessions')).json.sessions).toEqual([]);
+  expect(other.errors).toEqual([]);
+});
 
 /** A daemon with a pinned transaction, and a page that is not yet at Health and whose clock the test can move on. */
 async function withPin() {
@@ -68,111 +63,93 @@ const refreshIsDue = (page: Page) => page.clock.fastForward(5000);
 
 const PINNED = 'h2:has-text("Pinned transactions")';
 
-test(
-  'an answer that takes longer than the time between two is waited for, and the others are shown meanwhile',
-  async () => {
-    const { page, open } = await withPin();
-    let askedCount = 0;
-    let answer = () => {};
-    const released = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    await page.route('**/api/pins', async (route) => {
-      askedCount++;
-      await released;
-      await route.continue();
-    });
-    await open();
-    await page.waitForSelector('h1:has-text("No agent is recording now")');
-    await page.waitForSelector('h2:has-text("Recordings")');
-    await refreshIsDue(page);
-    await page.waitForSelector('text=Pinned transactions: not known yet.');
-    // The other parts are asked for at least once more.
-    for (let i = 0; i < 2; i++) await Promise.all([page.waitForResponse('**/readyz'), refreshIsDue(page)]);
-    expect(askedCount).toBe(1);
-    expect(await page.locator(PINNED).count()).toBe(0);
-    answer();
-    await page.waitForSelector(PINNED);
-    await page.waitForSelector('text=Pinned transactions: not known', { state: 'detached' });
-  },
-  BROWSER_MS,
-);
+test('an answer that takes longer than the time between two is waited for, and the others are shown meanwhile', async () => {
+  const { page, open } = await withPin();
+  let askedCount = 0;
+  let answer = () => {};
+  const released = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route('**/api/pins', async (route) => {
+    askedCount++;
+    await released;
+    await route.continue();
+  });
+  await open();
+  await page.waitForSelector('h1:has-text("No agent is recording now")');
+  await page.waitForSelector('h2:has-text("Recordings")');
+  await refreshIsDue(page);
+  await page.waitForSelector('text=Pinned transactions: not known yet.');
+  // The other parts are asked for at least once more.
+  for (let i = 0; i < 2; i++) await Promise.all([page.waitForResponse('**/readyz'), refreshIsDue(page)]);
+  expect(askedCount).toBe(1);
+  expect(await page.locator(PINNED).count()).toBe(0);
+  answer();
+  await page.waitForSelector(PINNED);
+  await page.waitForSelector('text=Pinned transactions: not known', { state: 'detached' });
+});
 
-test(
-  'a part that fails is named and leaves the others, and what is old says of when it is',
-  async () => {
-    const { page, open } = await withPin();
-    const problem = { code: 'busy', detail: 'too much at once' };
-    await page.route('**/api/pins', (route) => route.fulfill({ status: 503, json: problem }));
-    await open();
-    await page.waitForSelector('h1:has-text("No agent is recording now")');
-    await page.waitForSelector('[role=alert]:has-text("too much at once")');
-    await page.waitForSelector('text=Pinned transactions: not known yet.');
-    await page.unroute('**/api/pins');
-    await refreshIsDue(page);
-    await page.waitForSelector(PINNED);
-    await page.waitForSelector('[role=alert]', { state: 'detached' });
-    expect(await page.textContent('h1')).not.toContain('as of');
-    await page.waitForSelector('header .pill');
+test('a part that fails is named and leaves the others, and what is old says of when it is', async () => {
+  const { page, open } = await withPin();
+  const problem = { code: 'busy', detail: 'too much at once' };
+  await page.route('**/api/pins', (route) => route.fulfill({ status: 503, json: problem }));
+  await open();
+  await page.waitForSelector('h1:has-text("No agent is recording now")');
+  await page.waitForSelector('[role=alert]:has-text("too much at once")');
+  await page.waitForSelector('text=Pinned transactions: not known yet.');
+  await page.unroute('**/api/pins');
+  await refreshIsDue(page);
+  await page.waitForSelector(PINNED);
+  await page.waitForSelector('[role=alert]', { state: 'detached' });
+  expect(await page.textContent('h1')).not.toContain('as of');
+  await page.waitForSelector('header .pill');
 
-    for (const path of ['**/readyz', '**/api/events*']) await page.route(path, (route) => route.abort());
-    await refreshIsDue(page);
-    await page.waitForSelector(
-      'h1:text-matches("recording now [(]as of [0-9:]{8} UTC[)];.*[(]as of [0-9:]{8} UTC[)]")',
-    );
-    expect(await page.locator('[role=alert]').count()).toBe(1);
-    expect(await page.locator('header .pill').count()).toBe(0);
-    expect(await page.locator('p:text-matches("^(Recordings|What is missing): as of")').count()).toBe(2);
-    expect(await page.locator('h2:has-text("Recordings")').count()).toBe(1);
-    await page.unroute('**/readyz');
-    await page.unroute('**/api/events*');
-    await refreshIsDue(page);
-    await page.waitForSelector('p:text-matches(": as of")', { state: 'detached' });
-    expect(await page.textContent('h1')).not.toContain('as of');
-  },
-  BROWSER_MS,
-);
+  for (const path of ['**/readyz', '**/api/events*']) await page.route(path, (route) => route.abort());
+  await refreshIsDue(page);
+  await page.waitForSelector('h1:text-matches("recording now [(]as of [0-9:]{8} UTC[)];.*[(]as of [0-9:]{8} UTC[)]")');
+  expect(await page.locator('[role=alert]').count()).toBe(1);
+  expect(await page.locator('header .pill').count()).toBe(0);
+  expect(await page.locator('p:text-matches("^(Recordings|What is missing): as of")').count()).toBe(2);
+  expect(await page.locator('h2:has-text("Recordings")').count()).toBe(1);
+  await page.unroute('**/readyz');
+  await page.unroute('**/api/events*');
+  await refreshIsDue(page);
+  await page.waitForSelector('p:text-matches(": as of")', { state: 'detached' });
+  expect(await page.textContent('h1')).not.toContain('as of');
+});
 
-test(
-  'each loss has its cause in words, and what the agent logs to help against it',
-  async () => {
-    const causes = ['ring_full', 'no_memory', 'marker_flood', 'store_failed', 'recording_removed'] as const;
-    const folder = recorded([{ at: START }], (writer) => {
-      for (const [i, cause] of causes.entries()) {
-        const fromNs = START - BigInt(60 - i) * 1_000_000_000n;
-        writer.recordLoss({ cause, eventType: 'sys_write', count: 5, fromNs, toNs: fromNs + 1000n });
-      }
-    });
-    const { url } = await served(folder);
-    const { page } = await newPage();
-    await page.goto(`${url}/#v=1&view=health`);
-    await page.waitForSelector('h2:has-text("What is missing")');
-    const rows = await page.$$eval('section:has(h2:text-is("What is missing")) tbody tr', (found) =>
-      found.map((row) => [...row.children].slice(4).map(({ textContent }) => textContent)),
-    );
-    for (const cause of causes) expect(rows).toContainEqual([LOSS_CAUSES[cause], LOSS_CURES[cause]]);
-  },
-  BROWSER_MS,
-);
+test('each loss has its cause in words, and what the agent logs to help against it', async () => {
+  const causes = ['ring_full', 'no_memory', 'marker_flood', 'store_failed', 'recording_removed'] as const;
+  const folder = recorded([{ at: START }], (writer) => {
+    for (const [i, cause] of causes.entries()) {
+      const fromNs = START - BigInt(60 - i) * 1_000_000_000n;
+      writer.recordLoss({ cause, eventType: 'sys_write', count: 5, fromNs, toNs: fromNs + 1000n });
+    }
+  });
+  const { url } = await served(folder);
+  const { page } = await newPage();
+  await page.goto(`${url}/#v=1&view=health`);
+  await page.waitForSelector('h2:has-text("What is missing")');
+  const rows = await page.$$eval('section:has(h2:text-is("What is missing")) tbody tr', (found) =>
+    found.map((row) => [...row.children].slice(4).map(({ textContent }) => textContent)),
+  );
+  for (const cause of causes) expect(rows).toContainEqual([LOSS_CAUSES[cause], LOSS_CURES[cause]]);
+});
 
-test(
-  'the command and the text of what is shown can be taken elsewhere',
-  async () => {
-    const { url } = await served(exampleRecording());
-    const { page } = await newPage({ permissions: ['clipboard-read', 'clipboard-write'] });
-    await page.goto(`${url}/#v=1&node=web-1`);
-    await page.waitForSelector('table');
-    const copied = async (button: string) => {
-      await page.click('summary:has-text("Share")');
-      await page.click(`text=${button}`);
-      await page.waitForSelector('details:not([open])');
-      return String(await page.evaluate('navigator.clipboard.readText()'));
-    };
-    expect(await copied('Copy command')).toBe(`kreplay transactions --sort slowest --node web-1 --url ${url}`);
-    const text = await copied('Copy text');
-    expect(text).toContain(await page.innerText('h1'));
-    expect(text.split('\n').at(-1)).toBe(page.url());
-    expect(text).toMatch(/\torder-1\t/);
-  },
-  BROWSER_MS,
-);
+test('the command and the text of what is shown can be taken elsewhere', async () => {
+  const { url } = await served(exampleRecording());
+  const { page } = await newPage({ permissions: ['clipboard-read', 'clipboard-write'] });
+  await page.goto(`${url}/#v=1&node=web-1`);
+  await page.waitForSelector('table');
+  const copied = async (button: string) => {
+    await page.click('summary:has-text("Share")');
+    await page.click(`text=${button}`);
+    await page.waitForSelector('details:not([open])');
+    return String(await page.evaluate('navigator.clipboard.readText()'));
+  };
+  expect(await copied('Copy command')).toBe(`kreplay transactions --sort slowest --node web-1 --url ${url}`);
+  const text = await copied('Copy text');
+  expect(text).toContain(await page.innerText('h1'));
+  expect(text.split('\n').at(-1)).toBe(page.url());
+  expect(text).toMatch(/\torder-1\t/);
+});

@@ -16,10 +16,8 @@ import { newFolder, type Row, recorded, recordedOn, recordingPath, START } from 
 import { type Served, served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 const JSON_HEADERS = { 'content-type': 'application/json' };
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 
 const rows: Row[] = Array.from({ length: 200 }, (_, i) => ({
   ...{ at: START - 10_000_000_000n + BigInt(i) * 20_000_000n, duration: 2_000_000n, transaction: 'order-1' },
@@ -67,7 +65,7 @@ const HOSTILE = [
   'x'.repeat(4096),
 ];
 
-browserTest('hostile names are text in every view, table, detail and list', async () => {
+test('hostile names are text in every view, table, detail and list', async () => {
   const hostileRows = HOSTILE.map(
     (name, i): Row => ({
       ...{ at: START - 1_000_000n + BigInt(i) * 1000n, duration: 500n, file: `/${name}`, requested: 1n, service: name },
@@ -103,7 +101,7 @@ browserTest('hostile names are text in every view, table, detail and list', asyn
   expect(requested.filter((address) => !address.startsWith(url))).toEqual([]);
 });
 
-browserTest('what a link asks for is plain text where it is refused, too', async () => {
+test('what a link asks for is plain text where it is refused, too', async () => {
   const { url } = await served(recorded(rows));
   const { page } = await newPage();
   const name = encodeURIComponent('\u202e<img src=x>\x07');
@@ -116,7 +114,7 @@ browserTest('what a link asks for is plain text where it is refused, too', async
   await expectPlain(page);
 });
 
-browserTest('a value of the link that the daemon refuses is named with what to do, and can be changed', async () => {
+test('a value of the link that the daemon refuses is named with what to do, and can be changed', async () => {
   const { url } = await served(recorded(rows));
   const { page } = await newPage();
   await page.goto(`${url}${LANES}&latency=1000&timeout=5000000&only_event_type=sys_nothing`);
@@ -127,7 +125,7 @@ browserTest('a value of the link that the daemon refuses is named with what to d
   await page.waitForURL(/only_event_type=sys_write/);
 });
 
-browserTest('an event that a link names and that is not there is said, and the rest is shown', async () => {
+test('an event that a link names and that is not there is said, and the rest is shown', async () => {
   const { url } = await served(recorded(rows));
   const { page, errors } = await newPage();
   await page.goto(`${url}${LANES}&event=00000000000000aa-0000000000000001`);
@@ -139,7 +137,7 @@ browserTest('an event that a link names and that is not there is said, and the r
   expect(errors).toEqual([]);
 });
 
-browserTest('numbers near the end of 64 bits have all digits in detail and table', async () => {
+test('numbers near the end of 64 bits have all digits in detail and table', async () => {
   const END = 2n ** 63n - 1n;
   const { url, lines } = await served(
     recorded([
@@ -168,7 +166,7 @@ browserTest('numbers near the end of 64 bits have all digits in detail and table
   expect(errors).toEqual([]);
 });
 
-browserTest('a daemon that is killed while it plays is said to be gone, and its successor plays on', async () => {
+test('a daemon that is killed while it plays is said to be gone, and its successor plays on', async () => {
   const recording = recordingPath(recorded(rows));
   const state = `${newFolder()}/sessions.sqlite`;
   const daemonOn = (listen: string) => start('daemon', '--recording', recording, '--state', state, '--listen', listen);
@@ -217,7 +215,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await close(server);
 });
 
-browserTest('a busy daemon and a question that takes too long are said, and asked again on demand', async () => {
+test('a busy daemon and a question that takes too long are said, and asked again on demand', async () => {
   const usual = createScanGate({ nowMs: () => performance.now() });
   let gate: ScanGate = usual;
   const { url } = await served(recorded(rows), { scanGate: { enter: (res) => gate.enter(res) } });
@@ -241,7 +239,7 @@ browserTest('a busy daemon and a question that takes too long are said, and aske
   await page.waitForSelector('text=ask again, or for less', { state: 'detached' });
 });
 
-browserTest('a full table of sessions is said, and one of the list can be deleted', async () => {
+test('a full table of sessions is said, and one of the list can be deleted', async () => {
   const SESSIONS_MAX = 1000;
   const daemon = await served(recorded(rows));
   const body = '{"transaction_id": "order-1"}';
@@ -290,7 +288,7 @@ describe('with tokens', () => {
     return { page, daemon, authorization, expire };
   }
 
-  browserTest('a token that expires while a replay is followed is asked for again', async () => {
+  test('a token that expires while a replay is followed is asked for again', async () => {
     const { page, expire } = await withToken(['events:read', 'replay:control']);
     await page.keyboard.press('Space');
     await page.waitForSelector('text=/playing, event [1-9]/');
@@ -299,7 +297,7 @@ describe('with tokens', () => {
     await page.waitForSelector('text=the token has expired or was revoked');
   });
 
-  browserTest('keys play nothing without the scope to control, and nothing is sent', async () => {
+  test('keys play nothing without the scope to control, and nothing is sent', async () => {
     const { page, daemon, authorization } = await withToken(['events:read']);
     const sent: string[] = [];
     page.on('request', (request) => {
@@ -317,7 +315,7 @@ describe('with tokens', () => {
   });
 });
 
-browserTest('a slow network delays the page, and takes nothing of it', async () => {
+test('a slow network delays the page, and takes nothing of it', async () => {
   const BYTES_A_SECOND = 100_000;
   const { url } = await served(recorded(rows));
   const { page, errors } = await newPage();

@@ -4,12 +4,10 @@ import { appendRows, NODE, newFolder, type Row, recorded, recordingPath, START }
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const OF_ORDER: Row = { at: START - 5_000_000_000n, duration: 1_000_000n, transaction: 'order-1' };
 const lanes = (url: string, more = '') => `${url}/#v=1&view=lanes&transaction=order-1${more}`;
 
-browserTest('the only event of a transaction took no time: it is seen, selected and listed', async () => {
+test('the only event of a transaction took no time: it is seen, selected and listed', async () => {
   const { url, get } = await served(recorded([{ ...OF_ORDER, duration: 0n }]));
   const { events } = (await get('/api/events?transaction_id=order-1')).json;
   const { page, errors } = await newPage({ viewport: { width: 1280, height: 800 } });
@@ -24,7 +22,7 @@ browserTest('the only event of a transaction took no time: it is seen, selected 
   expect(errors).toEqual([]);
 });
 
-browserTest('an event of the link that is not in the transaction is said to be missing', async () => {
+test('an event of the link that is not in the transaction is said to be missing', async () => {
   const other: Row = { ...OF_ORDER, at: START - 4_000_000_000n, transaction: 'order-2' };
   const { url, get } = await served(recorded([OF_ORDER, other]));
   const { events } = (await get('/api/events?transaction_id=order-2')).json;
@@ -41,7 +39,7 @@ browserTest('an event of the link that is not in the transaction is said to be m
   }
 });
 
-browserTest('a detail says in words how the owner of the event is known', async () => {
+test('a detail says in words how the owner of the event is known', async () => {
   const rows: Row[] = [
     OF_ORDER,
     {
@@ -63,7 +61,7 @@ browserTest('a detail says in words how the owner of the event is known', async 
   expect(await page.textContent('.detail')).toContain('pay order-2 32 B');
 });
 
-browserTest('a transaction that retention overwrites while it is looked at stays, and is said to be gone', async () => {
+test('a transaction that retention overwrites while it is looked at stays, and is said to be gone', async () => {
   const folder = newFolder();
   let nowNs = START;
   const second = 1_000_000_000n;

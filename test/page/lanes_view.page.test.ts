@@ -6,9 +6,7 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const addressOf = (url: string, more = '') => `${url}/#v=1&view=lanes&transaction=order-1${more}`;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 
 /** The picture as rows of red, green, blue and alpha. */
 interface Pixels {
@@ -17,7 +15,7 @@ interface Pixels {
   at(x: number, y: number): [number, number, number];
 }
 
-browserTest('the digits of every event in the table are those of the API', async () => {
+test('the digits of every event in the table are those of the API', async () => {
   const rows: Row[] = [
     { at: START - 9_007_199_254_740_993n, duration: 1n, requested: 1n, result: 1n, transaction: 'order-1' },
     { at: START - 999_999_999n, duration: 987_654_321n, requested: 2n ** 63n - 1n, transaction: 'order-1' },
@@ -51,7 +49,7 @@ browserTest('the digits of every event in the table are those of the API', async
   expect(cell(2, 'Result')).toBe('ENOSPC');
 });
 
-browserTest('a call leads to the request that it waited for, and back', async () => {
+test('a call leads to the request that it waited for, and back', async () => {
   const { url, get } = await served(exampleRecording());
   const { events } = (await get('/api/events?transaction_id=order-1&event_type=sys_sync')).json;
   const { page } = await newPage();
@@ -66,7 +64,7 @@ browserTest('a call leads to the request that it waited for, and back', async ()
   expect(await page.textContent('.detail')).toContain(events[0].event_id);
 });
 
-browserTest('one failed event of 50 ns among many is seen at every zoom', async () => {
+test('one failed event of 50 ns among many is seen at every zoom', async () => {
   const rows: Row[] = Array.from({ length: 20_000 }, (_, i) => ({
     ...{ at: START - 20_000_000_000n + BigInt(i) * 1_000_000n, duration: 900_000n, requested: 1n, result: 1n },
     transaction: 'order-1',
@@ -88,7 +86,7 @@ browserTest('one failed event of 50 ns among many is seen at every zoom', async 
   }
 });
 
-browserTest('what a latency adds is drawn below each lane, to the end that the daemon projects', async () => {
+test('what a latency adds is drawn below each lane, to the end that the daemon projects', async () => {
   const { url } = await served(
     recorded([
       { at: START - 5_000_000_000n, duration: 40_000_000n, transaction: 'order-1' },
@@ -112,7 +110,7 @@ browserTest('what a latency adds is drawn below each lane, to the end that the d
   expect(errors).toEqual([]);
 });
 
-browserTest('events that are missing are said beside the picture', async () => {
+test('events that are missing are said beside the picture', async () => {
   const { url } = await served(
     recorded([{ at: START - 5_000_000_000n, duration: 2_000_000_000n, transaction: 'order-1' }], (writer) =>
       writer.recordLoss({
@@ -128,7 +126,7 @@ browserTest('events that are missing are said beside the picture', async () => {
   await page.waitForSelector('text=the agent did not drain the ring buffer in time');
 });
 
-browserTest('a transaction that is overwritten while it is looked at stays, and is said to be gone', async () => {
+test('a transaction that is overwritten while it is looked at stays, and is said to be gone', async () => {
   const { url } = await served(exampleRecording());
   const { page } = await newPage();
   await page.goto(addressOf(url));
@@ -191,25 +189,21 @@ function paeth(left: number, up: number, corner: number): number {
   return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-browserTest(
-  'a key after the one that leaves the table is for the picture, though no frame was drawn between',
-  async () => {
-    const { url } = await served(exampleRecording());
-    const { page, errors } = await newPage();
-    await page.goto(addressOf(url, '&table=1'));
-    await page.waitForSelector('.rows');
-    await page.evaluate(async () => {
-      const press = (code: string) =>
-        document.body.dispatchEvent(new KeyboardEvent('keydown', { code, bubbles: true }));
-      press('KeyV');
-      // The page renders in a microtask; a frame is a task.
-      for (let i = 0; i < 20; i++) await Promise.resolve();
-      if (document.querySelector('.rows')) throw new Error('the table is still shown');
-      press('KeyW');
-      press('ArrowRight');
-    });
-    await page.waitForURL(/event=/);
-    await page.waitForURL(/zoom_from=/);
-    expect(errors).toEqual([]);
-  },
-);
+test('a key after the one that leaves the table is for the picture, though no frame was drawn between', async () => {
+  const { url } = await served(exampleRecording());
+  const { page, errors } = await newPage();
+  await page.goto(addressOf(url, '&table=1'));
+  await page.waitForSelector('.rows');
+  await page.evaluate(async () => {
+    const press = (code: string) => document.body.dispatchEvent(new KeyboardEvent('keydown', { code, bubbles: true }));
+    press('KeyV');
+    // The page renders in a microtask; a frame is a task.
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+    if (document.querySelector('.rows')) throw new Error('the table is still shown');
+    press('KeyW');
+    press('ArrowRight');
+  });
+  await page.waitForURL(/event=/);
+  await page.waitForURL(/zoom_from=/);
+  expect(errors).toEqual([]);
+});

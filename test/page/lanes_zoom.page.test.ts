@@ -4,8 +4,6 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const MS = 1_000_000n;
 const FIRST = START - 60_000n * MS;
 
@@ -47,7 +45,7 @@ async function drag(page: Page, from: number, to: number): Promise<void> {
   await page.waitForURL((url) => url.href !== before);
 }
 
-browserTest('the zoom stands in the address; Back and a new page show the same', async () => {
+test('the zoom stands in the address; Back and a new page show the same', async () => {
   const { url } = await served(recorded(CALLS));
   const { page, errors } = await opened(url);
   expect(page.url()).not.toContain('zoom');
@@ -75,7 +73,7 @@ browserTest('the zoom stands in the address; Back and a new page show the same',
   expect(errors).toEqual([]);
 });
 
-browserTest('the part in view is dragged, by its edges and as a whole', async () => {
+test('the part in view is dragged, by its edges and as a whole', async () => {
   const { url } = await served(recorded(CALLS));
   const { page } = await opened(url);
   const whole = 530n * MS;
@@ -95,7 +93,7 @@ browserTest('the part in view is dragged, by its edges and as a whole', async ()
   expect(last).toBeGreaterThan(moved);
 });
 
-browserTest('a zoom of another time is not applied, and one of the largest times breaks nothing', async () => {
+test('a zoom of another time is not applied, and one of the largest times breaks nothing', async () => {
   const { url } = await served(recorded(CALLS));
   for (const zoom of ['&zoom_from=1&zoom_to=2', `&zoom_from=${2n ** 63n - 2n}&zoom_to=${2n ** 63n - 1n}`]) {
     const { page, errors } = await opened(url, zoom);
@@ -105,7 +103,7 @@ browserTest('a zoom of another time is not applied, and one of the largest times
   }
 });
 
-browserTest('what is written back later is folded after a break, until it is asked for', async () => {
+test('what is written back later is folded after a break, until it is asked for', async () => {
   const { url } = await served(recorded([...CALLS, ...LATER]));
   const { page } = await opened(url);
   expect(await shownTime(page)).toMatch(/to 51\d\.\d ms$/);
@@ -143,7 +141,7 @@ async function selectedFrom(page: Page, fromX: number, toX: number): Promise<str
   return '';
 }
 
-browserTest('lanes without events in view are thin lines, unless all are asked for', async () => {
+test('lanes without events in view are thin lines, unless all are asked for', async () => {
   const { url } = await served(recorded(CALLS));
   const { page } = await opened(url);
   const height = async () => (await page.locator('.moving').boundingBox())!.height;

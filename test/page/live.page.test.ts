@@ -9,7 +9,6 @@ import { tail } from '../daemon/tail/tailed.ts';
 import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const LIVE = '/#v=1&view=live';
 const nowNs = () => BigInt(Date.now()) * 1_000_000n;
 
@@ -49,7 +48,6 @@ async function recording(): Promise<Recorded> {
   return { daemon, writer, record };
 }
 
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const following = (page: Page) => page.waitForSelector('text=following');
 
 /** The cells of the newest rows, without marks. */
@@ -58,7 +56,7 @@ const rowsOf = (page: Page) =>
     rows.map((row) => [...row.children].map(({ textContent }) => textContent ?? '')),
   );
 
-browserTest('events come as rows with all digits and as cells of the map, and failures are counted', async () => {
+test('events come as rows with all digits and as cells of the map, and failures are counted', async () => {
   const { daemon, record } = await recording();
   const { page, errors, requested } = await newPage();
   await page.goto(daemon.url + LIVE);
@@ -80,7 +78,7 @@ browserTest('events come as rows with all digits and as cells of the map, and fa
   expect(requested.filter((address) => new URL(address).origin !== daemon.url)).toEqual([]);
 });
 
-browserTest('rows stand still under the pointer and under the focus, and the new ones are counted', async () => {
+test('rows stand still under the pointer and under the focus, and the new ones are counted', async () => {
   const { daemon, record } = await recording();
   const { page } = await newPage();
   await page.goto(daemon.url + LIVE);
@@ -102,7 +100,7 @@ browserTest('rows stand still under the pointer and under the focus, and the new
   await page.waitForSelector('td:has-text("/srv/last")');
 });
 
-browserTest('what is paused goes on without a gap, says how far it is behind, and can jump', async () => {
+test('what is paused goes on without a gap, says how far it is behind, and can jump', async () => {
   const { daemon, record } = await recording();
   const { page } = await newPage();
   await page.goto(daemon.url + LIVE);
@@ -187,10 +185,9 @@ test.each(['pause', 'cut', 'refusal'])(
     expect((await rowsOf(page)).map((cells) => cells[4])).toEqual(['/srv/2', '/srv/1', '/srv/0']);
     await page.waitForSelector('h1:text-matches("^[0-9]")');
   },
-  BROWSER_MS,
 );
 
-browserTest('a loss is a hatched row with count and cause, and an event that comes late has a mark', async () => {
+test('a loss is a hatched row with count and cause, and an event that comes late has a mark', async () => {
   const { daemon, writer, record } = await recording();
   const { page } = await newPage({ colorScheme: 'light' });
   await page.goto(daemon.url + LIVE);
@@ -225,7 +222,7 @@ const REDS_IN_MAP = `(() => {
   return count;
 })()`;
 
-browserTest('no match is said with what each filter leaves out, and no agent with how to start one', async () => {
+test('no match is said with what each filter leaves out, and no agent with how to start one', async () => {
   const { daemon, writer, record } = await recording();
   record({ service: 'shop' }, { service: 'shop' });
   const { page } = await newPage();
@@ -242,7 +239,7 @@ browserTest('no match is said with what each filter leaves out, and no agent wit
   await page.waitForSelector('text=No agent is recording now.');
 });
 
-browserTest('refusals are said: too many tails, and a parameter that the daemon does not know', async () => {
+test('refusals are said: too many tails, and a parameter that the daemon does not know', async () => {
   const { daemon, record } = await recording();
   const others = await Promise.all(Array.from({ length: TAILS_MAX }, () => tail(daemon)));
   const { page } = await newPage();
@@ -257,7 +254,7 @@ browserTest('refusals are said: too many tails, and a parameter that the daemon 
   await page.waitForSelector('text=not connected');
 });
 
-browserTest('a tab that is hidden reads nothing, and goes on without a gap when it is shown', async () => {
+test('a tab that is hidden reads nothing, and goes on without a gap when it is shown', async () => {
   const { daemon, record } = await recording();
   const { page } = await newPage();
   await page.goto(daemon.url + LIVE);
@@ -277,7 +274,7 @@ const hide = (page: Page, isHidden: boolean) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
     document.dispatchEvent(new Event('visibilitychange'))`);
 
-browserTest('six tabs follow at once, and none of them hangs', async () => {
+test('six tabs follow at once, and none of them hangs', async () => {
   const { daemon, record } = await recording();
   const { page } = await newPage();
   const tabs: Page[] = [page];
@@ -298,7 +295,7 @@ browserTest('six tabs follow at once, and none of them hangs', async () => {
 
 const HOSTILE = ['<img src=x onerror=document.title=1>', '"timestamp_ns":1,"duration_ns":2', '\u202egnp.exe', '🙂"\'&'];
 
-browserTest('names are text, and none of them looks like a field of its event', async () => {
+test('names are text, and none of them looks like a field of its event', async () => {
   const { daemon, record } = await recording();
   const { page, errors } = await newPage();
   await page.goto(daemon.url + LIVE);
@@ -317,29 +314,25 @@ test.each([
   ['dark', { colorScheme: 'dark' as const }],
   ['a phone', { viewport: { width: 320, height: 640 } }],
   ['forced colours', { forcedColors: 'active' as const }],
-])(
-  'axe finds nothing and nothing is cut off, %s',
-  async (_, options) => {
-    const { daemon, record } = await recording();
-    const { page } = await newPage(options);
-    await page.goto(daemon.url + LIVE);
-    await following(page);
-    record({ transaction: 'order-1', result: -5n }, {});
-    await page.waitForSelector('td:has-text("order-1")');
-    expect(await violations(page)).toEqual([]);
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    await page.focus('.map canvas');
-    await page.keyboard.press('ArrowLeft');
-    await page.waitForSelector('text=/0 events of .* begun at/');
-    await page.keyboard.press('v');
-    await page.waitForSelector('[aria-label*="second by second"]');
-    expect(await violations(page)).toEqual([]);
-    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-  },
-  BROWSER_MS,
-);
+])('axe finds nothing and nothing is cut off, %s', async (_, options) => {
+  const { daemon, record } = await recording();
+  const { page } = await newPage(options);
+  await page.goto(daemon.url + LIVE);
+  await following(page);
+  record({ transaction: 'order-1', result: -5n }, {});
+  await page.waitForSelector('td:has-text("order-1")');
+  expect(await violations(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+  await page.focus('.map canvas');
+  await page.keyboard.press('ArrowLeft');
+  await page.waitForSelector('text=/0 events of .* begun at/');
+  await page.keyboard.press('v');
+  await page.waitForSelector('[aria-label*="second by second"]');
+  expect(await violations(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+});
 
-browserTest('a view that is left while a picture of its map is due breaks nothing', async () => {
+test('a view that is left while a picture of its map is due breaks nothing', async () => {
   const { daemon, record } = await recording();
   const { page, errors } = await newPage();
   await page.goto(daemon.url + LIVE);

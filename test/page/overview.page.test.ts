@@ -6,9 +6,6 @@ import { served } from '../daemon/served.ts';
 import { EVERY_NS, FIRST_NS, PLANTED, type Plant, recordMade } from '../daemon/sums/planted.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
-
 const COUNT = 1000;
 const WINDOW = `from=${FIRST_NS}&to=${FIRST_NS + BigInt(COUNT) * EVERY_NS}`;
 const files = new Map<string, string[]>();
@@ -44,7 +41,7 @@ function pixels(page: Page, hex: string, [left, top, right, bottom] = [0, 0, 1, 
   })()`) as Promise<number>;
 }
 
-browserTest('the first sentence names a planted node, and Keep leaves only that', async () => {
+test('the first sentence names a planted node, and Keep leaves only that', async () => {
   const { address } = await planted('a node');
   const { page, errors } = await newPage();
   await opened(page, address);
@@ -58,7 +55,7 @@ browserTest('the first sentence names a planted node, and Keep leaves only that'
   expect(errors).toEqual([]);
 });
 
-browserTest('a neighbour is named with the device that both used, and the slowest one opens', async () => {
+test('a neighbour is named with the device that both used, and the slowest one opens', async () => {
   const { address } = await planted('a neighbour in the queue of a device');
   const { page } = await newPage();
   await opened(page, address);
@@ -70,7 +67,7 @@ browserTest('a neighbour is named with the device that both used, and the slowes
   await page.waitForURL((url) => url.hash.includes(`transaction=${slowest}`));
 });
 
-browserTest('failures are selected by a choice, and named', async () => {
+test('failures are selected by a choice, and named', async () => {
   const { address } = await planted('an error');
   const { page } = await newPage();
   await opened(page, address);
@@ -81,7 +78,7 @@ browserTest('failures are selected by a choice, and named', async () => {
   await page.waitForSelector('.wide table tbody tr:first-child:has-text("✕")');
 });
 
-browserTest('a box drawn by the pointer has what is beside it, and is asked when it rests', async () => {
+test('a box drawn by the pointer has what is beside it, and is asked when it rests', async () => {
   const { address, get } = await planted('a device');
   const { page } = await newPage();
   await opened(page, address);
@@ -121,7 +118,7 @@ browserTest('a box drawn by the pointer has what is beside it, and is asked when
   expect(await heading(other.page)).toBe(await heading(page));
 });
 
-browserTest('a finger draws a box sideways', async () => {
+test('a finger draws a box sideways', async () => {
   const { address } = await planted('a device');
   const { page } = await newPage({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 800 } });
   await opened(page, address);
@@ -139,7 +136,7 @@ async function touch(session: CDPSession, type: 'touchStart' | 'touchMove' | 'to
   await session.send('Input.dispatchTouchEvent', { type, touchPoints });
 }
 
-browserTest('keys move and resize the box, and Escape returns to the slowest', async () => {
+test('keys move and resize the box, and Escape returns to the slowest', async () => {
   const { address } = await planted('a device');
   const { page } = await newPage();
   await opened(page, address);
@@ -161,7 +158,7 @@ browserTest('keys move and resize the box, and Escape returns to the slowest', a
   expect(await heading(page)).toBe(first);
 });
 
-browserTest('the answer of the last box stays, whichever comes last', async () => {
+test('the answer of the last box stays, whichever comes last', async () => {
   const { address } = await planted('a device');
   const { page } = await newPage();
   await opened(page, address);
@@ -194,7 +191,7 @@ describe('failures', () => {
       }),
     );
 
-  browserTest('of the comparison leaves map and list, and is asked again', async () => {
+  test('of the comparison leaves map and list, and is asked again', async () => {
     const { address } = await planted('a device');
     const { page } = await newPage();
     await refuse(page, '**/api/differences*');
@@ -209,7 +206,7 @@ describe('failures', () => {
     expect(await page.$$('[role=alert]')).toHaveLength(0);
   });
 
-  browserTest('of the list leaves the sentence, from the cells of the map', async () => {
+  test('of the list leaves the sentence, from the cells of the map', async () => {
     const { address } = await planted('a device');
     const { page } = await newPage();
     await refuse(page, '**/api/transactions?*');
@@ -218,7 +215,7 @@ describe('failures', () => {
     expect(await page.textContent('.wide')).toContain('too many long requests at once');
   });
 
-  browserTest('of another map leaves the old one', async () => {
+  test('of another map leaves the old one', async () => {
     const { address } = await planted('a node');
     const { page } = await newPage();
     await opened(page, address);
@@ -229,7 +226,7 @@ describe('failures', () => {
     expect([await heading(page), (await page.$$('canvas.map')).length]).toEqual([first, 1]);
   });
 
-  browserTest('of another map leaves the old one marked as such, and what acts on it off', async () => {
+  test('of another map leaves the old one marked as such, and what acts on it off', async () => {
     const { address } = await planted('a node');
     const { page } = await newPage();
     await opened(page, address);
@@ -245,7 +242,7 @@ describe('failures', () => {
     expect(await page.$$('.top .pill')).toHaveLength(1);
   });
 
-  browserTest('of the list does not leave the slowest of another filter', async () => {
+  test('of the list does not leave the slowest of another filter', async () => {
     const { url } = await served(
       recorded(
         [1n, 2n].map((ms) => ({
@@ -268,7 +265,7 @@ describe('failures', () => {
     await page.waitForSelector('h1:has-text("The only transaction here, order-2")');
   });
 
-  browserTest('of the comparison does not leave that of another selection', async () => {
+  test('of the comparison does not leave that of another selection', async () => {
     const { address } = await planted('an error');
     const { page } = await newPage();
     await opened(page, address);
@@ -281,7 +278,7 @@ describe('failures', () => {
   });
 });
 
-browserTest('cells, failures and gaps are on the map at every resolution, and loss is beside the numbers', async () => {
+test('cells, failures and gaps are on the map at every resolution, and loss is beside the numbers', async () => {
   const [gapFrom, gapTo] = [FIRST_NS + 5_000_000_000n, FIRST_NS + 6_000_000_000n];
   const paths = recordMade(
     ...([COUNT, 9, (made: Parameters<Plant>[0]) => ({ ...made, failed: made.file === '/a/1' && made.slow })] as const),
@@ -309,7 +306,7 @@ browserTest('cells, failures and gaps are on the map at every resolution, and lo
   }
 });
 
-browserTest('paper gets the colours of the light theme', async () => {
+test('paper gets the colours of the light theme', async () => {
   const { address } = await planted('a device');
   const { page } = await newPage({ colorScheme: 'dark' });
   await opened(page, address);
@@ -328,7 +325,7 @@ const eventRows = (): Row[] =>
     ...(i % 10 !== 9 && { file: `/srv/fast/${i % 3}` }),
   }));
 
-browserTest('without a label the map is of events, and its table has every cell', async () => {
+test('without a label the map is of events, and its table has every cell', async () => {
   const { url, get } = await served(recorded(eventRows()));
   const { page } = await newPage({ viewport: { width: 590, height: 800 } });
   await opened(page, url);
@@ -346,7 +343,7 @@ browserTest('without a label the map is of events, and its table has every cell'
   expect(lines.filter((cells) => cells[5] === '✓').reduce((sum, cells) => sum + Number(cells[3]), 0)).toBe(30);
 });
 
-browserTest('names of recorded programs are text in the sentence, the differences and the filter', async () => {
+test('names of recorded programs are text in the sentence, the differences and the filter', async () => {
   const hostile = '<img src=x onerror=document.title=1>\u202e';
   const rows = Array.from({ length: 200 }, (_, i): Row => {
     const isSlow = i % 5 === 0;

@@ -8,9 +8,7 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 
 const rows: Row[] = Array.from({ length: 120 }, (_, i) => ({
   ...{ at: START - 3_000_000_000n + BigInt(i) * 20_000_000n, duration: BigInt(1_000_000 + ((i * 7919) % 120) * 1000) },
@@ -26,7 +24,7 @@ async function onPaper(page: Page): Promise<string> {
   return printed(page);
 }
 
-browserTest('the first view has its sentence, address, window, filters, losses and rows', async () => {
+test('the first view has its sentence, address, window, filters, losses and rows', async () => {
   const { url } = await served(recorded(rows.map((row) => ({ ...row, service: '\u202ecat' }))));
   const { page, errors } = await newPage();
   // The box has all of them: more than the rows that are listed.
@@ -49,7 +47,7 @@ browserTest('the first view has its sentence, address, window, filters, losses a
   expect(errors).toEqual([]);
 });
 
-browserTest('a transaction has the longest of its events as rows, in either form', async () => {
+test('a transaction has the longest of its events as rows, in either form', async () => {
   const { url, lines } = await served(recorded(rows));
   const durations = (await lines('/api/events?transaction_id=order-1')).map((line) => JSON.parse(line).duration_ns);
   const shortest = durations.toSorted((a: number, b: number) => b - a)[49];
@@ -69,7 +67,7 @@ browserTest('a transaction has the longest of its events as rows, in either form
   }
 });
 
-browserTest('losses are said on paper, too', async () => {
+test('losses are said on paper, too', async () => {
   const { url } = await served(exampleRecording());
   const { page } = await newPage();
   await page.goto(url);
@@ -81,7 +79,7 @@ browserTest('losses are said on paper, too', async () => {
   expect(await printed(page)).toContain('Nothing is known to be missing.');
 });
 
-browserTest('pictures are drawn for paper in the dark theme, and dark again after it', async () => {
+test('pictures are drawn for paper in the dark theme, and dark again after it', async () => {
   const { url } = await served(recorded(rows));
   const { page } = await newPage({ colorScheme: 'dark' });
   await page.goto(url + LANES);
@@ -113,7 +111,7 @@ const COLOUR_OF_WRITES = `(() => {
 
 const RIGHT_EDGES = `[innerWidth, Math.max(...[...document.querySelectorAll('canvas')].map((one) => one.getBoundingClientRect().right))]`;
 
-browserTest('a PDF has pages of text and a light picture, from a page for screens', async () => {
+test('a PDF has pages of text and a light picture, from a page for screens', async () => {
   const { url } = await served(recorded(rows));
   const { page } = await newPage({ colorScheme: 'dark' });
   for (const view of ['/', LANES]) {

@@ -1,6 +1,5 @@
 /** A replay as the page plays it: with a second client, over cut connections, and after the daemon was started again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jest } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
 import { FailedRequest, failureOf } from '../../daemon/page/feed/failure.ts';
@@ -10,7 +9,6 @@ import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/r
 import { type Served, served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const EVENTS = 300;
 const PERIOD_NS = 10_000_000n;
 
@@ -45,175 +43,152 @@ function command(daemon: Pick<Served, 'get'>, session: string, at: string, body 
   return daemon.get(`/api/replay/sessions/${session}${at}`, { method, headers, body });
 }
 
-test(
-  'it plays, pauses, steps both ways, seeks, and changes speed, latency and loop by keys',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const { page, errors } = await opened(daemon.url);
-    await page.keyboard.press('Space');
-    await page.waitForSelector('text=/playing, event \\d+ of 300/');
-    await page.keyboard.press('Space');
-    await page.waitForSelector('text=/paused, event/');
-    const session = await sessionIn(page);
-    const at = async () => (await daemon.get(`/api/replay/sessions/${session}`)).json;
-    const before = (await at()).event_index;
-    await page.keyboard.press('Period');
-    await page.waitForSelector(`text=paused, event ${before + 1} of 300`);
-    await page.keyboard.press('Comma');
-    await page.waitForSelector(`text=paused, event ${before} of 300`);
-    await page.keyboard.press('Home');
-    await page.waitForSelector('text=paused, event 0 of 300');
-    await page.keyboard.press('Shift+Equal');
-    await page.keyboard.press('o');
-    await page.keyboard.press('l');
-    await page.waitForSelector('text=/\\+100(\\.0)? µs each/');
+test('it plays, pauses, steps both ways, seeks, and changes speed, latency and loop by keys', async () => {
+  const daemon = await served(recorded(rows));
+  const { page, errors } = await opened(daemon.url);
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/playing, event \\d+ of 300/');
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/paused, event/');
+  const session = await sessionIn(page);
+  const at = async () => (await daemon.get(`/api/replay/sessions/${session}`)).json;
+  const before = (await at()).event_index;
+  await page.keyboard.press('Period');
+  await page.waitForSelector(`text=paused, event ${before + 1} of 300`);
+  await page.keyboard.press('Comma');
+  await page.waitForSelector(`text=paused, event ${before} of 300`);
+  await page.keyboard.press('Home');
+  await page.waitForSelector('text=paused, event 0 of 300');
+  await page.keyboard.press('Shift+Equal');
+  await page.keyboard.press('o');
+  await page.keyboard.press('l');
+  await page.waitForSelector('text=/\\+100(\\.0)? µs each/');
+  await sleep(200);
+  const { speed_factor, loop, extra_latency_ns } = await at();
+  expect([speed_factor, loop, extra_latency_ns]).toEqual([2, true, 100_000]);
+  await page.keyboard.press('Shift+L');
+  await page.waitForSelector('.replay input:checked');
+  await page.keyboard.press('o');
+  await page.waitForSelector('.replay input:checked', { state: 'detached' });
+  await page.keyboard.press('End');
+  await page.waitForSelector('text=/event 300 of 300/');
+  expect(errors).toEqual([]);
+});
+
+test('two browsers watch one session, and each sees what the other does', async () => {
+  const daemon = await served(recorded(rows));
+  const one = await opened(daemon.url, '&speed=0.1');
+  await one.page.keyboard.press('Space');
+  await one.page.waitForURL(/session=/);
+  const other = await newPage();
+  await other.page.goto(one.page.url());
+  await other.page.waitForSelector('text=/playing, event [1-9]/');
+  await other.page.keyboard.press('Space');
+  await other.page.waitForSelector('text=/paused, event/');
+  await one.page.waitForSelector('text=/paused, event/');
+  expect(await figures(one.page)).toBe(await figures(other.page));
+  expect(await one.page.textContent('.replay output')).toBe(await other.page.textContent('.replay output'));
+});
+
+test('the playhead is where the clock of the daemon is', async () => {
+  const daemon = await served(recorded(rows));
+  const { page } = await opened(daemon.url);
+  await page.keyboard.press('Space');
+  await page.waitForSelector('text=/playing, event [1-9]/');
+  const session = await sessionIn(page);
+  const position = async () => (await daemon.get(`/api/replay/sessions/${session}`)).json;
+  for (let i = 0; i < 5; i++) {
     await sleep(200);
-    const { speed_factor, loop, extra_latency_ns } = await at();
-    expect([speed_factor, loop, extra_latency_ns]).toEqual([2, true, 100_000]);
-    await page.keyboard.press('Shift+L');
-    await page.waitForSelector('.replay input:checked');
-    await page.keyboard.press('o');
-    await page.waitForSelector('.replay input:checked', { state: 'detached' });
-    await page.keyboard.press('End');
-    await page.waitForSelector('text=/event 300 of 300/');
-    expect(errors).toEqual([]);
-  },
-  BROWSER_MS,
-);
+    const before = await position();
+    const text = String(await page.evaluate(AFTER_TWO_FRAMES));
+    const after = await position();
+    if (after.state !== 'playing') break;
+    const [, digits, unit] = /^([\d.]+) (m?s) of/.exec(text)!;
+    const shownMs = Number(digits) * (unit === 's' ? 1000 : 1);
+    // A difference of up to 30 ms is made up for little by little, and the text has three digits.
+    expect(shownMs).toBeGreaterThan(before.position_ns / 1e6 - 50);
+    expect(shownMs).toBeLessThan(after.position_ns / 1e6 + 50);
+  }
+});
 
-test(
-  'two browsers watch one session, and each sees what the other does',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const one = await opened(daemon.url, '&speed=0.1');
-    await one.page.keyboard.press('Space');
-    await one.page.waitForURL(/session=/);
-    const other = await newPage();
-    await other.page.goto(one.page.url());
-    await other.page.waitForSelector('text=/playing, event [1-9]/');
-    await other.page.keyboard.press('Space');
-    await other.page.waitForSelector('text=/paused, event/');
-    await one.page.waitForSelector('text=/paused, event/');
-    expect(await figures(one.page)).toBe(await figures(other.page));
-    expect(await one.page.textContent('.replay output')).toBe(await other.page.textContent('.replay output'));
-  },
-  BROWSER_MS,
-);
+test('commands of others, a stop and a deletion are said in words', async () => {
+  const daemon = await served(recorded(rows));
+  const { page } = await opened(daemon.url);
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 1 of 300');
+  const session = await sessionIn(page);
+  await command(daemon, session, '', '{"speed_factor": 4}', 'PATCH');
+  while ((await page.inputValue('.replay select')) !== '4') await sleep(20);
+  await command(daemon, session, '/stop');
+  await page.waitForSelector('text=/stopped, event 1/');
+  expect(await page.isDisabled('.replay button.primary')).toBe(true);
+  await command(daemon, session, '', '', 'DELETE');
+  await page.reload();
+  await page.waitForSelector('text=it was deleted or has expired: play makes a new one');
+});
 
-test(
-  'the playhead is where the clock of the daemon is',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const { page } = await opened(daemon.url);
-    await page.keyboard.press('Space');
-    await page.waitForSelector('text=/playing, event [1-9]/');
-    const session = await sessionIn(page);
-    const position = async () => (await daemon.get(`/api/replay/sessions/${session}`)).json;
-    for (let i = 0; i < 5; i++) {
-      await sleep(200);
-      const before = await position();
-      const text = String(await page.evaluate(AFTER_TWO_FRAMES));
-      const after = await position();
-      if (after.state !== 'playing') break;
-      const [, digits, unit] = /^([\d.]+) (m?s) of/.exec(text)!;
-      const shownMs = Number(digits) * (unit === 's' ? 1000 : 1);
-      // A difference of up to 30 ms is made up for little by little, and the text has three digits.
-      expect(shownMs).toBeGreaterThan(before.position_ns / 1e6 - 50);
-      expect(shownMs).toBeLessThan(after.position_ns / 1e6 + 50);
-    }
-  },
-  BROWSER_MS,
-);
+test('eight tabs show one session, and none of them hangs', async () => {
+  const daemon = await served(recorded(rows));
+  const { page } = await opened(daemon.url);
+  await page.keyboard.press('Period');
+  const session = await sessionIn(page);
+  const others = Array.from({ length: 7 }, async () => {
+    const tab = await page.context().newPage();
+    await tab.goto(page.url());
+    await tab.waitForSelector('.figures');
+    return tab;
+  });
+  const tabs = [page, ...(await Promise.all(others))];
+  await command(daemon, session, '/step', '{"count": 2}');
+  for (const tab of tabs) {
+    await tab.bringToFront();
+    await tab.waitForSelector('text=paused, event 3 of 300');
+  }
+});
 
-test(
-  'commands of others, a stop and a deletion are said in words',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const { page } = await opened(daemon.url);
-    await page.keyboard.press('Period');
-    await page.waitForSelector('text=paused, event 1 of 300');
-    const session = await sessionIn(page);
-    await command(daemon, session, '', '{"speed_factor": 4}', 'PATCH');
-    while ((await page.inputValue('.replay select')) !== '4') await sleep(20);
-    await command(daemon, session, '/stop');
-    await page.waitForSelector('text=/stopped, event 1/');
-    expect(await page.isDisabled('.replay button.primary')).toBe(true);
-    await command(daemon, session, '', '', 'DELETE');
-    await page.reload();
-    await page.waitForSelector('text=it was deleted or has expired: play makes a new one');
-  },
-  BROWSER_MS,
-);
-
-test(
-  'eight tabs show one session, and none of them hangs',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const { page } = await opened(daemon.url);
-    await page.keyboard.press('Period');
-    const session = await sessionIn(page);
-    const others = Array.from({ length: 7 }, async () => {
-      const tab = await page.context().newPage();
-      await tab.goto(page.url());
-      await tab.waitForSelector('.figures');
-      return tab;
-    });
-    const tabs = [page, ...(await Promise.all(others))];
-    await command(daemon, session, '/step', '{"count": 2}');
-    for (const tab of tabs) {
-      await tab.bringToFront();
-      await tab.waitForSelector('text=paused, event 3 of 300');
-    }
-  },
-  BROWSER_MS,
-);
-
-test(
-  'the page reports a daemon that is gone, keeps its picture, and goes on with the next one',
-  async () => {
-    const folder = newFolder();
-    const recording = recorded(rows);
-    const daemonOn = (listen: string) =>
-      start(
-        'daemon',
-        '--recording',
-        recordingPath(recording),
-        '--state',
-        `${folder}/sessions.sqlite`,
-        '--listen',
-        listen,
-      );
-    const first = daemonOn('127.0.0.1:0');
-    const [, url] = / at (\S+)\n/.exec(await first.printed(/\n/))!;
-    const { page } = await opened(url!);
-    await page.keyboard.press('Period');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('text=paused, event 2 of 300');
-    first.child.kill('SIGKILL');
-    await first.ended;
-    await page.waitForSelector('text=not connected: what is shown may be old');
-    expect(await page.isVisible('.moving')).toBe(true);
-    const next = daemonOn(new URL(url!).host);
-    await next.printed(/\n/);
-    await page.waitForSelector('text=not connected: what is shown may be old', { state: 'detached' });
-    await page.keyboard.press('Period');
-    await page.waitForSelector('text=paused, event 3 of 300');
-    next.child.kill();
-    await next.ended;
-  },
-  BROWSER_MS,
-);
+test('the page reports a daemon that is gone, keeps its picture, and goes on with the next one', async () => {
+  const folder = newFolder();
+  const recording = recorded(rows);
+  const daemonOn = (listen: string) =>
+    start(
+      'daemon',
+      '--recording',
+      recordingPath(recording),
+      '--state',
+      `${folder}/sessions.sqlite`,
+      '--listen',
+      listen,
+    );
+  const first = daemonOn('127.0.0.1:0');
+  const [, url] = / at (\S+)\n/.exec(await first.printed(/\n/))!;
+  const { page } = await opened(url!);
+  await page.keyboard.press('Period');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 2 of 300');
+  first.child.kill('SIGKILL');
+  await first.ended;
+  await page.waitForSelector('text=not connected: what is shown may be old');
+  expect(await page.isVisible('.moving')).toBe(true);
+  const next = daemonOn(new URL(url!).host);
+  await next.printed(/\n/);
+  await page.waitForSelector('text=not connected: what is shown may be old', { state: 'detached' });
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 3 of 300');
+  next.child.kill();
+  await next.ended;
+});
 
 describe('the stream', () => {
+  const wait = globalThis.setTimeout;
+  afterEach(() => {
+    globalThis.setTimeout = wait;
+  });
+
   /** Lets this process wait a tenth of the time, until the test ends: the stream waits a second and more between cuts. */
   function waitATenth(): void {
-    const wait = globalThis.setTimeout;
-    jest
-      .spyOn(globalThis, 'setTimeout')
-      .mockImplementation(((run: () => void, ms = 0, ...rest: []) => wait(run, ms / 10, ...rest)) as typeof setTimeout);
+    const waitLess = (run: () => void, ms = 0, ...rest: []) => wait(run, ms / 10, ...rest);
+    globalThis.setTimeout = waitLess as typeof setTimeout;
   }
-
-  afterEach(() => jest.restoreAllMocks());
 
   /** Asks over connections that are cut after some bytes. */
   function cutDaemon(url: string, bytesMax: () => number): Daemon {

@@ -7,11 +7,9 @@ import { type Served, served } from '../daemon/served.ts';
 import { breakingWay } from './breaking.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const MS = 1_000_000n;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 const AT = START - 10_000n * MS;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 
 const rows: Row[] = Array.from({ length: 300 }, (_, i) => ({
   ...{ at: AT + BigInt(i) * 10n * MS, duration: 2n * MS, tid: 10 + (i % 3), transaction: 'order-1', file: '/srv/f' },
@@ -36,7 +34,7 @@ function command(daemon: Served, session: string, at: string, body = '{}', metho
   return daemon.get(pathOf(session) + at, { method, headers, body });
 }
 
-browserTest('a fast session is followed by its position, and ends where a slow one does', async () => {
+test('a fast session is followed by its position, and ends where a slow one does', async () => {
   const daemon = await served(recorded(rows));
   const { page, errors, requested } = await opened(daemon.url, '&speed=16');
   await page.keyboard.press('Period');
@@ -64,7 +62,7 @@ browserTest('a fast session is followed by its position, and ends where a slow o
   expect(errors).toEqual([]);
 });
 
-browserTest('a command without an answer is not asked again, and nothing says so', async () => {
+test('a command without an answer is not asked again, and nothing says so', async () => {
   const { port } = await served(recorded(rows));
   const way = await breakingWay(port);
   const { page } = await opened(way.url);
@@ -83,7 +81,7 @@ browserTest('a command without an answer is not asked again, and nothing says so
   expect(await advice.textContent()).not.toContain('by itself');
 });
 
-browserTest('times in which nothing is under way are skipped, and counted', async () => {
+test('times in which nothing is under way are skipped, and counted', async () => {
   const pauses = [0n, 1n, 2n, 700n, 701n, 2000n];
   const spread = pauses.map((ms): Row => ({ at: AT + ms * MS, duration: MS / 2n, transaction: 'order-1' }));
   const daemon = await served(recorded(spread));
@@ -100,7 +98,7 @@ browserTest('times in which nothing is under way are skipped, and counted', asyn
   expect((await daemon.get(pathOf(session))).json.max_gap_ns).toBeNull();
 });
 
-browserTest('what another client changes is shown, and the link has it', async () => {
+test('what another client changes is shown, and the link has it', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url);
   await page.keyboard.press('Period');
@@ -124,40 +122,37 @@ browserTest('what another client changes is shown, and the link has it', async (
   expect(events).toHaveLength(1);
 });
 
-browserTest(
-  'a step while it plays pauses it first, by key and by button, and one at its end says what to do',
-  async () => {
-    const daemon = await served(recorded(rows));
-    const { page, requested } = await opened(daemon.url, '&speed=0.1');
-    const stepped = async (step: () => Promise<void>) => {
-      await page.keyboard.press('Space');
-      await page.waitForSelector('text=/playing, event/');
-      const before = requested.length;
-      const done = page.waitForResponse((response) => response.url().endsWith('/step'));
-      await step();
-      await done;
-      await page.waitForSelector('text=/paused, event/');
-      const session = await sessionIn(page);
-      const { state, event_index } = (await daemon.get(pathOf(session))).json;
-      await page.waitForSelector(`text=paused, event ${event_index} of 300`);
-      const commands = requested.slice(before).filter((address) => /(pause|step)$/.test(address));
-      expect([state, commands.map((address) => /\w+$/.exec(address)![0])]).toEqual(['paused', ['pause', 'step']]);
-      return event_index as number;
-    };
-    const first = await stepped(() => page.keyboard.press('Period'));
-    expect(first).toBeGreaterThan(0);
-    await stepped(() => page.keyboard.press('Comma'));
-    // Space is for the button that has the focus.
-    expect(await stepped(() => page.click('button[title^="one event forward"]'))).toBeGreaterThan(first);
-    expect(await page.locator('.failure').count()).toBe(0);
-    await page.keyboard.press('End');
-    await page.waitForSelector('text=/finished, event 300 of 300/');
-    await page.keyboard.press('Period');
-    await page.waitForSelector('.failure:has-text("see the buttons for what it can do now")');
-  },
-);
+test('a step while it plays pauses it first, by key and by button, and one at its end says what to do', async () => {
+  const daemon = await served(recorded(rows));
+  const { page, requested } = await opened(daemon.url, '&speed=0.1');
+  const stepped = async (step: () => Promise<void>) => {
+    await page.keyboard.press('Space');
+    await page.waitForSelector('text=/playing, event/');
+    const before = requested.length;
+    const done = page.waitForResponse((response) => response.url().endsWith('/step'));
+    await step();
+    await done;
+    await page.waitForSelector('text=/paused, event/');
+    const session = await sessionIn(page);
+    const { state, event_index } = (await daemon.get(pathOf(session))).json;
+    await page.waitForSelector(`text=paused, event ${event_index} of 300`);
+    const commands = requested.slice(before).filter((address) => /(pause|step)$/.test(address));
+    expect([state, commands.map((address) => /\w+$/.exec(address)![0])]).toEqual(['paused', ['pause', 'step']]);
+    return event_index as number;
+  };
+  const first = await stepped(() => page.keyboard.press('Period'));
+  expect(first).toBeGreaterThan(0);
+  await stepped(() => page.keyboard.press('Comma'));
+  // Space is for the button that has the focus.
+  expect(await stepped(() => page.click('button[title^="one event forward"]'))).toBeGreaterThan(first);
+  expect(await page.locator('.failure').count()).toBe(0);
+  await page.keyboard.press('End');
+  await page.waitForSelector('text=/finished, event 300 of 300/');
+  await page.keyboard.press('Period');
+  await page.waitForSelector('.failure:has-text("see the buttons for what it can do now")');
+});
 
-browserTest('each step is said in a sentence, and no more than one a second', async () => {
+test('each step is said in a sentence, and no more than one a second', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url);
   await page.keyboard.press('Period');
@@ -184,7 +179,7 @@ const WRITTEN_BACK: Row[] = [
   },
 ];
 
-browserTest('playing pauses where the wait of the caller ends, once, and goes on to what is written back', async () => {
+test('playing pauses where the wait of the caller ends, once, and goes on to what is written back', async () => {
   const daemon = await served(recorded(WRITTEN_BACK));
   const { page } = await opened(daemon.url);
   await page.keyboard.press('Space');
@@ -203,7 +198,7 @@ browserTest('playing pauses where the wait of the caller ends, once, and goes on
   await page.waitForSelector('text=finished, event 2 of 2');
 });
 
-browserTest('a session that is gone is made again with its settings, where it was', async () => {
+test('a session that is gone is made again with its settings, where it was', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url, '&speed=0.5&latency=1000000');
   await page.keyboard.press('Period');
@@ -232,7 +227,7 @@ browserTest('a session that is gone is made again with its settings, where it wa
   expect(await restored(other.page)).toEqual(expected);
 });
 
-browserTest('the position is moved by keys of its slider, and Home and End of the others are their own', async () => {
+test('the position is moved by keys of its slider, and Home and End of the others are their own', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url);
   const seek = page.locator('input.seek');
@@ -259,7 +254,7 @@ browserTest('the position is moved by keys of its slider, and Home and End of th
   expect(await figures(page)).toContain('event');
 });
 
-browserTest('a fast session is followed on after the daemon was started again', async () => {
+test('a fast session is followed on after the daemon was started again', async () => {
   const [state, recording] = [`${newFolder()}/sessions.sqlite`, recordingPath(recorded(rows))];
   const daemonOn = (listen: string) => start('daemon', '--recording', recording, '--state', state, '--listen', listen);
   const first = daemonOn('127.0.0.1:0');
@@ -281,7 +276,7 @@ browserTest('a fast session is followed on after the daemon was started again', 
   await next.ended;
 });
 
-browserTest('a page that is held up says how far it is behind', async () => {
+test('a page that is held up says how far it is behind', async () => {
   const daemon = await served(recorded(rows));
   const { page } = await opened(daemon.url, '&speed=0.5');
   await page.keyboard.press('Space');

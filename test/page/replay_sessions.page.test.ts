@@ -5,10 +5,8 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const MS = 1_000_000n;
 const SESSIONS = '/api/replay/sessions';
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 
 const rows: Row[] = ['order-1', 'order-2'].flatMap((transaction, order) =>
   Array.from({ length: 30 }, (_, i) => ({
@@ -36,7 +34,7 @@ async function made(daemon: Served, transaction_id: string): Promise<string> {
 
 const sessionOf = async (daemon: Served, id: string) => (await daemon.get(`${SESSIONS}/${id}`)).json;
 
-browserTest('a session that is made after its view was left is deleted, and is not in the link', async () => {
+test('a session that is made after its view was left is deleted, and is not in the link', async () => {
   const daemon = await served(recorded(rows));
   const { page, errors } = await opened(daemon.url);
   let isAnswered = false;
@@ -57,7 +55,7 @@ browserTest('a session that is made after its view was left is deleted, and is n
   expect(errors).toEqual([]);
 });
 
-browserTest('a session whose first answers fail is followed once the daemon answers', async () => {
+test('a session whose first answers fail is followed once the daemon answers', async () => {
   const daemon = await served(recorded(rows));
   const session = await made(daemon, 'order-1');
   const watched = await newPage();
@@ -92,10 +90,9 @@ test.each(['../../transactions/order-1/pin%23', '%2e%2e/x', 'x?y', '0'.repeat(36
     expect((await daemon.get('/api/pins')).json.pins).toEqual([]);
     expect((await daemon.get(SESSIONS)).json.sessions).toHaveLength(1);
   },
-  BROWSER_MS,
 );
 
-browserTest('a session of another transaction is not played, and one of this one is made in its place', async () => {
+test('a session of another transaction is not played, and one of this one is made in its place', async () => {
   const daemon = await served(recorded(rows));
   const other = await made(daemon, 'order-2');
   const { page } = await opened(daemon.url, `&session=${other}`);
@@ -106,7 +103,7 @@ browserTest('a session of another transaction is not played, and one of this one
   expect(await sessionOf(daemon, other)).toMatchObject({ state: 'ready', transaction_id: 'order-2' });
 });
 
-browserTest('a command that comes before the session of the link is read waits for it', async () => {
+test('a command that comes before the session of the link is read waits for it', async () => {
   const daemon = await served(recorded(rows));
   const other = await made(daemon, 'order-2');
   const watched = await newPage();
@@ -128,20 +125,16 @@ test.each([
   ['NumpadAdd', '&speed=0.01', { speed_factor: 0.02 }],
   ['Minus', '&speed=4', { speed_factor: 2 }],
   ['i', '&max_gap=3000000', { max_gap_ns: null }],
-])(
-  'the key %s goes on from %s of the link',
-  async (key, more, expected) => {
-    const daemon = await served(recorded(rows));
-    const { page } = await opened(daemon.url, more);
-    await page.keyboard.press(key);
-    const session = await sessionIn(page);
-    const [name, value] = Object.entries(expected)[0]!;
-    while ((await sessionOf(daemon, session))[name] !== value) await sleep(20);
-  },
-  BROWSER_MS,
-);
+])('the key %s goes on from %s of the link', async (key, more, expected) => {
+  const daemon = await served(recorded(rows));
+  const { page } = await opened(daemon.url, more);
+  await page.keyboard.press(key);
+  const session = await sessionIn(page);
+  const [name, value] = Object.entries(expected)[0]!;
+  while ((await sessionOf(daemon, session))[name] !== value) await sleep(20);
+});
 
-browserTest('what a step has played is said of the picture that is shown by then', async () => {
+test('what a step has played is said of the picture that is shown by then', async () => {
   // Requests of others that began before make other rows of the same events.
   const others: Row[] = Array.from({ length: 200 }, (_, i) => ({
     ...{ type: 'block_io' as const, at: START - 10_001n * MS + BigInt(i), duration: 12n * MS, service: 'backup' },

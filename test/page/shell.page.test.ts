@@ -10,17 +10,12 @@ import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { newFolder, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { newPage, newPageThatKeepsNothing, openInWindows } from './browser.ts';
+import { newPage, newPageThatKeepsNothing } from './browser.ts';
 
-openInWindows();
-
-const BROWSER_MS = 120_000;
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 const SLOWEST = /^The slowest transaction here, order-1 of .* on web-1, took /;
 
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
-
-browserTest('the first sentence names the slowest transaction, and nothing leaves the origin', async () => {
+test('the first sentence names the slowest transaction, and nothing leaves the origin', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors, requested } = await newPage();
   await page.goto(url);
@@ -34,7 +29,7 @@ browserTest('the first sentence names the slowest transaction, and nothing leave
   expect(requested.filter((address) => new URL(address).origin !== new URL(url).origin)).toEqual([]);
 });
 
-browserTest('a browser that lets pages keep nothing shows the page, plays, and has its keys and themes', async () => {
+test('a browser that lets pages keep nothing shows the page, plays, and has its keys and themes', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPageThatKeepsNothing(newFolder());
   await page.goto(url);
@@ -53,7 +48,7 @@ browserTest('a browser that lets pages keep nothing shows the page, plays, and h
   expect(errors).toEqual([]);
 });
 
-browserTest('Back returns to the view before, and a link shows another person the same', async () => {
+test('Back returns to the view before, and a link shows another person the same', async () => {
   const { url } = await served(exampleRecording());
   const { page } = await newPage();
   await page.goto(url);
@@ -73,32 +68,29 @@ browserTest('Back returns to the view before, and a link shows another person th
   expect(await other.page.textContent('tr.selected')).toContain('order-1');
 });
 
-browserTest(
-  'keys and buttons lead to the same link: the event and the session are of the view that is left',
-  async () => {
-    const { url, get } = await served(exampleRecording());
-    const headers = { 'content-type': 'application/json' };
-    const body = '{"transaction_id":"order-1"}';
-    const { json } = await get('/api/replay/sessions', { method: 'POST', headers, body });
-    const { events } = (await get('/api/events?transaction_id=order-1&limit=1')).json;
-    const { page } = await newPage();
-    for (const [key, name] of ['Overview', 'Live', 'Compare', 'Health'].entries()) {
-      const links = [];
-      for (const go of [() => page.keyboard.press(`${key + 1}`), () => page.click(`nav button:text-is("${name}")`)]) {
-        await page.goto('about:blank');
-        await page.goto(`${url}${LANES}&session=${json.session_id}&event=${events[0].event_id}&latency=5&position=7`);
-        await page.waitForSelector('tr.selected, .detail');
-        await go();
-        await page.waitForSelector(`nav button[aria-current=page]:text-is("${name}")`);
-        links.push(new URL(page.url()).hash);
-      }
-      expect(links[0]).toBe(links[1]);
-      expect(links[0]).not.toMatch(/session|event=|position/);
+test('keys and buttons lead to the same link: the event and the session are of the view that is left', async () => {
+  const { url, get } = await served(exampleRecording());
+  const headers = { 'content-type': 'application/json' };
+  const body = '{"transaction_id":"order-1"}';
+  const { json } = await get('/api/replay/sessions', { method: 'POST', headers, body });
+  const { events } = (await get('/api/events?transaction_id=order-1&limit=1')).json;
+  const { page } = await newPage();
+  for (const [key, name] of ['Overview', 'Live', 'Compare', 'Health'].entries()) {
+    const links = [];
+    for (const go of [() => page.keyboard.press(`${key + 1}`), () => page.click(`nav button:text-is("${name}")`)]) {
+      await page.goto('about:blank');
+      await page.goto(`${url}${LANES}&session=${json.session_id}&event=${events[0].event_id}&latency=5&position=7`);
+      await page.waitForSelector('tr.selected, .detail');
+      await go();
+      await page.waitForSelector(`nav button[aria-current=page]:text-is("${name}")`);
+      links.push(new URL(page.url()).hash);
     }
-  },
-);
+    expect(links[0]).toBe(links[1]);
+    expect(links[0]).not.toMatch(/session|event=|position/);
+  }
+});
 
-browserTest('what is wrong in a link is said, and the rest is applied', async () => {
+test('what is wrong in a link is said, and the rest is applied', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPage();
   await page.goto(
@@ -113,7 +105,7 @@ browserTest('what is wrong in a link is said, and the rest is applied', async ()
   await page.waitForSelector('text=it was never recorded, or has been overwritten since');
 });
 
-browserTest('a site can link to the page, and can neither read nor frame it', async () => {
+test('a site can link to the page, and can neither read nor frame it', async () => {
   const { url } = await served(exampleRecording());
   const app = express().get('/', (_req, res) => {
     res.type('html').send(`<a href="${url}/#v=1">open</a><iframe src="${url}/"></iframe><p id="read">-</p><script>
@@ -151,7 +143,7 @@ describe('where tokens are needed', () => {
     return { url, reader, both, revokeAll: () => write([]) };
   }
 
-  browserTest('the page opens without one, asks for it, and keeps it out of address and storage', async () => {
+  test('the page opens without one, asks for it, and keeps it out of address and storage', async () => {
     const { url, reader } = await withTokens();
     const { page } = await newPage();
     await page.goto(url + LANES);
@@ -170,7 +162,7 @@ describe('where tokens are needed', () => {
     expect(await page.isDisabled('.replay button.primary')).toBe(true);
   });
 
-  browserTest('a new tab gets it from the first one, and one that is revoked is asked for again', async () => {
+  test('a new tab gets it from the first one, and one that is revoked is asked for again', async () => {
     const { url, both, revokeAll } = await withTokens();
     const { page } = await newPage();
     await page.goto(url);
@@ -189,7 +181,7 @@ describe('where tokens are needed', () => {
 
 const HOSTILE = ['<img src=x onerror=document.title=1>', '__proto__', '\u202egnp.exe', 'long'.repeat(1000), '🙂"\'&'];
 
-browserTest('names of recorded programs are text, whatever is in them', async () => {
+test('names of recorded programs are text, whatever is in them', async () => {
   const { url } = await served(
     recorded(
       HOSTILE.map((name, i) => ({

@@ -4,8 +4,6 @@ import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const OTHER_TRACE = '0af7651916cd43dd8448eb211c80319c';
 const at = (ms: number) => START - 5_000_000_000n + BigInt(ms) * 1_000_000n;
@@ -15,7 +13,7 @@ const call = (ms: number, transaction: string, more: Partial<Row> = {}): Row => 
   ...(more as object),
 });
 
-browserTest('a link with a trace of one transaction goes to that transaction', async () => {
+test('a link with a trace of one transaction goes to that transaction', async () => {
   const { url } = await served(exampleRecording());
   const { page, errors } = await newPage();
   await page.goto(`${url}/#v=1`);
@@ -30,7 +28,7 @@ browserTest('a link with a trace of one transaction goes to that transaction', a
   expect(errors).toEqual([]);
 });
 
-browserTest('a trace of several transactions is shown as a whole, and leads to each of them', async () => {
+test('a trace of several transactions is shown as a whole, and leads to each of them', async () => {
   const rows = [
     call(0, 'order-1'),
     call(5, 'pay\u202e-1', { service: 'pay', pid: 7, tid: 7, result: -28n }),
@@ -69,7 +67,7 @@ browserTest('a trace of several transactions is shown as a whole, and leads to e
   expect(errors).toEqual([]);
 });
 
-browserTest('a trace without events is said to be without', async () => {
+test('a trace without events is said to be without', async () => {
   const { url } = await served(recorded([call(0, 'order-1')]));
   const { page } = await newPage();
   await page.goto(`${url}/#trace=${OTHER_TRACE}`);

@@ -22,9 +22,7 @@ import { type Served, served } from '../daemon/served.ts';
 import { violations } from './axe.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
 const MS = 1_000_000n;
-const browserTest = (name: string, run: () => Promise<void>) => test(name, run, BROWSER_MS);
 const lanesOf = (url: string, more = '') => `${url}/#v=1&view=lanes&transaction=order-1${more}`;
 
 async function opened(url: string, more = '') {
@@ -60,7 +58,7 @@ const ROWS: Row[] = Array.from({ length: 40 }, (_, n) => {
   ];
 }).flat();
 
-browserTest('both sliders by keyboard say what the API answers, and the link has them', async () => {
+test('both sliders by keyboard say what the API answers, and the link has them', async () => {
   const daemon = await served(recorded(ROWS));
   const { page, errors } = await opened(daemon.url);
   expect(await projection(page)).toContain('stays 7.00 ms');
@@ -102,7 +100,7 @@ browserTest('both sliders by keyboard say what the API answers, and the link has
   expect(errors).toEqual([]);
 });
 
-browserTest('a latency can be narrowed, and what it gives is asked of the daemon', async () => {
+test('a latency can be narrowed, and what it gives is asked of the daemon', async () => {
   const daemon = await served(recorded(ROWS));
   const { page } = await opened(daemon.url, '&latency=3000000&timeout=8000000');
   const only = page.locator('select[aria-label="Events that take longer"]');
@@ -124,7 +122,7 @@ browserTest('a latency can be narrowed, and what it gives is asked of the daemon
   await page.waitForURL(/only_event_type=sys_sync/);
 });
 
-browserTest('the share of those like it is that of asking each, and moves with the sliders', async () => {
+test('the share of those like it is that of asking each, and moves with the sliders', async () => {
   const daemon = await served(recorded(ROWS));
   const { page } = await opened(daemon.url, '&latency=2000000&timeout=25000000');
   await page.click('text=And other transactions of shop?');
@@ -153,7 +151,7 @@ browserTest('the share of those like it is that of asking each, and moves with t
   expect(await page.textContent('.others')).toContain('without the filters exclude_comm');
 });
 
-browserTest('what is played has the settings that were chosen', async () => {
+test('what is played has the settings that were chosen', async () => {
   const daemon = await served(recorded(ROWS));
   const { page } = await opened(daemon.url, '&latency=3000000&timeout=8000000&only_event_type=sys_sync&speed=0.01');
   await page.keyboard.press('Period');
@@ -174,7 +172,7 @@ browserTest('what is played has the settings that were chosen', async () => {
   expect(await page.textContent('.replay .figures')).toContain('latency only for sys_sync');
 });
 
-browserTest('a reader without control may ask, and not play', async () => {
+test('a reader without control may ask, and not play', async () => {
   const path = join(newFolder(), 'tokens.json');
   const secret = newSecret();
   const created_at = '2025-01-01T00:00:00Z';
@@ -193,7 +191,7 @@ browserTest('a reader without control may ask, and not play', async () => {
   expect(await page.isDisabled('text=Play it')).toBe(true);
 });
 
-browserTest('failures are said in words, and the page goes on by its curve', async () => {
+test('failures are said in words, and the page goes on by its curve', async () => {
   const daemon = await served(recorded(ROWS));
   const { page } = await opened(daemon.url, '&timeout=8000000');
   await page.route('**/api/replay/whatif', (route) => route.abort());
@@ -210,7 +208,7 @@ browserTest('failures are said in words, and the page goes on by its curve', asy
   expect(await bad.page.inputValue('select[aria-label="Events that take longer"]')).toBe('2');
 });
 
-browserTest('where more is recorded meanwhile, the answer of the daemon stands, and that is said', async () => {
+test('where more is recorded meanwhile, the answer of the daemon stands, and that is said', async () => {
   const folder = newFolder();
   const writer = newWriter(folder);
   const row = { transaction: 'order-1', service: 'shop', duration: MS };
@@ -232,7 +230,7 @@ browserTest('where more is recorded meanwhile, the answer of the daemon stands, 
   writer.close();
 });
 
-browserTest('clocks of several nodes are set in the link, the picture, the what-if and the replay', async () => {
+test('clocks of several nodes are set in the link, the picture, the what-if and the replay', async () => {
   const at = START - 1000n * MS;
   const one: Row[] = [{ at, duration: 10n * MS, transaction: 'order-1', service: 'shop' }];
   const other: Row[] = [{ at: at - 5n * MS, duration: MS, transaction: 'order-1', service: 'db' }];

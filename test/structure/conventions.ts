@@ -64,7 +64,7 @@ describe('suites', () => {
   });
 
   test.each([
-    ['page', ['test/page/browser.ts', 'test/daemon/browser.ts']],
+    ['page', ['test/page/browser.ts']],
     ['fleet', ['test/clickhouse/server.ts']],
   ])('a suite has the word %s if it imports what starts that program', (word, starters) => {
     const starts = (suite: string) => starters.some((file) => testFilesOf(suite).has(file));

@@ -2,12 +2,10 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { guidePage } from '../../../agent/package/guide.ts';
-import { shown } from '../browser.ts';
 import { newFolder } from '../recorded.ts';
 import { type Served, served } from '../served.ts';
 
 const GUIDE = '/docs/guide/';
-const BROWSER_MS = 120_000;
 
 const addressesIn = (html: string) => [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
 
@@ -56,18 +54,6 @@ test.each([
   expect([301, 400, 403, 404]).toContain(status);
   expect(text).not.toContain('"dependencies"');
 });
-
-test(
-  'a browser loads nothing from other sites, and nothing that the policy forbids',
-  async () => {
-    const app = await served(newFolder());
-    const { dom, requested, console } = await shown(`${app.url}${GUIDE}`);
-    expect(dom).toContain('<h1 id="kreplay">');
-    expect(requested.filter((asked) => new URL(asked).origin !== app.url)).toEqual([]);
-    expect(console).toEqual([]);
-  },
-  BROWSER_MS,
-);
 
 test('links between pages keep their way, and others stay as they are', () => {
   const text =

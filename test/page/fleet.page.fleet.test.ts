@@ -1,19 +1,15 @@
 /** The page of a daemon on a fleet, beside that of one on the same recordings: it says and draws the same. */
 import type { Page } from 'playwright-core';
-import { type ClickHouseServer, endServers, isInstalled } from '../clickhouse/server.ts';
+import { type ClickHouseServer, endServers } from '../clickhouse/server.ts';
 import { type Row, recordedOn, recordingPath } from '../daemon/recorded.ts';
 import { startFleet } from '../ship/fleet.ts';
 import { type RunningDaemon, recordedOnBoth, shipAll, startDaemon, TRACE, WINDOW } from './both_daemons.ts';
 import { newPage } from './browser.ts';
 
-const BROWSER_MS = 120_000;
-const browserTest = (name: string, run: () => Promise<void>) => (isInstalled ? test : test.skip)(name, run, BROWSER_MS);
-
 let server: ClickHouseServer;
 let daemons: { files: RunningDaemon; fleet: RunningDaemon };
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   server = await startFleet();
   const paths = recordedOnBoth();
   await shipAll(server, paths);
@@ -22,7 +18,7 @@ beforeAll(async () => {
     startDaemon('--fleet-url', server.url, '--tail-lag', '2s'),
   ]);
   daemons = { files, fleet };
-}, BROWSER_MS);
+});
 afterAll(async () => {
   await Promise.all([daemons?.files.end(), daemons?.fleet.end()]);
   await endServers();
@@ -54,7 +50,7 @@ const settled = (page: Page) => page.waitForSelector('main:not([aria-busy="true"
 const eventRows = (page: Page) =>
   page.$$eval('.rows th, .rows tbody tr[aria-rowindex]', (lines) => lines.map(({ textContent }) => textContent ?? ''));
 
-browserTest('the overview has the same sentence, map, differences, times and slowest transactions', async () => {
+test('the overview has the same sentence, map, differences, times and slowest transactions', async () => {
   const text = await expectSame(WINDOW, async (page) => {
     await page.waitForSelector('h1:has-text("in the mean")');
     await page.waitForSelector('text=Where the time went');
@@ -69,7 +65,7 @@ browserTest('the overview has the same sentence, map, differences, times and slo
   expect(text[0]).toMatch(/shared device sdb with backup/);
 });
 
-browserTest('a transaction over two nodes has the same lanes, clocks and events, with all digits', async () => {
+test('a transaction over two nodes has the same lanes, clocks and events, with all digits', async () => {
   const [text, ...rows] = await expectSame(`${LANES}&table=1`, async (page) => {
     await page.waitForSelector('.rows tbody tr:nth-child(8)');
     await page.waitForSelector('.projection');
@@ -80,7 +76,7 @@ browserTest('a transaction over two nodes has the same lanes, clocks and events,
   expect(rows.join('\n')).toMatch(/9 007 199 254 740 993 B/);
 });
 
-browserTest('a trace, a choice in the lanes and the way back are the same', async () => {
+test('a trace, a choice in the lanes and the way back are the same', async () => {
   await expectSame(WINDOW, async (page) => {
     await page.waitForSelector('h1:has-text("in the mean")');
     await page.goto(page.url().replace(/#.*/, `#trace=${TRACE}`));
@@ -100,7 +96,7 @@ browserTest('a trace, a choice in the lanes and the way back are the same', asyn
   });
 });
 
-browserTest('what-if answers the same for all choices', async () => {
+test('what-if answers the same for all choices', async () => {
   await expectSame(LANES, async (page) => {
     await page.waitForSelector('.projection');
     const texts: string[] = [await textOf(page, '.projection')];
@@ -121,7 +117,7 @@ browserTest('what-if answers the same for all choices', async () => {
   });
 });
 
-browserTest('a replay steps through every event once and in order, seeks and ends', async () => {
+test('a replay steps through every event once and in order, seeks and ends', async () => {
   await expectSame(LANES, async (page) => {
     await page.waitForSelector('.moving');
     const seen: string[] = [];
@@ -142,7 +138,7 @@ browserTest('a replay steps through every event once and in order, seeks and end
   });
 });
 
-browserTest('two transactions compare the same', async () => {
+test('two transactions compare the same', async () => {
   await expectSame('view=compare&transaction=order-both&other=order-7', async (page) => {
     await page.waitForSelector('h1:has-text("than A")');
     await settled(page);
@@ -162,23 +158,20 @@ async function send(node: string, ...secondsAgo: number[]): Promise<void> {
   await shipAll(server, [recordingPath(recordedOn(node, rows))]);
 }
 
-browserTest(
-  'events that are shipped while the live view is open arrive, and late ones do not make it late',
-  async () => {
-    const { page, errors } = await newPage();
-    await page.goto(`${daemons.fleet.url}/#v=1&view=live`);
-    await page.waitForSelector('text=No node ships now: look at');
-    await page.waitForSelector('text=following');
-    await send('live-1', 400, 0);
-    await page.waitForSelector('td:has-text("/srv/0-ago")');
-    await page.waitForSelector('td:has-text("/srv/400-ago")');
-    await send('live-2', 300);
-    await page.waitForSelector('tr:has-text("/srv/300-ago") >> text=late');
-    expect(await page.locator('.behind').count()).toBe(0);
-    expect((await newest(page)).filter((text) => text.includes('-ago'))).toHaveLength(3);
-    expect(errors).toEqual([]);
-  },
-);
+test('events that are shipped while the live view is open arrive, and late ones do not make it late', async () => {
+  const { page, errors } = await newPage();
+  await page.goto(`${daemons.fleet.url}/#v=1&view=live`);
+  await page.waitForSelector('text=No node ships now: look at');
+  await page.waitForSelector('text=following');
+  await send('live-1', 400, 0);
+  await page.waitForSelector('td:has-text("/srv/0-ago")');
+  await page.waitForSelector('td:has-text("/srv/400-ago")');
+  await send('live-2', 300);
+  await page.waitForSelector('tr:has-text("/srv/300-ago") >> text=late');
+  expect(await page.locator('.behind').count()).toBe(0);
+  expect((await newest(page)).filter((text) => text.includes('-ago'))).toHaveLength(3);
+  expect(errors).toEqual([]);
+});
 
 /** Says that a node was heard so long ago, and had sent until then what it recorded. */
 async function say(recording: number, node: string, secondsAgo: number): Promise<void> {
@@ -188,7 +181,7 @@ async function say(recording: number, node: string, secondsAgo: number): Promise
   );
 }
 
-browserTest('health says which nodes ship, which are silent, and what did not arrive', async () => {
+test('health says which nodes ship, which are silent, and what did not arrive', async () => {
   await say(1, 'heard', 0);
   await say(2, 'silent', 600);
   await server.sql(`INSERT INTO kreplay.loss (recording, loss_id, node, cause, event_type, count, from_ns, to_ns)
