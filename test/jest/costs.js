@@ -52,7 +52,12 @@ export default class Costs {
   onRunComplete() {
     const head = ['suite', 'wall_s', 'cpu_s', 'cpu_without_children_s', 'started'];
     const rows = [head, ...this.#rows.toSorted((a, b) => b[2] - a[2])];
-    mkdirSync(dirname(TABLE), { recursive: true });
-    writeFileSync(TABLE, rows.map((row) => `${row.join('\t')}\n`).join(''));
+    try {
+      mkdirSync(dirname(TABLE), { recursive: true });
+      writeFileSync(TABLE, rows.map((row) => `${row.join('\t')}\n`).join(''));
+    } catch (error) {
+      // The tree may belong to another user.
+      process.stderr.write(`the costs of suites are not kept: ${error.message}\n`);
+    }
   }
 }

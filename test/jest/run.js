@@ -44,8 +44,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     child.kill(signal);
   });
 child.on('exit', (code, signal) => {
-  for (const line of removeRun(folder)) console.error(`kreplay tests: left running, and ended now: ${line}`);
   const by = interrupted ?? signal;
+  for (const { pid, command, suite } of removeRun(folder))
+    if (!by) console.error(`kreplay tests: ${suite} left a process running, which is ended now: ${pid} ${command}`);
   process.exitCode = by ? 128 + constants.signals[by] : code;
 });
 
@@ -87,7 +88,10 @@ function textOf(pid, file) {
 
 /** Ends what a run has left, and removes its files. Returns the processes that it found. */
 function removeRun(run) {
-  const left = processes().filter(({ pid }) => textOf(pid, 'environ').includes(`${MARK}=${run} `));
+  const left = processes()
+    .map((one) => ({ ...one, environment: textOf(one.pid, 'environ') }))
+    .filter(({ environment }) => environment.includes(`${MARK}=${run} `))
+    .map((one) => ({ ...one, suite: /KREPLAY_TEST_SUITE=(\S+)/.exec(one.environment)?.[1] ?? 'the run' }));
   for (const { pid } of left)
     try {
       process.kill(Number(pid), 'SIGKILL');
@@ -97,7 +101,7 @@ function removeRun(run) {
   if (IS_ROOT) detachLoops(run);
   // What was mounted below it is gone with the namespace of the run.
   rmSync(run, { recursive: true, force: true, maxRetries: 20 });
-  return left.map(({ pid, command }) => `${pid} ${command}`);
+  return left;
 }
 
 function detachLoops(run) {

@@ -4,7 +4,7 @@
  * another's agent, so one of them runs at a time; suites that judge time run last, with nothing beside them.
  */
 import { fork } from 'node:child_process';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { createEmptyTestResult } from '@jest/test-result';
 import { formatResultsErrors } from 'jest-message-util';
 import { kindsOf } from './kinds.ts';
@@ -51,7 +51,9 @@ function laneOf({ path }) {
 function runSuite({ path, context }, { testNamePattern, testTimeout, maxConcurrency }) {
   const options = { path, rootDir: context.config.rootDir, testNamePattern, testTimeout, maxConcurrency };
   const { promise, resolve } = Promise.withResolvers();
-  const child = fork(SUITE, [JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  // What the suite leaves running is found by the variable.
+  const env = { ...process.env, KREPLAY_TEST_SUITE: relative(context.config.rootDir, path) };
+  const child = fork(SUITE, [JSON.stringify(options)], { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   let [sent, output] = [undefined, ''];
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text) => {

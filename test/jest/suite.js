@@ -38,6 +38,9 @@ addEventHandler(({ name, test: one }) => {
 });
 for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, blame);
 
+// The runner was killed.
+process.on('disconnect', () => process.exit(1));
+
 let message;
 try {
   await import(path);
