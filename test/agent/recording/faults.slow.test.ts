@@ -1,25 +1,37 @@
 /**
- * Tests changes to a recording while it is open for reading: each reader is a separate process, so that a crash is
+ * Tests changes to a recording while it is open for reading: readers are in a process of their own, so that a crash is
  * seen.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import type { RecordingWriter } from '../../../agent/recording/write/writer.ts';
+import { times } from '../../repeats.ts';
 import { blockOf, numbersOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 const folder = temporaryFolder();
-const path = join(folder.path, 'recording.kreplay');
-const other = join(folder.path, 'other.kreplay');
+/** The recording of a case, and another one. */
+let path: string;
+let other: string;
 afterAll(() => folder.remove());
 
 const ROWS = 20_000;
 const REPLACED_ROWS = 30;
-const CREATED = 100;
+const CREATED = times(25);
 /** Possible results for a reader of a new recording: a number of events, or the code of its failure. */
 const YOUNG: ReadonlySet<unknown> = new Set([0, 'recording_missing', 'recording_busy', 'recording_not_readable']);
 const READ_MS_MAX = 10_000;
@@ -34,34 +46,43 @@ function append(writer: RecordingWriter, count: number, from = 0): void {
 }
 
 /**
- * Scans three times; the second scan stops after a block until a line comes on standard input. Prints the outcome as
- * JSON.
+ * Reads the files that are named on standard input. Each is scanned three times; the second scan stops after a block
+ * until a line comes. Prints the outcome as JSON.
  */
 const READER = `
+import { createInterface } from 'node:readline';
 import { openReader } from '${join(import.meta.dirname, '../../../agent/recording/read/reader.ts')}';
-const outcome = { rows: [], untrue: 0, code: null };
-try {
-  const reader = openReader('${path}');
-  for (let time = 0; time < 3; time++) {
-    let rows = 0;
-    for (const block of reader.scan({ blockRowsMax: 1000 })) {
-      const [pids, times] = ['pid', 'timestamp_ns'].map((name) => block.columns.get(name));
-      for (let row = 0; row < block.rowCount; row++) {
-        if (times[row] !== ${START_NS}n + BigInt(pids[row])) outcome.untrue++;
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+for (let named = await lines.next(); !named.done; named = await lines.next()) {
+  const outcome = { rows: [], untrue: 0, code: null };
+  let reader;
+  try {
+    reader = openReader(named.value);
+    for (let time = 0; time < 3; time++) {
+      let rows = 0;
+      for (const block of reader.scan({ blockRowsMax: 1000 })) {
+        const [pids, times] = ['pid', 'timestamp_ns'].map((name) => block.columns.get(name));
+        for (let row = 0; row < block.rowCount; row++) {
+          if (times[row] !== ${START_NS}n + BigInt(pids[row])) outcome.untrue++;
+        }
+        if (time === 1 && rows === 0) {
+          process.stdout.write('reading\\n');
+          await lines.next();
+        }
+        rows += block.rowCount;
       }
-      if (time === 1 && rows === 0) {
-        process.stdout.write('reading\\n');
-        await new Promise((resolve) => process.stdin.once('data', resolve));
-        process.stdin.destroy();
-      }
-      rows += block.rowCount;
+      outcome.rows.push(rows);
     }
-    outcome.rows.push(rows);
+  } catch (error) {
+    outcome.code = error.code ?? error.stack;
   }
-} catch (error) {
-  outcome.code = error.code ?? error.stack;
-}
-console.log(JSON.stringify(outcome));`;
+  try {
+    reader?.close();
+  } catch (error) {
+    outcome.code ??= error.code ?? error.stack;
+  }
+  console.log(JSON.stringify(outcome));
+}`;
 
 interface Outcome {
   /** Rows of each scan: the file changes during the second. */
@@ -70,21 +91,49 @@ interface Outcome {
   code: string | null;
 }
 
-async function readWhile(change: () => void): Promise<{ ended: unknown[]; outcome: Outcome }> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', READER], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    timeout: READ_MS_MAX,
+interface Readers {
+  child: ChildProcessByStdio<Writable, Readable, null>;
+  ended: Promise<unknown[]>;
+}
+
+/** The process that reads; a test whose reader crashes leaves none to the next one. */
+let readers: Readers | undefined;
+afterAll(async () => {
+  readers?.child.stdin.end();
+  if (readers) expect(await readers.ended).toEqual([0, null]);
+});
+
+function newReaders(): Readers {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', READER], { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdout.setEncoding('utf8');
+  child.stdin.on('error', () => {});
+  const begun: Readers = { child, ended: once(child, 'close') };
+  void begun.ended.then(() => {
+    if (readers === begun) readers = undefined;
   });
-  const ended = once(child, 'close');
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  await once(child.stdout, 'data');
-  change();
-  child.stdin.write('\n');
-  const end = await ended;
-  return { ended: end, outcome: JSON.parse(output.split('\n')[1] || '{}') as Outcome };
+  return begun;
+}
+
+/** Resolves with what the process says next, or with how it ended. */
+async function said({ child, ended }: Readers): Promise<string> {
+  return String(await Promise.race([once(child.stdout, 'data'), ended.then((how) => `ended by ${how}`)]));
+}
+
+async function readWhile(change: () => void): Promise<Outcome> {
+  readers ??= newReaders();
+  const { child } = readers;
+  const hung = setTimeout(() => child.kill('SIGKILL'), READ_MS_MAX);
+  try {
+    child.stdin.write(`${path}\n`);
+    expect(await said(readers)).toBe('reading\n');
+    change();
+    child.stdin.write('\n');
+    const outcome = await said(readers);
+    expect(outcome).toMatch(/^{/);
+    return JSON.parse(outcome) as Outcome;
+  } finally {
+    clearTimeout(hung);
+  }
 }
 
 const CODE = /^(recording_|not_a_|unsupported_)/;
@@ -103,33 +152,42 @@ const CHANGES: Record<string, () => void> = {
   'without the names of its log': () => ['-wal', '-shm'].map((end) => rmSync(path + end)),
 };
 
+const ENDS = ['', '-wal', '-shm'];
+
+/** The files of a recording as a writer leaves them: those of a killed writer have a log. */
+const left: Record<string, ReadonlyMap<string, Buffer>> = {};
+const filesOf = (file: string) =>
+  new Map(ENDS.filter((end) => existsSync(file + end)).map((end) => [end, readFileSync(file + end)]));
+beforeAll(() => {
+  const file = join(folder.path, 'made.kreplay');
+  let writer = testWriter(file);
+  append(writer, ROWS / 2);
+  writer.close();
+  writer = testWriter(file);
+  append(writer, ROWS / 2, ROWS / 2);
+  left.killed = filesOf(file);
+  writer.close();
+  left.closed = filesOf(file);
+  const small = join(folder.path, 'small.kreplay');
+  writer = testWriter(small);
+  append(writer, REPLACED_ROWS);
+  writer.close();
+  left.other = filesOf(small);
+});
+
 /** No writer runs meanwhile: writers are kept apart by the lock, which these changes do not respect. */
 describe.each(['closed', 'killed'])('a recording that was %s', (state) => {
-  beforeEach(() => {
-    for (const file of [path, other].flatMap((one) => ['', '-wal', '-shm'].map((end) => one + end)))
-      rmSync(file, { force: true });
-    let writer = testWriter(other);
-    append(writer, REPLACED_ROWS);
-    writer.close();
-    writer = testWriter(path);
-    append(writer, ROWS / 2);
-    writer.close();
-    writer = testWriter(path);
-    append(writer, ROWS / 2, ROWS / 2);
-    if (state === 'closed') return writer.close();
-    const saved = ['', '-wal', '-shm'].map((end) => [path + end, readFileSync(path + end)] as const);
-    writer.close();
-    for (const [file, bytes] of saved) writeFileSync(file, bytes);
-  });
-
   const changes = Object.keys(CHANGES).filter((name) => state === 'killed' || !name.includes('log'));
   test.each(changes)('%s under a reader', async (name) => {
-    const { ended, outcome } = await readWhile(CHANGES[name]!);
-    expect(ended).toEqual([0, null]);
+    const own = join(folder.path, `${state} ${name}`);
+    mkdirSync(own);
+    [path, other] = [join(own, 'recording.kreplay'), join(own, 'other.kreplay')];
+    for (const [end, bytes] of left[state]!) writeFileSync(path + end, bytes);
+    for (const [end, bytes] of left.other!) writeFileSync(other + end, bytes);
+    const outcome = await readWhile(CHANGES[name]!);
     expect(outcome.rows[0]).toBe(ROWS);
     expect(outcome.untrue).toBe(0);
     if (outcome.code !== null) expect(outcome.code).toMatch(CODE);
-    if (process.env.FAULTS) process.stderr.write(`${state} ${name} ${JSON.stringify(outcome)}\n`);
   });
 });
 
@@ -171,7 +229,6 @@ test('a file that is being created has no events or does not exist yet, and is n
     await setImmediate();
   }
   expect(await ended).toEqual([0, null]);
-  if (process.env.FAULTS) process.stderr.write(`${[...seen]}\n`);
   expect([...seen].filter((outcome) => !YOUNG.has(outcome))).toEqual([]);
   expect(seen).toContain(0);
 });
