@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect } from '../../agent/clickhouse/connection/connection.ts';
+import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
 import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
@@ -21,6 +21,7 @@ import { columnOf } from './columns.ts';
 import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-fleet-'));
+const KNOWN_MS_MAX = 30_000;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
@@ -30,6 +31,18 @@ afterAll(async () => {
   await endServers();
   rmSync(folder, { recursive: true });
 });
+
+/** Waits until the server lets this account in: it looks at its files every two seconds. */
+async function isKnown(account: Connection): Promise<void> {
+  const isIn = () =>
+    account.run(sql`SELECT 1`).then(
+      () => true,
+      () => false,
+    );
+  for (const deadlineMs = performance.now() + KNOWN_MS_MAX; !(await isIn()); await sleep(100))
+    if (performance.now() > deadlineMs) await account.run(sql`SELECT 1`);
+  account.close();
+}
 
 const fleet = (...args: string[]) => start('fleet', ...args, '--url', server.url).ended;
 
@@ -130,20 +143,15 @@ describe('kreplay fleet', () => {
     mkdirSync(join(server.folder, 'users.d'), { recursive: true });
     writeFileSync(join(server.folder, 'users.d/kreplay.xml'), stdout.slice(stdout.indexOf('<yandex>')));
     const as = (user: string) => ['--database', 'tenant', '--user', user, '--password-file', join(passwords, user)];
-    for (let tries = 0; (await fleet('upgrade', ...as('kr_admin'))).code !== 0; tries++) {
-      if (tries > 20) throw new Error((await fleet('upgrade', ...as('kr_admin'))).stderr);
-      await sleep(200);
-    }
+    const connectedAs = (user: string) =>
+      connect({ urls: [server.url], database: 'tenant', user, passwordFile: join(passwords, user) });
+    await isKnown(connectedAs('kr_admin'));
+    expect(await fleet('upgrade', ...as('kr_admin'))).toMatchObject({ code: 0 });
     expect(await fleet('status', ...as('kr_read'))).toMatchObject({
       stderr: '',
       stdout: expect.stringContaining('schema 1'),
     });
-    const reader = connect({
-      urls: [server.url],
-      database: 'tenant',
-      user: 'kr_read',
-      passwordFile: join(passwords, 'kr_read'),
-    });
+    const reader = connectedAs('kr_read');
     await expect(reader.run(sql`DROP TABLE event`)).rejects.toMatchObject({ code: 164 });
     await expect(rowsOf(reader, sql`SELECT * FROM kreplay.node`)).rejects.toMatchObject({
       code: 291,

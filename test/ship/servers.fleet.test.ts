@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { UserError } from '../../agent/process/errors.ts';
 import { ACCOUNTS, type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { startFaultProxy } from './fault_proxy.ts';
@@ -40,7 +41,7 @@ describe('a server that', () => {
     await expectAll(server, rows);
   });
 
-  test.each([
+  test.each<[string, Partial<ConnectionSettings> & { password?: string }]>([
     ['another database', { database: 'nothing' }],
     ['no tables', { database: 'default' }],
     ['an unknown account', { user: 'stranger' }],

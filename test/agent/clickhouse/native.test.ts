@@ -6,6 +6,7 @@ import { NativeError } from '../../../agent/clickhouse/native/errors.ts';
 import { newTextTable, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import { nameOf, typeOf } from '../../../agent/clickhouse/native/types.ts';
 import { anyValue, columnOf, TYPE_NAMES, textsOf, type Value, valuesOf } from '../../clickhouse/columns.ts';
+import { times } from '../../repeats.ts';
 
 async function* inChunks(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   for (let [at, i] = [0, 0]; at < bytes.length; i++) {
@@ -51,7 +52,7 @@ test('any blocks come back, in chunks of any size', async () => {
       const bytes = blocks.map((block) => encoder.encode(columnsOf(block), block[0]!.values.length));
       expect(await decoded(Buffer.concat(bytes), sizes)).toEqual(blocks.map((block) => block.map((one) => one.values)));
     }),
-    { numRuns: 300 },
+    { numRuns: times(100) },
   );
 });
 
@@ -195,7 +196,7 @@ describe('malformed bytes', () => {
           if (!(error instanceof NativeError)) throw error;
         });
       }),
-      { numRuns: 2000 },
+      { numRuns: times(500) },
     );
   });
 

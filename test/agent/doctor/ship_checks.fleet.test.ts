@@ -3,23 +3,16 @@ import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import type { Check } from '../../../agent/doctor/check.ts';
 import { shipChecks } from '../../../agent/doctor/ship_checks.ts';
-import {
-  ACCOUNTS,
-  type ClickHouseServer,
-  endServers,
-  freePort,
-  isInstalled,
-  startServer,
-} from '../../clickhouse/server.ts';
+import { ACCOUNTS, type ClickHouseServer, endServers, freePort, startServer } from '../../clickhouse/server.ts';
 import { newAuthority, newCertificate } from '../../daemon/certificates.ts';
 import { newFolder, recorded, recordingPath, START } from '../../daemon/recorded.ts';
-import { initFleet, shipOnce, startFleet, stateOf } from '../../ship/fleet.ts';
+import { initFleet, startFleet, stateOf } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 afterAll(endServers);
 
@@ -45,10 +38,10 @@ function passwordFile(password: string): string {
   return path;
 }
 
-withServer('the server of a fleet', () => {
+describe('the server of a fleet', () => {
   test('18.16 with an account that may do everything is fit for trials', async () => {
     const folder = recorded(rows);
-    expect((await shipOnce(folder, server.url)).code).toBe(0);
+    await shipHere(folder, server.url);
     const found = await checks({ folder: stateOf(folder) }, { dataFolder: folder, bytesPerDay: 1e9 });
     expect([...found.keys()]).toEqual(
       ['server', 'version', 'schema', 'clock', 'account', 'claim', 'position', 'outage'].map((one) => `ship ${one}`),
@@ -99,7 +92,7 @@ withServer('the server of a fleet', () => {
 
   test('a recording that another node ships is not ours', async () => {
     const folder = recorded(rows.slice(0, 10));
-    await shipOnce(folder, server.url);
+    await shipHere(folder, server.url);
     rmSync(stateOf(folder), { recursive: true });
     const found = await checks({ folder: stateOf(folder) }, { dataFolder: folder });
     expect(found.get('ship claim')).toMatchObject({
@@ -134,7 +127,7 @@ withServer('the server of a fleet', () => {
   });
 });
 
-withServer('what this host keeps', () => {
+describe('what this host keeps', () => {
   const away = () => ({ urls: ['http://127.0.0.1:9'] });
 
   test('lasts for as long as its limit at the rate of now', async () => {
@@ -172,8 +165,8 @@ withServer('what this host keeps', () => {
   const asRoot = process.getuid!() === 0 ? test : test.skip;
   asRoot('needs a position that the user of the agent may read', async () => {
     const data = recorded(rows.slice(0, 10));
-    const folder = newFolder();
-    await shipOnce(data, server.url, '--state', folder);
+    await shipHere(data, server.url);
+    const folder = stateOf(data);
     const path = join(folder, 'position.json');
     const [agent, group] = [65_001, 65_002];
     chownSync(recordingPath(data), agent, group);
@@ -201,7 +194,7 @@ withServer('what this host keeps', () => {
   });
 });
 
-withServer('a database of an older kreplay', () => {
+describe('a database of an older kreplay', () => {
   test('must be upgraded', async () => {
     const older = await startServer();
     await initFleet(older);

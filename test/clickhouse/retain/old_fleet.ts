@@ -2,36 +2,40 @@
 
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Retained, retain } from '../../../agent/fleet/retain/retain.ts';
 import { start } from '../../daemon/command_line.ts';
 import { START } from '../../daemon/recorded.ts';
 import { HOUR, HOURS, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
 import { countAt, rowsAt } from '../../ship/centre.ts';
-import { emptyFleet, shipOnce } from '../../ship/fleet.ts';
+import { emptyFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import type { ClickHouseServer } from '../server.ts';
-
-const TABLES = ['pin', 'pinned_event', 'pinned_by_id', 'pinned_transaction'] as const;
 
 /** Empties the tables, and fills them with the events of two nodes. */
 export async function fillFleet(server: ClickHouseServer): Promise<void> {
   await emptyFleet(server);
-  for (const table of TABLES) await server.sql(`TRUNCATE TABLE kreplay.${table}`);
-  const own =
-    "SELECT key, argMax(value, at), max(at) + 1 FROM kreplay.meta WHERE key NOT IN ('oldest_ns', 'retaining')";
-  const kept = (await server.sql(`${own} GROUP BY key FORMAT TabSeparated`)).toString();
-  await server.sql('TRUNCATE TABLE kreplay.meta');
-  await server.sql('INSERT INTO kreplay.meta (key, value, at) FORMAT TabSeparated', Buffer.from(kept));
-  const shipped = await Promise.all(twoNodes().map((path) => shipOnce(dirname(path), server.url)));
-  for (const { code, stderr } of shipped) if (code !== 0) throw new Error(stderr);
+  await Promise.all(twoNodes().map((path) => shipHere(dirname(path), server.url)));
 }
 
+const ageNsOf = (hours: bigint): bigint => BigInt(Date.now()) * 1_000_000n - START - hours * HOUR - HOUR / 2n;
+
 /** The age with which so many hours from the start of the recordings are dropped. */
-export const ageOf = (hours: bigint): string =>
-  `${(BigInt(Date.now()) * 1_000_000n - START - hours * HOUR - HOUR / 2n) / 1_000_000_000n}s`;
+export const ageOf = (hours: bigint): string => `${ageNsOf(hours) / 1_000_000_000n}s`;
 
 export const startRetain = (server: ClickHouseServer, ...args: string[]) =>
   start('fleet', 'retain', '--url', server.url, '--free', '0%', ...args);
 
-export const retain = (server: ClickHouseServer, ...args: string[]) => startRetain(server, ...args).ended;
+/** Drops in this process what `kreplay fleet retain --age` with so many hours drops. */
+export const retainHere = ({ url }: Pick<ClickHouseServer, 'url'>, hours: bigint): Promise<Retained[]> =>
+  retain([{ urls: [url], database: 'kreplay' }], {
+    ageNs: ageNsOf(hours),
+    freePercent: undefined,
+    isDryRun: false,
+    nowNs: BigInt(Date.now()) * 1_000_000n,
+    note: () => {},
+  });
+
+export const retainCommand = (server: ClickHouseServer, ...args: string[]) => startRetain(server, ...args).ended;
 
 const JOURNAL =
   "SELECT count() FROM (SELECT argMax(value, at) AS value FROM kreplay.meta WHERE key = 'retaining') WHERE value != ''";

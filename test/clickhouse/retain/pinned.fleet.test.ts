@@ -3,9 +3,10 @@
 import { start } from '../../daemon/command_line.ts';
 import { recordedOn } from '../../daemon/recorded.ts';
 import { ORDER_START, order, SECOND } from '../../daemon/store/fleet/two_nodes.ts';
-import { shipOnce, startFleet } from '../../ship/fleet.ts';
+import { startFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import { type ClickHouseServer, endServers } from '../server.ts';
-import { ageOf, fillFleet, retain } from './old_fleet.ts';
+import { fillFleet, retainHere } from './old_fleet.ts';
 
 let server: ClickHouseServer;
 
@@ -39,11 +40,8 @@ describe('a daemon over a fleet', () => {
       const before = await eventsOf();
 
       const late = order('b', 4, ORDER_START + 100n * SECOND);
-      await shipOnce(recordedOn('node-c', late), server.url);
-      expect(await retain(server, '--age', ageOf(3n))).toMatchObject({
-        code: 0,
-        stdout: expect.stringMatching(/dropped 3 hours.*1 pin completed/),
-      });
+      await shipHere(recordedOn('node-c', late), server.url);
+      expect(await retainHere(server, 3n)).toMatchObject([{ hours: 3, pins: 1 }]);
       const after = await eventsOf();
       expect(after.events.slice(0, 15)).toEqual(before.events);
       expect(after.events).toHaveLength(19);

@@ -6,9 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { recordedOn, START } from '../../daemon/recorded.ts';
 import { HOUR, order, SECOND } from '../../daemon/store/fleet/two_nodes.ts';
 import { times } from '../../repeats.ts';
-import { initFleet, shipOnce, startFleet } from '../../ship/fleet.ts';
+import { startFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import { type ClickHouseServer, endServers, startServer } from '../server.ts';
-import { ageOf, fillFleet, isDropping, retain, startRetain, stateAt } from './old_fleet.ts';
+import { ageOf, fillFleet, isDropping, retainCommand, retainHere, startRetain, stateAt } from './old_fleet.ts';
 
 let server: ClickHouseServer;
 
@@ -39,23 +40,23 @@ describe('kreplay fleet retain', () => {
   test('drops the hours that are older than the age, and counts what goes once', async () => {
     const before = await stateAt(server);
     expect(before).toMatchObject({ oldest: undefined, losses: [], events: [120, 135, 120, 120] });
-    const dry = await retain(server, '--age', ageOf(2n), '--dry-run');
+    const dry = await retainCommand(server, '--age', ageOf(2n), '--dry-run');
     expect(dry).toMatchObject({ code: 0, stdout: expect.stringMatching(/would drop 2 hours: 255 events, /) });
     expect(await stateAt(server)).toEqual(before);
 
-    const done = await retain(server, '--age', ageOf(2n));
+    const done = await retainCommand(server, '--age', ageOf(2n));
     expect(done).toMatchObject({
       ...{ code: 0, stderr: '' },
       stdout: expect.stringMatching(/: dropped 2 hours: 255 events, .*; kept from 2025-11-21T02:00:00.000Z on\n$/),
     });
     expect(await stateAt(server)).toEqual(TWO_HOURS);
-    expect(await retain(server, '--age', ageOf(2n), '--output', 'json')).toMatchObject({
+    expect(await retainCommand(server, '--age', ageOf(2n), '--output', 'json')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('"dropped":{"hours":0,"events":0,'),
     });
     expect(await stateAt(server)).toEqual(TWO_HOURS);
 
-    expect(await retain(server, '--age', ageOf(3n))).toMatchObject({ code: 0 });
+    await retainHere(server, 3n);
     expect(await stateAt(server)).toMatchObject({
       ...{ oldest: 3, events: [0, 0, 0, 120] },
       losses: [
@@ -66,21 +67,21 @@ describe('kreplay fleet retain', () => {
   });
 
   test('drops what comes late for hours that were dropped, and a day when all its hours are gone', async () => {
-    await retain(server, '--age', ageOf(2n));
-    await shipOnce(recordedOn('node-a', order('a', 7, START - 30n * HOUR)), server.url);
-    await shipOnce(recordedOn('node-a', order('a', 8, START + 60n * SECOND)), server.url);
-    await retain(server, '--age', ageOf(2n));
+    await retainHere(server, 2n);
+    await shipHere(recordedOn('node-a', order('a', 7, START - 30n * HOUR)), server.url);
+    await shipHere(recordedOn('node-a', order('a', 8, START + 60n * SECOND)), server.url);
+    await retainHere(server, 2n);
     expect(await stateAt(server)).toMatchObject({
       ...{ oldest: 2, events: [0, 0, 120, 120] },
       losses: [['node-a', 'retention', 145, -30 * 3600, 7200], TWO_HOURS.losses[1]],
     });
-    await retain(server, '--age', ageOf(24n));
+    await retainHere(server, 24n);
     expect(await stateAt(server)).toMatchObject({ oldest: 24, events: [0, 0, 0, 0], days: 0 });
   });
 
   test('ends in the same state, wherever it is killed', async () => {
     let interrupted = 0;
-    const triesMax = times(6);
+    const triesMax = times(3);
     for (let tries = 0; tries < triesMax; tries++) {
       const running = startRetain(server, '--age', ageOf(2n));
       await isDropping(server, running);
@@ -91,7 +92,7 @@ describe('kreplay fleet retain', () => {
       if (isInterrupted) interrupted++;
       expect(isInterrupted || oldest === 2).toBe(true);
       if (tries % 3 === 2) {
-        await retain(server, '--age', ageOf(2n));
+        await retainHere(server, 2n);
         expect(await stateAt(server)).toEqual(TWO_HOURS);
         await fillFleet(server);
       }
@@ -100,24 +101,22 @@ describe('kreplay fleet retain', () => {
   }, 180_000);
 
   test('says what it lacks', async () => {
-    const noDisk = await retain(server, '--free', '15%');
+    const noDisk = await retainCommand(server, '--free', '15%');
     expect(noDisk).toMatchObject({ code: 1, stderr: expect.stringMatching(/18\.16\..* only --age works there/) });
-    const both = await retain(server, '--free', '15%', '--age', ageOf(2n));
+    const both = await retainCommand(server, '--free', '15%', '--age', ageOf(2n));
     expect(both).toMatchObject({ code: 0, stderr: expect.stringContaining('only --age works there') });
     expect(await stateAt(server)).toEqual(TWO_HOURS);
-    expect(await retain(server, '--age', '5m')).toMatchObject({
+    expect(await retainCommand(server, '--age', '5m')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('at least 1h'),
     });
-    expect(await retain(server, '--free', '15')).toMatchObject({ code: 2 });
+    expect(await retainCommand(server, '--free', '15')).toMatchObject({ code: 2 });
   });
 
   test('goes on when the server takes such a drop again', async () => {
     const careful = await startServer({ more: '<max_partition_size_to_drop>1</max_partition_size_to_drop>' });
-    await initFleet(careful);
     await fillFleet(careful);
-    const refused = await retain(careful, '--age', ageOf(2n));
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('max_partition_size_to_drop') });
+    await expect(retainHere(careful, 2n)).rejects.toThrow('max_partition_size_to_drop');
     expect((await stateAt(careful)).isInterrupted).toBe(true);
     const flags = join(careful.folder, 'data', 'flags');
     mkdirSync(flags, { recursive: true });
@@ -128,7 +127,7 @@ describe('kreplay fleet retain', () => {
       closeSync(file);
     }, 1);
     for (let tries = 0; tries < 20 && (await stateAt(careful)).isInterrupted; tries++)
-      await retain(careful, '--age', ageOf(2n));
+      await retainHere(careful, 2n).catch(() => {});
     clearInterval(leave);
     expect(await stateAt(careful)).toEqual(TWO_HOURS);
   }, 180_000);

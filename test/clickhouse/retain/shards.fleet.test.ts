@@ -7,7 +7,8 @@ import { fleetStore } from '../../../daemon/store/fleet/fleet_store.ts';
 import { start } from '../../daemon/command_line.ts';
 import { START } from '../../daemon/recorded.ts';
 import { eventsIn, hoursAt, twoNodes } from '../../daemon/store/fleet/two_nodes.ts';
-import { shipOnce } from '../../ship/fleet.ts';
+import { initFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import { startCluster } from '../cluster.ts';
 import { type ClickHouseServer, endServers } from '../server.ts';
 import { ageOf } from './old_fleet.ts';
@@ -21,9 +22,8 @@ describe('kreplay fleet retain in a cluster', () => {
     shards = await startCluster(2, 2);
     const urls = shards.map((replicas) => replicas.map(({ url }) => url));
     const fleet = (command: string, ...args: string[]) => start('fleet', command, ...args).ended;
-    expect(await fleet('init', '--cluster', 'main', '--url', ...urls.flat())).toMatchObject({ code: 0 });
-    for (const [i, path] of twoNodes().entries())
-      expect(await shipOnce(dirname(path), urls[i]!)).toMatchObject({ code: 0 });
+    for (const server of shards.flat()) await initFleet(server, 'main');
+    for (const [i, path] of twoNodes().entries()) await shipHere(dirname(path), urls[i]!);
     const connection = connect({ urls: urls[0]!, database: 'kreplay' });
     const store = fleetStore(fleetOver(connection, { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }));
     expect(await store.pin({ transactionId: 'order-1', beforeNs: 0n, nowNs: START })).toHaveLength(2);

@@ -1,21 +1,19 @@
 /** Tests what a daemon says of the fleet that it serves: to Prometheus, and to a supervisor. */
-import { hasCluster, startCluster } from '../../clickhouse/cluster.ts';
-import { type ClickHouseServer, endServers, isInstalled } from '../../clickhouse/server.ts';
-import { emptyFleet, shipOnce, startFleet } from '../../ship/fleet.ts';
+import { type ClickHouseServer, endServers } from '../../clickhouse/server.ts';
+import { emptyFleet, startFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import { endDaemons, type Scraped, startDaemon } from '../../ship/scraping.ts';
-import { kreplay } from '../command_line.ts';
 import { recordedOn, START } from '../recorded.ts';
 import { total, valuesOf } from './scraped.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startFleet();
+  server = await startFleet();
 });
 afterEach(async () => {
   await endDaemons();
-  if (isInstalled && server.child.exitCode === null && server.child.signalCode === null) await emptyFleet(server);
+  if (server.child.exitCode === null && server.child.signalCode === null) await emptyFleet(server);
 });
 afterAll(endServers);
 
@@ -51,7 +49,7 @@ async function readyNodes(daemon: Scraped): Promise<unknown> {
   return JSON.parse(text).fleet.nodes;
 }
 
-withServer('a daemon of a fleet', () => {
+describe('a daemon of a fleet', () => {
   test('counts nodes by what was last heard of them, by the clock of the server', async () => {
     await say({ node: 'well', heard: 20, behind: 3, recording: 1 });
     await say({ node: 'behind', heard: 5, behind: 500, recording: 2 });
@@ -92,7 +90,7 @@ withServer('a daemon of a fleet', () => {
 
   test('parts, the oldest hour and the durations of statements are those of the server', async () => {
     const rows = Array.from({ length: 50 }, (_, i) => ({ at: START + BigInt(i) * 60n * SECOND }));
-    await shipOnce(recordedOn('n', rows), server.url);
+    await shipHere(recordedOn('n', rows), server.url);
     const daemon = await fleetDaemon();
     const before = total(await daemon.samples(), 'kreplay_fleet_query_duration_seconds_count');
     const { status, text } = await daemon.get(`/api/events?from=${START}&limit=5`);
@@ -125,26 +123,3 @@ withServer('a daemon of a fleet', () => {
     expect(total(await daemon.samples(), 'kreplay_ready')).toBe(1);
   });
 });
-
-const withCluster = hasCluster ? test : test.skip;
-withCluster(
-  'a shard that is away makes the daemon of a fleet unready, and is counted',
-  async () => {
-    const [[first], [second]] = (await startCluster(2, 1)) as [[ClickHouseServer], [ClickHouseServer]];
-    const { code, stderr } = await kreplay('fleet', 'init', '--cluster', 'main', '--url', first.url, second.url);
-    expect([code, stderr]).toEqual([0, '']);
-    const daemon = await startDaemon('--fleet-url', first.url);
-    await second.sql(`INSERT INTO kreplay.node (recording, at, node) VALUES (1, ${nowNs()}, 'far')`);
-    expect(await readyNodes(daemon)).toEqual({ current: 1, silent: 0, ended: 0 });
-    expect(valuesOf(await daemon.samples(), 'kreplay_fleet_unavailable_shards')).toEqual([0]);
-    await second.kill();
-    const { status, text } = await daemon.get('/readyz');
-    expect([status, JSON.parse(text).code]).toEqual([503, 'recording_unavailable']);
-    const samples = await daemon.samples();
-    expect(valuesOf(samples, 'kreplay_fleet_unavailable_shards')).toEqual([1]);
-    expect([total(samples, 'kreplay_ready'), valuesOf(samples, 'kreplay_fleet_nodes')]).toEqual([0, []]);
-    // What the first server has itself is still known.
-    expect(valuesOf(samples, 'kreplay_fleet_parts_max')).toHaveLength(1);
-  },
-  60_000,
-);

@@ -3,18 +3,17 @@ import type { Sql } from '../../../../agent/clickhouse/statements/sql.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { ScanRequest, Store } from '../../../../daemon/store/store.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from '../../../clickhouse/server.ts';
+import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const SECOND = 1_000_000_000n;
 let server: ClickHouseServer;
 let databases = 0;
 const stores: Store[] = [];
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(() => Promise.all(stores.splice(0).map((store) => store.close())));
 afterAll(endServers);
@@ -45,7 +44,7 @@ const ofTransaction = (transactionId: string): ScanRequest => ({ filter: { trans
 const every = (total: number, more: (i: number) => Partial<Row>): Row[] =>
   Array.from({ length: total }, (_, i) => ({ at: START + BigInt(i) * SECOND, ...more(i) }) as Row);
 
-withServer('the questions of one answer', () => {
+describe('the questions of one answer', () => {
   test('ask for the rows of a transaction once, and get the same as others', async () => {
     const { store, statements } = await noted(every(20, (i) => ({ transaction: `t${i % 2}` })));
     const [times, summary] = [await timesOf(store, ofTransaction('t1')), await store.transaction('t1')];
@@ -87,7 +86,7 @@ withServer('the questions of one answer', () => {
   });
 });
 
-withServer('a page of a filter', () => {
+describe('a page of a filter', () => {
   const rare = (i: number): Partial<Row> => ({ service: i % 100 === 7 ? 'rare' : 'usual' });
   const filter = { services: ['rare'] };
 

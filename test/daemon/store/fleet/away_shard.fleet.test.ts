@@ -4,20 +4,20 @@ import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hasCluster } from '../../../clickhouse/cluster.ts';
 import { endServers } from '../../../clickhouse/server.ts';
+import { times } from '../../../repeats.ts';
 import { start } from '../../command_line.ts';
+import { samplesOf, valuesOf } from '../../metrics/scraped.ts';
 import { newFolder, START } from '../../recorded.ts';
 import { type FleetDaemon, MINUTE, reachedAgain, startDaemon, startTwoShards, type TwoShards } from './two_shards.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
 let shards: TwoShards;
 let daemon: FleetDaemon;
+const state = join(newFolder(), 'state');
 
 beforeAll(async () => {
-  if (!hasCluster) return;
   shards = await startTwoShards();
-  daemon = await startDaemon(shards);
+  daemon = await startDaemon(shards, '--state', state);
 }, 120_000);
 afterAll(async () => {
   await daemon?.stop();
@@ -56,6 +56,8 @@ async function ndjson(path: string): Promise<Streamed> {
   return { status: answer.statusCode, lines, complete: answer.trailers['kreplay-complete'] };
 }
 
+const metric = async (name: string) => valuesOf(samplesOf(await (await fetch(`${daemon.url}/metrics`)).text()), name);
+
 /** A cursor has the time at which it was made. */
 const without = ({ next_cursor: _, ...json }: Record<string, unknown>) => json;
 
@@ -71,10 +73,8 @@ function changeUsers(change: (text: string) => string): void {
   utimesSync(path, later, later);
 }
 
-withCluster('while a shard is away', () => {
+describe('while a shard is away', () => {
   const whole = new Map<string, unknown>();
-  const state = join(newFolder(), 'state');
-
   test('answers have what the others have, and say that its nodes are missing', async () => {
     for (const path of ANSWERS) {
       const { status, json } = await daemon.get(path);
@@ -82,9 +82,9 @@ withCluster('while a shard is away', () => {
       whole.set(path, without(json));
     }
     const names = await Promise.all(['/api/nodes', '/api/services'].map(daemon.get));
-    const keeping = await startDaemon(shards, '--state', state);
-    await keeping.completeAgain(ANSWERS[0]!);
-    await keeping.stop();
+    const ready = await daemon.get('/readyz');
+    expect(ready).toMatchObject({ status: 200, json: { fleet: { nodes: { current: 0, silent: 0, ended: 2 } } } });
+    expect(await metric('kreplay_fleet_unavailable_shards')).toEqual([0]);
     const streamed = await ndjson(`/api/events?${WINDOW}`);
     expect([streamed.lines.length, streamed.complete]).toEqual([60, 'true']);
     await shards.far.kill();
@@ -129,9 +129,14 @@ withCluster('while a shard is away', () => {
     expect((await daemon.post('/api/replay/sessions', { transaction_id: 'order-1' })).status).toBe(503);
     const tail = await fetch(`${daemon.url}/api/events`, { headers: { accept: 'text/event-stream' } });
     expect(tail.status).toBe(503);
-    expect((await daemon.get('/readyz')).status).toBe(503);
-    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
-    expect(metrics).toMatch(/^kreplay_fleet_unavailable_shards 1$/m);
+  });
+
+  test('makes the daemon of a fleet unready, and is counted', async () => {
+    expect(await daemon.get('/readyz')).toMatchObject({ status: 503, json: { code: 'recording_unavailable' } });
+    expect(await metric('kreplay_fleet_unavailable_shards')).toEqual([1]);
+    expect([await metric('kreplay_ready'), await metric('kreplay_fleet_nodes')]).toEqual([[0], []]);
+    // What the first server has itself is still known.
+    expect(await metric('kreplay_fleet_parts_max')).toHaveLength(1);
   });
 
   test('a daemon that begins then says that it does not know what is missing', async () => {
@@ -144,11 +149,11 @@ withCluster('while a shard is away', () => {
   });
 
   test('a daemon that has known the nodes before names them, and those of the others are complete', async () => {
-    const keeping = await startDaemon(shards, '--state', state);
-    const { json } = await keeping.get(ANSWERS[0]!);
+    await daemon.stop();
+    daemon = await startDaemon(shards, '--state', state);
+    const { json } = await daemon.get(ANSWERS[0]!);
     expect(json.coverage).toMatchObject({ complete: false, gaps: [{ cause: 'unavailable', node: 'node-b' }] });
-    expect((await keeping.get(NODE_A)).json.coverage.complete).toBe(true);
-    await keeping.stop();
+    expect((await daemon.get(NODE_A)).json.coverage.complete).toBe(true);
   });
 
   test('an account that may send no settings gets no answer, and advice', async () => {
@@ -204,7 +209,7 @@ withCluster('while a shard is away', () => {
   }, 60_000);
 });
 
-withCluster('a shard that comes and goes', () => {
+describe('a shard that comes and goes', () => {
   test('leaves no answer that is silently less', async () => {
     const whole = new Map<string, unknown>();
     for (const path of ANSWERS) whole.set(path, without((await daemon.get(path)).json));
@@ -213,14 +218,14 @@ withCluster('a shard that comes and goes', () => {
     const flapping = (async () => {
       while (goesOn) {
         await shards.far.kill();
-        await sleep(300);
+        await sleep(200);
         await shards.far.restart();
         ups++;
-        await sleep(700);
+        await sleep(500);
       }
     })();
     const seen = { whole: 0, incomplete: 0, refused: 0 };
-    for (let i = 0; i < 200 || ups < 3; i++) {
+    for (let i = 0; i < times(40) || ups < times(2); i++) {
       const path = ANSWERS[i % ANSWERS.length]!;
       const { status, json } = await daemon.get(path);
       if (status !== 200) {

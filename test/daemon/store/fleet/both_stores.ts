@@ -8,6 +8,7 @@ import { startServer } from '../../../clickhouse/server.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
 export interface BothStores {
+  fleet: Fleet;
   files: Store;
   tables: Store;
   close(): Promise<void>;
@@ -23,6 +24,7 @@ export async function storesOf(fleet: Fleet, paths: readonly string[]): Promise<
   const files = embeddedStore(openRecordingStore(undefined, paths));
   const tables = fleetStore(fleet);
   return {
+    fleet,
     files,
     tables,
     async close() {

@@ -8,26 +8,22 @@ import { openRecordingStore } from '../../../../daemon/store/embedded/recording_
 import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
-import { hasCluster, startCluster } from '../../../clickhouse/cluster.ts';
+import { startCluster } from '../../../clickhouse/cluster.ts';
 import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
-import { start } from '../../command_line.ts';
+import { initFleet } from '../../../ship/fleet.ts';
 import { resultOf } from './both_stores.ts';
 import { recordedCorpus, TRANSACTIONS } from './corpus.ts';
 import { drawnFilter, drawnOrder, drawnSort, drawnSums, drawnTransactionFilter } from './drawn_requests.ts';
 import { shipAll } from './shipped.ts';
 
-const withCluster = hasCluster ? describe : describe.skip;
-const RUNS = { numRuns: times(12) };
+const RUNS = { numRuns: times(6) };
 let [files, tables]: Store[] = [];
 
 beforeAll(async () => {
-  if (!hasCluster) return;
   const servers = (await startCluster(2, 1)).flat();
-  const urls = servers.map(({ url }) => url);
-  const { code, stderr } = await start('fleet', 'init', '--url', ...urls, '--cluster', 'main').ended;
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const shards: Fleet[] = urls.map((url) =>
+  for (const server of servers) await initFleet(server, 'main');
+  const shards: Fleet[] = servers.map(({ url }) =>
     fleetOver(connect({ urls: [url], database: 'kreplay' }), { bucketNs: BUCKET_NS_DEFAULT, isCluster: true }),
   );
   const paths = recordedCorpus(1200);
@@ -54,7 +50,7 @@ async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(all).toString();
 }
 
-withCluster('two shards', () => {
+describe('two shards', () => {
   test('have the same names and transactions', async () => {
     await expectSame((store) => store.services());
     await expectSame((store) => store.nodes());

@@ -6,14 +6,13 @@ import { columnLines } from '../../../../daemon/store/blocks/column_lines.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { ScanRequest, Store } from '../../../../daemon/store/store.ts';
-import { ACCOUNTS, type ClickHouseServer, endServers, isInstalled, startServer } from '../../../clickhouse/server.ts';
+import { ACCOUNTS, type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { columnAnswer, plainEvent } from '../../column_answer.ts';
 import { gathered } from '../../later.ts';
 import { newFolder, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
 import { resultOf } from './both_stores.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const SECOND = 1_000_000_000n;
 const HOUR = 3600n * SECOND;
 let server: ClickHouseServer;
@@ -21,7 +20,7 @@ let count = 0;
 const stores: Store[] = [];
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 afterEach(() => Promise.all(stores.splice(0).map((store) => store.close())));
 afterAll(endServers);
@@ -43,7 +42,7 @@ async function linesOf(store: Store, request: ScanRequest): Promise<string[]> {
 const every = (total: number, more: (i: number) => Partial<Row> = () => ({})): Row[] =>
   Array.from({ length: total }, (_, i) => ({ at: START + BigInt(i) * SECOND, ...more(i) }) as Row);
 
-withServer('the store of a fleet', () => {
+describe('the store of a fleet', () => {
   test('leaves out events of types that a newer kreplay has, and pages are full nevertheless', async () => {
     const { store, fleet } = await sent(every(40));
     const { database } = fleet.connection;

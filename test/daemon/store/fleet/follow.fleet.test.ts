@@ -5,12 +5,11 @@ import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import { decodePosition, encodePosition } from '../../../../daemon/store/fleet/follow_position.ts';
 import type { EventFilter, Followed, FollowPosition, Store } from '../../../../daemon/store/store.ts';
-import { type ClickHouseServer, endServers, isInstalled, startServer } from '../../../clickhouse/server.ts';
+import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordingPath, START } from '../../recorded.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 const SECOND = 1_000_000_000n;
 const LAG_NS = 20n * SECOND;
 const signal = new AbortController().signal;
@@ -20,10 +19,10 @@ let store: Store;
 let databases = 0;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 beforeEach(async () => {
-  if (isInstalled) await begin();
+  await begin();
 });
 afterEach(() => store?.close());
 afterAll(endServers);
@@ -91,7 +90,7 @@ test('a position is what its id says, and a damaged id is none', () => {
   );
 });
 
-withServer('a tail of a fleet', () => {
+describe('a tail of a fleet', () => {
   test('holds events back, gives them once and in order, and those that came after them as late', async () => {
     const [a, b] = [newNode('node-a'), newNode('node-b')];
     await a(at(1, 70, 90));
@@ -235,7 +234,7 @@ withServer('a tail of a fleet', () => {
         if (!hasBroken) expect(given).toHaveLength(sent);
         await store.close();
       }),
-      { numRuns: times(8) },
+      { numRuns: times(4) },
     );
   }, 180_000);
 });

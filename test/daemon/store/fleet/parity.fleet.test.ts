@@ -1,26 +1,46 @@
-/** Tests that every question has the same answer from recordings and from the tables that they were sent to. */
+/**
+ * Tests that every question has the same answer from recordings and from the tables that they were sent to, and that a
+ * scan of the tables has the same events, byte for byte.
+ */
 import fc from 'fast-check';
 import { stringify } from '../../../../daemon/exact_json.ts';
 import { Problem } from '../../../../daemon/problem.ts';
-import type { Store, TransactionKey } from '../../../../daemon/store/store.ts';
+import { keyOf } from '../../../../daemon/store/blocks/event.ts';
+import { jsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
+import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';
+import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
+import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
+import { scanFleet } from '../../../../daemon/store/fleet/scan.ts';
+import type { ScanRequest, Store, TransactionKey } from '../../../../daemon/store/store.ts';
 import { heatmapColumns } from '../../../../daemon/sums/heatmap.ts';
-import { endServers, isInstalled } from '../../../clickhouse/server.ts';
+import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
+import { later } from '../../later.ts';
 import { START } from '../../recorded.ts';
 import { type BothStores, bothStores, resultOf } from './both_stores.ts';
 import { HOSTILE, NODES, recordedCorpus, SECOND, TRANSACTIONS } from './corpus.ts';
-import { drawnFilter, drawnGroups, drawnSort, drawnSums, drawnTransactionFilter } from './drawn_requests.ts';
+import {
+  drawnFilter,
+  drawnGroups,
+  drawnOrder,
+  drawnSort,
+  drawnSums,
+  drawnTransactionFilter,
+} from './drawn_requests.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
-const RUNS = { numRuns: times(15) };
+const RUNS = { numRuns: times(8) };
 const [FROM, TO] = [START - 60n * SECOND, START + 1200n * SECOND];
 let both: BothStores;
+let recordings: Recordings;
 
 beforeAll(async () => {
-  if (isInstalled) both = await bothStores(recordedCorpus());
+  const paths = recordedCorpus();
+  both = await bothStores(paths);
+  recordings = openRecordingStore(undefined, paths);
 }, 60_000);
 afterAll(async () => {
   await both?.close();
+  recordings?.close();
   await endServers();
 });
 
@@ -42,7 +62,7 @@ async function expectSame(ask: (store: Store) => Promise<unknown>): Promise<void
   expect(tables).toEqual(files);
 }
 
-withServer('both stores', () => {
+describe('both stores', () => {
   test('have the same names, losses and events by id', async () => {
     await expectSame((store) => store.services());
     await expectSame((store) => store.nodes());
@@ -112,7 +132,7 @@ withServer('both stores', () => {
   test('have the same sums of minutes that were summed up when they were sent', async () => {
     await fc.assert(
       fc.asyncProperty(drawnSums, (request) => expectSame((store) => resultOf(store.stats(request)))),
-      { numRuns: times(50) },
+      { numRuns: times(20) },
     );
   }, 120_000);
 
@@ -165,5 +185,55 @@ withServer('both stores', () => {
     const nodesOf = async (store: Store, nodes?: string[]) => (await store.spans(nodes)).map(({ node }) => node).sort();
     for (const nodes of [undefined, [NODES[0]!], [], ['not there']])
       expect(await nodesOf(both.tables, nodes)).toEqual(await nodesOf(both.files, nodes));
+  });
+});
+
+async function linesOf(blocks: AsyncIterable<ScannedBlock>): Promise<string[]> {
+  const pieces: Buffer[] = [];
+  for await (const piece of jsonPieces(blocks, '\n')) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces).toString().split('\n').filter(Boolean);
+}
+
+const sent = (request: ScanRequest) => linesOf(scanFleet(both.fleet, request));
+const recorded = (request: ScanRequest) => linesOf(later(recordings.scan(request)));
+
+describe('a scan', () => {
+  test.each(['asc', 'desc'] as const)('has every event once, in order (%s)', async (order) => {
+    const lines = await sent({ filter: {}, order });
+    expect(lines).toHaveLength(2400);
+    expect(lines).toEqual(await recorded({ filter: {}, order }));
+  });
+
+  test('has what a filter selects, in pages', async () => {
+    let most = 0;
+    await fc.assert(
+      fc.asyncProperty(drawnFilter, drawnOrder, fc.integer({ min: 1, max: 300 }), async (filter, order, limit) => {
+        const all = await recorded({ filter, order });
+        most = Math.max(most, all.length);
+        expect(await sent({ filter, order })).toEqual(all);
+        const page = await sent({ filter, order, limit });
+        expect(page).toEqual(all.slice(0, limit));
+        if (page.length === 0) return;
+        const last = JSON.parse(page.at(-1)!);
+        const after = { timestamp_ns: BigInt(/"timestamp_ns":(\d+)/.exec(page.at(-1)!)![1]!), event_id: last.event_id };
+        expect(await sent({ filter, order, limit, after })).toEqual(all.slice(limit, 2 * limit));
+        expect(await recorded({ filter, order, limit, after })).toEqual(all.slice(limit, 2 * limit));
+      }),
+      // One of all events is always among them.
+      { numRuns: times(15), examples: [[{}, 'asc', 300]] },
+    );
+    expect(most).toBeGreaterThan(1000);
+  }, 300_000);
+
+  test('returns the columns that are asked for, and knows each row by its key', async () => {
+    const columns = ['duration_ns', 'block_io.device'];
+    const request = { filter: { eventTypes: ['block_io'] }, order: 'asc', columns } as const;
+    const [blocks, expected] = [[] as ScannedBlock[], [...recordings.scan(request)]];
+    for await (const scanned of scanFleet(both.fleet, request)) blocks.push(scanned);
+    const keysOf = (some: ScannedBlock[]) =>
+      some.flatMap((one) => Array.from({ length: one.block.rowCount }, (_, row) => keyOf(one, row)));
+    expect(keysOf(blocks)).toEqual(keysOf(expected));
+    const names = ['block_io.device', 'duration_ns', 'event_type', 'recording', 'timestamp_ns'];
+    for (const { block } of blocks) expect([...block.columns.keys()].sort()).toEqual(names);
   });
 });

@@ -9,24 +9,22 @@ import { REMEMBERED_MS_MAX, raiseOldest } from '../../../../agent/clickhouse/tab
 import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
-import { ACCOUNTS, type ClickHouseServer, endServers, isInstalled, startServer } from '../../../clickhouse/server.ts';
+import { ACCOUNTS, type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { countAt } from '../../../ship/centre.ts';
 import { newFolder, recordedOn, recordingPath, START } from '../../recorded.ts';
 import { resultOf } from './both_stores.ts';
 import { newFleet, shipAll } from './shipped.ts';
 import { eventsIn, HOUR, hourOf, ORDER_START, order, SECOND, TRACE, twoNodes } from './two_nodes.ts';
 
-const withServer = isInstalled ? describe : describe.skip;
 let server: ClickHouseServer;
 let fleet: Fleet;
 let store: Store;
 let databases = 0;
 
 beforeAll(async () => {
-  if (isInstalled) server = await startServer();
+  server = await startServer();
 });
 beforeEach(async () => {
-  if (!isInstalled) return;
   fleet = await newFleet(server, `fleet_${++databases}`);
   for (const path of twoNodes()) await shipAll(fleet, path);
   store = fleetStore(fleet);
@@ -47,7 +45,7 @@ async function dropHours(count: bigint): Promise<void> {
 
 const ofOrder = { transactionId: 'order-1' };
 
-withServer('a pin', () => {
+describe('a pin', () => {
   test('is listed for each node, keeps its first time, and grows', async () => {
     expect(await store.pins()).toEqual([]);
     const own = { transactionId: 'order-1', fromNs: ORDER_START - 120n * SECOND, pinnedNs: START + 5n * HOUR };

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startCluster } from '../../../clickhouse/cluster.ts';
 import type { ClickHouseServer } from '../../../clickhouse/server.ts';
-import { shipOnce } from '../../../ship/fleet.ts';
+import { initFleet } from '../../../ship/fleet.ts';
+import { shipHere } from '../../../ship/here.ts';
 import { type Running, start } from '../../command_line.ts';
 import { type Row, recordedOn, recordingPath, START, setMeta } from '../../recorded.ts';
 
@@ -30,9 +31,7 @@ export interface TwoShards {
 
 export async function startTwoShards(): Promise<TwoShards> {
   const [near, far] = (await startCluster(2, 1)).flat() as [ClickHouseServer, ClickHouseServer];
-  const urls = [near.url, far.url];
-  const { code, stderr } = await start('fleet', 'init', '--url', ...urls, '--cluster', 'main').ended;
-  if (code !== 0) throw new Error(stderr);
+  for (const server of [near, far]) await initFleet(server, 'main');
   for (const [node, url] of [
     ['node-a', near.url],
     ['node-b', far.url],
@@ -42,8 +41,7 @@ export async function startTwoShards(): Promise<TwoShards> {
       ended_ns: START + BigInt(MINUTES) * MINUTE,
       alive_ns: START + BigInt(MINUTES) * MINUTE,
     });
-    const shipped = await shipOnce(folder, url);
-    if (shipped.code !== 0) throw new Error(shipped.stderr);
+    await shipHere(folder, url);
   }
   return { near, far };
 }

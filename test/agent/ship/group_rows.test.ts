@@ -96,12 +96,12 @@ function mixedRows(count: number): Row[] {
 
 describe('the blocks of a recording', () => {
   test.each([
-    ['some services and transactions', loadRows(20_000)],
-    ['owners that share what they are looked up by', mixedRows(20_000)],
+    ['some services and transactions', loadRows(9_000)],
+    ['owners that share what they are looked up by', mixedRows(9_000)],
     ['the ends of ranges', [{ at: 0n }, { at: 2n ** 63n - 1n, duration: 2n ** 63n - 1n, transaction: 'last' }]],
   ] as [string, Row[]][])('have the events and sums of %s', async (_, rows) => {
     const events = eventsOf(rows);
-    const tables = await tablesOf(recorded(rows), 9_000);
+    const tables = await tablesOf(recorded(rows), 4_096);
     const found = tables.get('event')!;
     expectSame(
       new Map(found.map((row) => [Number(row.number), textOf(asEvent(row))])),

@@ -1,7 +1,8 @@
 /** Tests replays of a fleet with the offsets that its nodes have measured, over HTTP, with a real server. */
 import { join } from 'node:path';
 import { type ClickHouseServer, endServers } from '../../clickhouse/server.ts';
-import { shipOnce, startFleet } from '../../ship/fleet.ts';
+import { startFleet } from '../../ship/fleet.ts';
+import { shipHere } from '../../ship/here.ts';
 import { kreplay, type Running, start } from '../command_line.ts';
 import { newFolder, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 
@@ -24,9 +25,9 @@ beforeAll(async () => {
   const cause = CAUSES.map((at) => rowAt(at));
   const effect = CAUSES.map((at) => rowAt(at + SECOND - BEHIND_NS));
   const other = [rowAt(START + 60n * SECOND, 'order-2')];
-  await shipOnce(recordedOn('node-a', cause), server.url);
-  await shipOnce(recordedOn('node-b', effect), server.url);
-  await shipOnce(recordedOn('node-c', other), server.url);
+  await shipHere(recordedOn('node-a', cause), server.url);
+  await shipHere(recordedOn('node-b', effect), server.url);
+  await shipHere(recordedOn('node-c', other), server.url);
   daemon = await startDaemon();
 }, 60_000);
 afterAll(async () => {
