@@ -1,6 +1,7 @@
 // Every request to a disk of our own must be recorded, with the program that queued it as its owner.
 import { readFileSync } from 'node:fs';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
+import { times } from '../repeats.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
 import { newRecorder, removeFolders } from './recorded_run.ts';
@@ -137,7 +138,7 @@ test('a journal commit lasts until the flush after it, as bpftrace sees its last
 test('a request with bios of two owners is shared and names both; one whose end is missed is counted', async () => {
   const blocks = 1024;
   // Whether two requests meet in the scheduler is luck in any one round.
-  const rounds = 31;
+  const rounds = times(7);
   const written = 2n * BigInt(rounds * blocks) * 4096n;
   const program = compileProgram('neighbour_writes');
   run('sh', ['-c', `echo mq-deadline > /sys/block/${disk.name}/queue/scheduler`]);
@@ -147,7 +148,7 @@ test('a request with bios of two owners is shared and names both; one whose end 
       for round in $(seq ${times}); do queue even 0 & even=$!; (queue odd 1) || exit 1; wait $even || exit 1; done`);
   let shared: BlockIoEvent[] = [];
   let even: BlockIoEvent[] = [];
-  for (let attempt = 1; shared.length === 0 && attempt <= 5; attempt++) {
+  for (let attempt = 1; shared.length === 0 && attempt <= 12; attempt++) {
     const before = writesEnded();
     let after = before;
     let untilNs = 0n;

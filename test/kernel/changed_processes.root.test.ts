@@ -62,6 +62,23 @@ const WORKLOAD = `
 
 const runWorkload = (folder: string) => bash(WORKLOAD, { env: { ...process.env, folder } });
 
+const ROUNDS = 101;
+
+test('a process belongs to its new program immediately after any number of execs', async () => {
+  const out = join(temporaryFolder(), 'out');
+  // The second exec often reuses the memory of the first program: addresses identify nothing.
+  const recorded = await recorder.record(() => {
+    bash(`for round in $(seq ${ROUNDS}); do
+      (printf 1 >>${out}; exec env dd if=/dev/zero bs=2 count=1 status=none >>${out})
+    done`);
+  });
+  const writes = recorded.writes().filter(({ file }) => file === out);
+  const services = (bytes: bigint) =>
+    writes.filter(({ result }) => result === bytes).map(({ service_name, comm }) => `${comm} ${service_name}`);
+  expect(services(1n)).toEqual(Array(ROUNDS).fill('bash bash'));
+  expect(services(2n)).toEqual(Array(ROUNDS).fill('dd dd'));
+});
+
 test('events after an exec, and after a move to another cgroup, have the new service', async () => {
   const folder = temporaryFolder();
   const recorded = await recorder.record(() => void runWorkload(folder));

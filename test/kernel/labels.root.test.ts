@@ -8,7 +8,7 @@ const folder = temporaryFolder();
 const out = join(folder, 'out');
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** The agent of all tests here, except for the flood and those with options of their own. */
+/** The agent of all tests here, except for one with an option. */
 const shared = newRecorder();
 
 afterAll(async () => {
@@ -163,16 +163,14 @@ test('all fields of a marker are accepted, and malformed ones are left out', asy
 test('only root and the user of the agent may set a service', async () => {
   const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; printf x >>/dev/full || true`;
   const asNobody = () => run(AS_NOBODY[0], [...AS_NOBODY.slice(1), 'bash', '-c', command]);
-  const names = async (flags: string[]) =>
-    (await record(() => void asNobody(), flags)).writes({ transactionId: 'anyone' }).map((event) => event.service_name);
-  expect(await names([])).toEqual(['bash', 'bash']);
-  expect(await names(['--trust-services'])).toEqual(['shop', 'shop']);
+  const namesIn = (recorded: Recorded) =>
+    recorded.writes({ transactionId: 'anyone' }).map((event) => event.service_name);
+  expect(namesIn(await shared.record(() => void asNobody()))).toEqual(['bash', 'bash']);
+  expect(namesIn(await record(() => void asNobody(), ['--trust-services']))).toEqual(['shop', 'shop']);
 });
 
 test('a flood of markers blocks no other process, and the markers that it evicts are counted', async () => {
-  // Two agents at once would be too much for two CPUs.
-  await shared.stop();
-  const recorded = await record(() => {
+  const recorded = await shared.record(() => {
     bash(`for flood in 1 2; do python3 -c '
 import os
 null = os.open("/dev/null", os.O_WRONLY)

@@ -3,8 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
-import { bash, ROOT, run } from './programs.ts';
-import { type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { bash, built, ROOT, run } from './programs.ts';
+import { record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const SOURCES = join(import.meta.dirname, 'languages');
 const DOCUMENTATION = readFileSync(join(ROOT, 'agent/docs/label.md'), 'utf8');
@@ -17,9 +17,9 @@ interface Language {
   extension: string;
   /** The program that has to be on the path. */
   needs: string;
-  /** The program that takes the source file, unless it is compiled; `needs` by default. */
-  runs?: string;
   compile?: (source: string, program: string) => void;
+  /** The command of what was compiled, unless that is a program. */
+  runs?: (compiled: string, stem: string) => [string, ...string[]];
 }
 
 /** Without a cache that stays, each run would compile Go's own packages again. */
@@ -29,7 +29,13 @@ const LANGUAGES: readonly Language[] = [
   { name: 'bash', extension: 'sh', needs: 'bash' },
   { name: 'python', extension: 'py', needs: 'python3' },
   { name: 'js', extension: 'js', needs: 'node' },
-  { name: 'java', extension: 'java', needs: 'javac', runs: 'java' },
+  {
+    name: 'java',
+    extension: 'java',
+    needs: 'javac',
+    compile: (source, folder) => run('javac', ['-d', folder, source]),
+    runs: (classes, stem) => ['java', '-cp', classes, { two_orders: 'TwoOrders', pool: 'Pool' }[stem]!],
+  },
   { name: 'ruby', extension: 'rb', needs: 'ruby' },
   { name: 'php', extension: 'php', needs: 'php' },
   {
@@ -70,10 +76,10 @@ const outputOf = (stem: string, { name }: Language) => join(folder, `${stem}.${n
 /** The command that runs a program, which is compiled first if it needs to be. */
 function commandOf(stem: string, language: Language): [string, ...string[]] {
   const source = sourceOf(stem, language);
-  if (!language.compile) return [language.runs ?? language.needs, source, outputOf(stem, language)];
-  const program = join(folder, `${stem}.${language.name}`);
-  language.compile(source, program);
-  return [program, outputOf(stem, language)];
+  const { name, needs, compile, runs = (program) => [program] } = language;
+  if (!compile) return [needs, source, outputOf(stem, language)];
+  const compiled = built([source], [], `${stem}.${name}`, (program) => compile(source, program));
+  return [...runs(compiled, stem), outputOf(stem, language)];
 }
 
 const POOLS = LANGUAGES.filter((language) => existsSync(sourceOf('pool', language)));
@@ -117,17 +123,19 @@ open(sys.argv[1], "a").write("x")' "$out"`,
 };
 const trapOutput = (name: string) => join(folder, `${name}.out`);
 
-let recorded: Recorded;
+/** What each program wrote, by the file. */
+let writes: Map<string | null, SysWriteEvent[]>;
 
 beforeAll(async () => {
   const commands = [
     ...INSTALLED.map((language) => commandOf('two_orders', language)),
     ...POOLS.filter((language) => INSTALLED.includes(language)).map((language) => commandOf('pool', language)),
   ];
-  recorded = await record(() => {
+  const recorded = await record(() => {
     for (const [file, ...args] of commands) run(file, args);
     for (const [name, [script]] of Object.entries(TRAPS)) bash(`set -e; out='${trapOutput(name)}'; ${script}`);
   });
+  writes = Map.groupBy(recorded.writes(), ({ file }) => file);
 }, 180_000);
 
 afterAll(removeFolders);
@@ -146,7 +154,7 @@ function score(output: string, owners: ReadonlyMap<number, string | null>) {
 }
 
 function writesTo(output: string): SysWriteEvent[] {
-  return recorded.writes().filter(({ file }) => file === output);
+  return writes.get(output) ?? [];
 }
 
 describe.each(LANGUAGES)('$name', (language) => {

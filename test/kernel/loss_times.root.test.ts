@@ -2,8 +2,10 @@
  * A loss is reported for a time range that contains it. An agent can be delayed between any two instructions: stopped,
  * or without a CPU. Here it is delayed at every reading of a clock, just before or just after it; and the clock is set.
  */
+import { copyFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
+import { filterSettings } from '../../agent/filter/settings.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { rowsOf, temporaryFolder } from '../agent/recording/fixture.ts';
 import { bash } from './programs.ts';
@@ -18,14 +20,21 @@ const WRITES = 2000;
 /** More than one turn makes. */
 const READINGS_MAX = 20;
 
+/** The name of dd here: the recorder takes events of this program only, so that no other one fills its ring. */
+const NAME = `overflows${process.pid}`;
+const PROGRAM = join(folder.path, NAME);
+const OPTIONS = { eventRingBytes: RING_BYTES, settings: filterSettings({ comms: [NAME] }) };
+
+beforeAll(() => copyFileSync(realpathSync('/usr/bin/dd'), PROGRAM));
+
 function overflowTheRing(): void {
-  bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+  bash(`${PROGRAM} if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
 }
 
 /** Start times of dd's recorded writes, in recorded order; and the losses by a full ring. */
 function recordedIn(path: string) {
   const reader = openReader(path);
-  const rows = [...reader.scan({ filter: { comms: ['dd'] } })].flatMap(rowsOf);
+  const rows = [...reader.scan({ filter: { comms: [NAME] } })].flatMap(rowsOf);
   const losses = reader.losses().filter(({ cause }) => cause === 'ring_full');
   reader.close();
   return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
@@ -46,7 +55,7 @@ function heldUpAt(held: number, side: 'before' | 'after') {
       overflow('after');
       readings++;
     },
-    { eventRingBytes: RING_BYTES },
+    OPTIONS,
   );
   recorder.turn();
   const fromNs = clock.nowNs();
@@ -91,7 +100,7 @@ test.each([
     readClocks(into);
     into[0]! += setBy;
   };
-  const { writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: RING_BYTES });
+  const { writer, recorder, remove } = openRecorderParts(path, read, OPTIONS);
   recorder.turn();
   overflowTheRing();
   setBy = byNs;

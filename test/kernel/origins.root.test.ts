@@ -9,7 +9,7 @@ import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { times } from '../repeats.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
-import { bash, run } from './programs.ts';
+import { bash, compileProgram, run } from './programs.ts';
 import { newRecorder, type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const WRITER = join(import.meta.dirname, 'patterned_writes.py');
@@ -246,4 +246,33 @@ test('requests of megabytes belong to their writer to the last page', async () =
   expect(bytes).toBeGreaterThanOrEqual(32 << 20);
   // The bytes include what the file system writes for the file.
   expect(bytes).toBeLessThan(33 << 20);
+});
+
+/**
+ * Writes that the kernel's own threads make for a program through io_uring. The threads are created under one
+ * transaction and kept for the next ones: the writes of those may have no owner, but not the first one.
+ */
+describe('writes through io_uring', () => {
+  const BLOCKS = 64;
+  const program = () => compileProgram('uring_writes');
+  /** Lost events: on a busy machine the kernel may not show the end of a request. */
+  const lostOf = ({ recorded }: Scenario) => recorded.losses().reduce((sum, { lost }) => sum + lost, 0);
+
+  test.each(['worker', 'poller'])('by a %s under consecutive transactions, and under none', async (how) => {
+    const transactions = ['first', 'second', 'nobody', 'third'];
+    const scenario = await onFresh(() => void run(program(), [join(disk.mountPoint, 'f'), how, ...transactions]));
+    const { right, none, shared: named, wrong } = scenario.truth;
+    expect({ named, wrong }).toEqual({ named: 0, wrong: 0 });
+    expect(right + none + lostOf(scenario)).toBeGreaterThanOrEqual(transactions.length * BLOCKS);
+    expect(right + lostOf(scenario)).toBeGreaterThanOrEqual(BLOCKS);
+  });
+
+  test.each(['worker', 'poller'])('by a %s of one transaction', async (how) => {
+    const scenario = await onFresh(() => {
+      bash(`for i in 1 2 3; do ${program()} ${join(disk.mountPoint, '$i')} ${how} only-$i & done; wait`);
+    });
+    const { right, ...others } = scenario.truth;
+    expect(others).toEqual({ shared: 0, none: 0, wrong: 0 });
+    expect(right + lostOf(scenario)).toBeGreaterThanOrEqual(3 * BLOCKS);
+  });
 });

@@ -34,6 +34,7 @@ export interface Recorded {
 }
 
 const folders: string[] = [];
+const agents: ChildProcess[] = [];
 
 /** The folder exists until removeFolders(). */
 export function temporaryFolder(): string {
@@ -44,10 +45,12 @@ export function temporaryFolder(): string {
 
 /** Tests call it in afterAll(). It would empty what is mounted in a folder: that has to be unmounted before. */
 export function removeFolders(): void {
+  // A test that failed has not ended its agent.
+  for (const agent of agents.splice(0)) if (agent.exitCode === null) agent.kill('SIGKILL');
   const mounts = readFileSync('/proc/self/mounts', 'utf8');
   for (const folder of folders.splice(0)) {
     if (mounts.includes(` ${folder}`)) throw new Error(`something is mounted in ${folder}: unmount it first`);
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
@@ -57,6 +60,7 @@ export async function startAgent(dataFolder: string, flags: readonly string[] = 
     execArgv: [],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
+  agents.push(agent);
   let complaints = '';
   agent.stderr!.setEncoding('utf8').on('data', (text: string) => {
     complaints += text;

@@ -9,7 +9,7 @@ import { openWriter } from '../../agent/recording/write/writer.ts';
 export function openRecorderParts(
   path: string,
   read: ReadClocks,
-  sizes: Pick<ProbesOptions, 'eventRingBytes' | 'requestsInFlightMax'>,
+  sizes: Pick<ProbesOptions, 'eventRingBytes' | 'requestsInFlightMax' | 'settings'>,
 ) {
   const clock = createWallClock(read);
   const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });

@@ -1,5 +1,5 @@
 // A page of the recording is damaged: the agent continues in a new one, and what the old one still holds is served.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
@@ -23,6 +23,26 @@ function damage(path: string, table: string): void {
   writeFileSync(path, bytes);
 }
 
+function writeLabelled(file: string): void {
+  writeFileSync('/dev/null', 'KREPLAY1 txn=order-1');
+  writeFileSync(file, 'x');
+}
+
+let recorded: Promise<string> | undefined;
+
+/** The folder of an agent that has ended. */
+async function whole(): Promise<string> {
+  recorded ??= recordOnce();
+  return recorded;
+}
+
+async function recordOnce(): Promise<string> {
+  const agent = await startAgent(temporaryFolder());
+  writeLabelled(join(temporaryFolder(), 'before'));
+  await agent.stop();
+  return agent.dataFolder;
+}
+
 test.each([
   ['it reads when it starts', 'name'],
   ['it comes upon later', 'segment_context'],
@@ -32,14 +52,8 @@ test.each([
     const folder = temporaryFolder();
     const path = join(folder, 'recording.kreplay');
     const written = temporaryFolder();
-    const write = (name: string) => {
-      writeFileSync('/dev/null', 'KREPLAY1 txn=order-1');
-      writeFileSync(join(written, name), name);
-    };
-    const first = await startAgent(folder);
-    write('before');
-    await sleep(500);
-    await first.stop();
+    const write = (name: string) => writeLabelled(join(written, name));
+    cpSync(await whole(), folder, { recursive: true });
     damage(path, table);
     const second = await startAgent(folder);
     const store = openRecordingStore(folder);

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { appendFileSync, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isWhole, verifyRecording } from '../../agent/recording/read/verify.ts';
 import { ROOT } from './programs.ts';
 import { type Agent, readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
@@ -46,29 +47,29 @@ beforeAll(async () => {
 }, 30_000);
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of several shapes
-function ask(path: string, ...args: string[]): any {
-  return JSON.parse(
-    execFileSync('curl', ['--silent', '--max-time', '5', ...args, `${url}${path}`], { encoding: 'utf8' }),
-  );
+async function ask(path: string, body?: string): Promise<any> {
+  const asked = body === undefined ? {} : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body };
+  const answer = await fetch(url + path, { ...asked, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const text = await answer.text();
+  return text === '' ? {} : JSON.parse(text);
 }
 
-const recordingId = (): string | undefined => ask('/readyz').recordings?.[0].recording_id;
+const recordingId = async (): Promise<string | undefined> => (await ask('/readyz')).recordings?.[0].recording_id;
 const filesOf = ({ pid }: ChildProcess) => readdirSync(`/proc/${pid}/fd`).length;
 
-async function until(holds: () => boolean, patienceMs = PATIENCE_MS): Promise<void> {
+async function until(holds: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
   const deadline = performance.now() + patienceMs;
-  while (!holds() && performance.now() < deadline) await sleep(50);
-  expect(holds()).toBe(true);
+  while (!(await holds()) && performance.now() < deadline) await sleep(100);
+  expect(await holds()).toBe(true);
 }
 
 /** Expects that an event of this process on a file of its own can be queried soon. */
 async function expectRecorded(name: string): Promise<void> {
   const file = join(written, name);
-  const isThere = () => {
+  const isThere = async () => {
     appendFileSync(file, 'x');
-    return ask(`/api/events?order=desc&pid=${process.pid}`).events?.some(
-      (event: { file: string }) => event.file === file,
-    );
+    const { events } = await ask(`/api/events?order=desc&pid=${process.pid}`);
+    return events?.some((event: { file: string }) => event.file === file) ?? false;
   };
   await until(isThere, BEGIN_PATIENCE_MS);
 }
@@ -77,8 +78,8 @@ async function expectRecorded(name: string): Promise<void> {
 async function startSession(): Promise<string> {
   const writes = `for i in $(seq 20); do echo x >> ${join(written, 'session')}; sleep 0.01; done`;
   execFileSync('sh', ['-c', `printf 'KREPLAY1 txn=order-1' > /dev/null; ${writes}`]);
-  await until(() => ask('/api/events?transaction_id=order-1').events?.length >= 20);
-  return ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').session_id;
+  await until(async () => (await ask('/api/events?transaction_id=order-1')).events?.length >= 20);
+  return (await ask('/api/replay/sessions', '{"transaction_id":"order-1"}')).session_id;
 }
 
 test.each([
@@ -90,7 +91,7 @@ test.each([
   'a recording that is %s is noticed, and subsequent events are recorded',
   async (name, take, said) => {
     await expectRecorded(`before ${name}`);
-    const before = recordingId();
+    const before = await recordingId();
     const [agentFiles, daemonFiles] = [filesOf(agent.process), filesOf(daemon)];
     log = '';
     await take();
@@ -98,10 +99,10 @@ test.each([
     await until(() => said.test(log));
     expect(performance.now() - startMs).toBeLessThan(PATIENCE_MS);
     await expectRecorded(`after ${name}`);
-    if (name !== 'without its log') expect(recordingId()).not.toBe(before);
-    // Each holds as many files as before, except for sockets of curl, which come and go.
+    if (name !== 'without its log') expect(await recordingId()).not.toBe(before);
+    // Each holds as many files as before, except for the sockets of these requests, which come and go.
     await until(() => filesOf(agent.process) <= agentFiles + 1 && filesOf(daemon) <= daemonFiles + 1);
-    const { coverage } = ask('/api/events?from=-1h&to=-0s&limit=1');
+    const { coverage } = await ask('/api/events?from=-1h&to=-0s&limit=1');
     expect(coverage.complete).toBe(false);
     if (name === 'removed') {
       const gone = coverage.gaps.filter(({ cause }: { cause: string }) => cause === 'recording_removed');
@@ -119,16 +120,17 @@ test('a session that has been read plays to its end after its recording is gone,
   removeAll();
   await until(() => /are lost/.test(log));
   await expectRecorded('after the session');
-  ask(`/api/replay/sessions/${id}/play`, '--request', 'POST');
-  await until(() => ask(`/api/replay/sessions/${id}`).state !== 'playing');
-  const { state, failure, event_index, event_count } = ask(`/api/replay/sessions/${id}`);
+  await ask(`/api/replay/sessions/${id}/play`, '');
+  await until(async () => (await ask(`/api/replay/sessions/${id}`)).state !== 'playing');
+  const { state, failure, event_index, event_count } = await ask(`/api/replay/sessions/${id}`);
   expect([state, failure, event_index]).toEqual(['finished', null, event_count]);
-  expect(ask('/api/replay/sessions', '--json', '{"transaction_id":"order-1"}').code).toBe('transaction_not_found');
+  const { code } = await ask('/api/replay/sessions', '{"transaction_id":"order-1"}');
+  expect(code).toBe('transaction_not_found');
 }, 120_000);
 
 test('a recording that is overwritten with a copy of another continues as that one, without names of the first', async () => {
   const other = await otherRecording();
-  const id = verified(other).recording_id;
+  const id = verified(other);
   await expectRecorded('before it is overwritten');
   log = '';
   const begunAnew = once(agent.process, 'message');
@@ -136,12 +138,12 @@ test('a recording that is overwritten with a copy of another continues as that o
   await until(() => /was overwritten while it was recorded into: the \d+ events .* are lost/.test(log));
   await begunAnew;
   await expectRecorded('after it is overwritten');
-  expect(recordingId()).toBe(id);
-  const { events } = ask(`/api/events?pid=${process.pid}`);
+  expect(await recordingId()).toBe(id);
+  const { events } = await ask(`/api/events?pid=${process.pid}`);
   const files = events.map(({ file }: { file: string }) => file).filter((file: string) => file.startsWith(written));
   expect([...new Set(files.map((file: string) => basename(file)))]).toEqual(['other', 'after it is overwritten']);
-  expect(verified(join(folder, 'recording.kreplay'))).toMatchObject({ recording_id: id, state: 'whole' });
-  const { gaps } = ask('/api/events?from=-1h&limit=1').coverage;
+  expect(verified(join(folder, 'recording.kreplay'))).toBe(id);
+  const { gaps } = (await ask('/api/events?from=-1h&limit=1')).coverage;
   expect(gaps.map(({ cause }: { cause: string }) => cause)).toContain('recording_removed');
 }, 120_000);
 
@@ -168,20 +170,31 @@ async function replace(): Promise<void> {
   renameSync(await otherRecording(), join(folder, 'recording.kreplay'));
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what `kreplay verify` says
-function verified(path: string): any {
-  const args = [join(ROOT, 'kreplay.ts'), 'verify', path, '--output', 'json'];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })).recordings[0];
+/** The recording's id; it has to be whole. */
+function verified(path: string): string {
+  const found = verifyRecording(path);
+  expect(isWhole(found)).toBe(true);
+  return found.recordingId;
 }
 
+let other: Promise<string> | undefined;
+
+/** A copy of a recording of another agent, which has ended. */
 async function otherRecording(): Promise<string> {
-  const other = temporaryFolder();
+  other ??= recordOther();
+  const copy = join(temporaryFolder(), 'recording.kreplay');
+  copyFileSync(await other, copy);
+  return copy;
+}
+
+async function recordOther(): Promise<string> {
+  const dataFolder = temporaryFolder();
   // Only one agent at a time records into a folder, but several may record the host.
-  const its = await startAgent(other);
+  const its = await startAgent(dataFolder);
   appendFileSync(join(written, 'other'), 'x');
   await its.stop();
-  expect(readRecording(other).events().length).toBeGreaterThan(0);
-  return join(other, 'recording.kreplay');
+  expect(readRecording(dataFolder).events().length).toBeGreaterThan(0);
+  return join(dataFolder, 'recording.kreplay');
 }
 
 function moveFolder(): void {
