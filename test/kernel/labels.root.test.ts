@@ -161,7 +161,7 @@ test('all fields of a marker are accepted, and malformed ones are left out', asy
 });
 
 test('only root and the user of the agent may set a service', async () => {
-  const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; printf x >>/dev/full || true`;
+  const command = `echo "KREPLAY1 txn=anyone svc=shop" >/dev/null; { printf x 2>&1; } >>/dev/full || true`;
   const asNobody = () => run(AS_NOBODY[0], [...AS_NOBODY.slice(1), 'bash', '-c', command]);
   const namesIn = (recorded: Recorded) =>
     recorded.writes({ transactionId: 'anyone' }).map((event) => event.service_name);

@@ -40,10 +40,11 @@ function recordedIn(path: string) {
   return { times: rows.map(({ timestamp_ns }) => timestamp_ns as bigint), losses };
 }
 
-/** Lets a recorder's ring overflow at the `held`-th reading of a clock in a turn, and returns what it recorded. */
-function heldUpAt(held: number, side: 'before' | 'after') {
+/** A recorder whose ring overflows at a chosen reading of a clock in a turn. */
+function heldUp(side: 'before' | 'after') {
   const path = join(folder.path, 'recording.kreplay');
   let readings = Number.NEGATIVE_INFINITY;
+  let held = 0;
   const overflow = (now: 'before' | 'after') => {
     if (now === side && readings === held) overflowTheRing();
   };
@@ -57,32 +58,47 @@ function heldUpAt(held: number, side: 'before' | 'after') {
     },
     OPTIONS,
   );
-  recorder.turn();
-  const fromNs = clock.nowNs();
-  readings = 0;
-  recorder.turn();
-  const wasHeld = readings > held;
-  readings = Number.NEGATIVE_INFINITY;
-  const toNs = clock.nowNs();
-  for (let turns = 0; turns < 3; turns++) recorder.turn();
-  writer.flush();
-  const recorded = recordedIn(path);
-  remove();
-  return { wasHeld, fromNs, toNs, ...recorded };
+  return {
+    remove,
+    /** Returns what it recorded of the overflow at that reading, counted from 0. */
+    at(reading: number) {
+      recorder.turn();
+      const fromNs = clock.nowNs();
+      [readings, held] = [0, reading];
+      recorder.turn();
+      const wasHeld = readings > held;
+      readings = Number.NEGATIVE_INFINITY;
+      const toNs = clock.nowNs();
+      for (let turns = 0; turns < 3; turns++) recorder.turn();
+      writer.flush();
+      const { times, losses } = recordedIn(path);
+      return {
+        wasHeld,
+        toNs,
+        times: times.filter((time) => time > fromNs),
+        losses: losses.filter((loss) => loss.toNs > fromNs),
+      };
+    },
+  };
 }
 
 test.each(['before', 'after'] as const)('a delay just %s any reading of a clock', (side) => {
+  const { at, remove } = heldUp(side);
   let held = 0;
-  for (; held < READINGS_MAX; held++) {
-    const { wasHeld, fromNs, toNs, times, losses } = heldUpAt(held, side);
-    if (!wasHeld) break;
-    const lost = losses.reduce((sum, { count }) => sum + count, 0);
-    expect(lost).toBeGreaterThanOrEqual(WRITES - times.length);
-    expect(times.length).toBeLessThan(WRITES);
-    // dd's last writes are lost: all that come after the last one that the ring held.
-    const overflowNs = times.filter((time) => time > fromNs && time < toNs).at(-1)!;
-    const told = losses.map((loss) => loss.fromNs <= overflowNs && loss.toNs > overflowNs);
-    expect({ held, told }).toEqual({ held, told: expect.arrayContaining([true]) });
+  try {
+    for (; held < READINGS_MAX; held++) {
+      const { wasHeld, toNs, times, losses } = at(held);
+      if (!wasHeld) break;
+      const lost = losses.reduce((sum, { count }) => sum + count, 0);
+      expect(lost).toBeGreaterThanOrEqual(WRITES - times.length);
+      expect(times.length).toBeLessThan(WRITES);
+      // dd's last writes are lost: all that come after the last one that the ring held.
+      const overflowNs = times.filter((time) => time < toNs).at(-1)!;
+      const told = losses.map((loss) => loss.fromNs <= overflowNs && loss.toNs > overflowNs);
+      expect({ held, told }).toEqual({ held, told: expect.arrayContaining([true]) });
+    }
+  } finally {
+    remove();
   }
   expect(held).toBeGreaterThan(2);
   expect(held).toBeLessThan(READINGS_MAX);
