@@ -23,8 +23,17 @@ const ROWS: Row[] = ['dense', 'gapped'].flatMap((transaction) =>
   }),
 );
 
+/** The folder of each series of events, which is recorded only once. */
+const folders = new Map<readonly Row[], string>();
+
+function recordedOnce(rows: readonly Row[]): string {
+  const folder = folders.get(rows) ?? recorded(rows);
+  folders.set(rows, folder);
+  return folder;
+}
+
 function newSessions(replayRateMax: number, rows = ROWS, through = (planner: Planner) => planner) {
-  const store = openRecordingStore(recorded(rows));
+  const store = openRecordingStore(recordedOnce(rows));
   const clock = createSimulatedClock();
   const { now: steadyNow, timers } = clock;
   const limits = { replayRateMax };
@@ -120,20 +129,28 @@ describe('a session of many events', () => {
     const [fast, long] = [await make(sessions, 'dense', { speed_factor: 100 }), await make(sessions, 'long')];
     await Promise.all([fast.play(), long.play()]);
     await clock.pass(100n * MS);
-    const change = long.change({ maxGapNs: 5_000_000 });
+    const change = refusalOf(long.change({ maxGapNs: 5_000_000 }));
     while (passes.length === 0) await clock.pass(MS);
     // The planner does nothing meanwhile.
     clock.advance(1001n * MS);
     await expect(passes[0]).rejects.toMatchObject({ name: 'AbortError' });
-    await expect(change).rejects.toMatchObject(REFUSED);
+    expect(await change).toMatchObject(REFUSED);
 
-    const other = long.change({ maxGapNs: 5_000_000 });
+    const other = refusalOf(long.change({ maxGapNs: 5_000_000 }));
     while (passes.length === 1) await clock.pass(MS);
     long.close('deleted');
     await expect(passes[1]).rejects.toMatchObject({ code: 'session_not_found' });
-    await expect(other).rejects.toMatchObject({ code: 'session_not_found' });
+    expect(await other).toMatchObject({ code: 'session_not_found' });
   });
 });
+
+/** The reason, for a test that awaits something else first. */
+function refusalOf(change: Promise<unknown>): Promise<unknown> {
+  return change.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
 
 /** Notes each pass through a plan that measures its end. */
 function noting(planner: Planner, passes: Promise<number>[]): Planner {

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { hosted } from '../hosted.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
@@ -33,6 +34,8 @@ function start(...args: string[]) {
   return { child, done };
 }
 
+const replay = (...args: string[]) => hosted('replay', '--url', served.url, ...args);
+
 async function sessionCount(): Promise<number> {
   return (await served.get('/api/replay/sessions')).json.sessions.length;
 }
@@ -62,7 +65,7 @@ test('a pipeline receives NDJSON with exact digits, including the extra latency'
 });
 
 test('an unknown transaction is reported in one clear line', async () => {
-  const { code, stdout, stderr } = await start('nope').done;
+  const { code, stdout, stderr } = await replay('nope');
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toBe('kreplay: no events of transaction nope are recorded (transaction_not_found)\n');
 });
@@ -70,7 +73,7 @@ test('an unknown transaction is reported in one clear line', async () => {
 test.each([[['tx-1', '--speed', '0']], [['tx-1', '--extra-latency', '2']], [['tx-1', '--extra-latency', '61m']], [[]]])(
   '%p is a usage error',
   async (args) => {
-    const { code, stdout } = await start(...args).done;
+    const { code, stdout } = await replay(...args);
     expect([code, stdout]).toEqual([2, '']);
   },
 );
@@ -107,7 +110,7 @@ test.each<[string, string[], number, number, string]>([
 ])('stops immediately after %s, at any speed', async (_, args, count, exitCode, told) => {
   const { events } = (await served.get('/api/events?transaction_id=tx-1')).json;
   const given = args.map((arg) => arg.replace('ID_OF_7', events[7].event_id));
-  const { code, stdout, stderr } = await start('tx-1', '--speed', '1000', ...given).done;
+  const { code, stdout, stderr } = await replay('tx-1', '--speed', '1000', ...given);
   const indexes = stdout
     .trimEnd()
     .split('\n')
@@ -126,7 +129,7 @@ test.each<[string[], number, RegExp]>([
   [['--break', 'duraton_ms>50'], 2, /no field duraton_ms; there are .*duration_ms/],
   [['--output', 'player'], 1, /the player needs a terminal/],
 ])('kreplay replay %p prints the reason, and leaves no session', async (args, exitCode, told) => {
-  const { code, stdout, stderr } = await start('tx-1', ...args).done;
+  const { code, stdout, stderr } = await replay('tx-1', ...args);
   expect([code, stdout]).toEqual([exitCode, '']);
   expect(stderr).toMatch(told);
   expect(await sessionCount()).toBe(0);

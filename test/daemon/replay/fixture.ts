@@ -56,9 +56,21 @@ function recordedOnce(planned: readonly PlannedEvent[]): string {
   return folder;
 }
 
+/** The store of each folder, for the sessions that do not wrap it. */
+const stores = new Map<string, Recordings>();
+
+function storeOf(folder: string): Recordings {
+  const store = stores.get(folder) ?? openRecordingStore(folder);
+  stores.set(folder, store);
+  return store;
+}
+
 const opened: { close(): unknown }[] = [];
 afterEach(() => {
   for (const { close } of opened.splice(0).reverse()) close();
+});
+afterAll(() => {
+  for (const { close } of stores.values()) close();
 });
 
 export interface SessionSetting extends Partial<SessionSettings> {
@@ -74,10 +86,11 @@ export interface SessionSetting extends Partial<SessionSettings> {
 
 /** `planned` is in recorded order; the first event starts at 0. */
 export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, setting: SessionSetting = {}) {
-  const { through = (store) => store, beforeChange, isUnknown, leadNs, ...settings } = setting;
-  const store = through(openRecordingStore(recordedOnce(planned)));
+  const { through, beforeChange, isUnknown, leadNs, ...settings } = setting;
+  const folder = recordedOnce(planned);
+  const store = through ? through(openRecordingStore(folder)) : storeOf(folder);
   const planner = createPlanner(store);
-  opened.push(store, planner);
+  opened.push(...(through ? [store] : []), planner);
   const clock = createSimulatedClock();
   const scheduler = createScheduler(clock.now, timerWaiter(clock.now, clock.timers));
   const options = {

@@ -293,7 +293,7 @@ test('deleting ends the stream and the session', async () => {
 });
 
 test('concurrent commands are applied one by one', async () => {
-  const path = await create({ speed_factor: 0.01 });
+  const path = await create({ speed_factor: 0.001 });
   const commands = ['play', 'pause', 'play', 'play', 'pause', 'pause', 'stop', 'stop', 'play', 'pause'];
   const answers = await Promise.all(commands.map((command) => send('POST', `${path}/${command}`)));
   for (const { status, json } of answers) {

@@ -1,6 +1,7 @@
 /** Tests sessions that pause by themselves where the caller's wait ends, before what is written back later. */
 import fc from 'fast-check';
 import type { SessionChange } from '../../../daemon/replay/session/session_options.ts';
+import { times } from '../../repeats.ts';
 import { MS, newSession, type PlannedEvent, watch } from './fixture.ts';
 
 const UNTIL = 'replay_duration_ns';
@@ -352,6 +353,6 @@ test('whatever the events, speeds and delays are: each until then comes once and
       if (pauses) expect(session.state).toBe('finished');
       expect(new Set(indexes()).size).toBe(planned.length);
     }),
-    { numRuns: 150 },
+    { numRuns: times(40) },
   );
 });

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { times } from '../../repeats.ts';
 import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { MS, newSession, type PlannedEvent, TEN_EVENTS, watch } from './fixture.ts';
 
@@ -190,6 +191,6 @@ test('a session takes as long as what-if says for the same events', async () => 
       for (const one of [plan, changed, sought]) one.close();
       store.close();
     }),
-    { numRuns: 40 },
+    { numRuns: times(15) },
   );
 });

@@ -19,6 +19,11 @@ const ROUNDS = 30;
 
 const rows: Row[] = Array.from({ length: EVENTS }, (_, i) => ({ at: START + BigInt(i) * PERIOD_NS, transaction: TX }));
 
+let folder: string;
+beforeAll(() => {
+  folder = recorded(rows);
+});
+
 let opened: { close(): unknown }[] = [];
 afterEach(() => {
   for (const { close } of opened.toReversed()) close();
@@ -26,7 +31,7 @@ afterEach(() => {
 });
 
 function newSessions() {
-  const store = openRecordingStore(recorded(rows));
+  const store = openRecordingStore(folder);
   const planner = createPlanner(store);
   const sessions = createSessions({ planner, now: () => START, leadNs: 0n, limits: { replayRateMax: 1e9 } });
   opened.push(store, planner, sessions);

@@ -1,7 +1,7 @@
 /** Tests the viewers of a session that want no events: they get states and positions. */
 import type { Session } from '../../../daemon/replay/session/session.ts';
 import { type Row, recorded, START } from '../recorded.ts';
-import { serve } from '../served.ts';
+import { type Served, serve } from '../served.ts';
 import { MS, newSession, newSink, type PlannedEvent } from './fixture.ts';
 import { framesOf } from './frames.ts';
 
@@ -146,10 +146,15 @@ describe('over HTTP', () => {
   const SESSIONS = '/api/replay/sessions';
   const JSON_TYPE = { 'content-type': 'application/json' };
 
+  let app: Served;
+  beforeAll(async () => {
+    app = await serve(recorded(ROWS));
+  });
+  afterAll(() => app.close());
+
   async function session() {
-    const app = await serve(recorded(ROWS));
     const made = await app.get(SESSIONS, { method: 'POST', headers: JSON_TYPE, body: '{"transaction_id":"tx-1"}' });
-    return { app, path: `${SESSIONS}/${made.json.session_id}` };
+    return { path: `${SESSIONS}/${made.json.session_id}` };
   }
 
   test.each([
@@ -159,17 +164,16 @@ describe('over HTTP', () => {
     ['?frames=event,state', ['end', 'event', 'state']],
     ['', ['end', 'event', 'state']],
   ])('events%s has the frames %j', async (query, expected) => {
-    const { app, path } = await session();
+    const { path } = await session();
     const res = await app.open(`${path}/events${query}`);
     await app.get(`${path}/play`, { method: 'POST' });
     let text = '';
     for await (const chunk of res.setEncoding('utf8')) text += chunk;
     expect([...new Set(framesOf(text).map(({ event }) => event))].sort()).toEqual(expected);
-    await app.close();
   });
 
   test('a client that reads nothing until the end, and later, gets the end', async () => {
-    const { app, path } = await session();
+    const { path } = await session();
     const patch = (change: object) =>
       app.get(path, { method: 'PATCH', headers: JSON_TYPE, body: JSON.stringify(change) });
     const res = await app.open(`${path}/events?frames=state`);
@@ -195,24 +199,21 @@ describe('over HTTP', () => {
       ['state', 2],
       ['end', undefined],
     ]);
-    await app.close();
   });
 
   test.each(['', 'x', 'event', 'state,state', 'event,position', 'state,position,event', 'State', 'state, position'])(
     'frames=%s is refused',
     async (frames) => {
-      const { app, path } = await session();
+      const { path } = await session();
       const { status, json } = await app.get(`${path}/events?frames=${encodeURIComponent(frames)}`);
       expect([status, json.code, json.errors[0].parameter]).toEqual([400, 'invalid_parameter', 'frames']);
-      await app.close();
     },
   );
 
   test('other parameters and ids that are not of the stream are refused', async () => {
-    const { app, path } = await session();
+    const { path } = await session();
     expect((await app.get(`${path}/events?speed=1`)).json.code).toBe('invalid_parameter');
     const answer = await app.get(`${path}/events?frames=state`, { headers: { 'last-event-id': '99' } });
     expect([answer.status, answer.json.errors[0].parameter]).toEqual([400, 'Last-Event-ID']);
-    await app.close();
   });
 });

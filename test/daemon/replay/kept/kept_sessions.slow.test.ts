@@ -1,25 +1,36 @@
 /**
  * Tests that sessions survive the end of a daemon process: killed at random moments in use, next to another daemon, and
- * on a full disk. KILLS=100 kills more often.
+ * on a full disk.
  */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../../../../daemon/exact_json.ts';
-import { kreplay, type Running, start } from '../../command_line.ts';
+import { times } from '../../../repeats.ts';
+import { type Running, start } from '../../command_line.ts';
 import { newSmallDisk } from '../../export/small_disk.ts';
+import { hosted } from '../../hosted.ts';
 import { samplesOf, valuesOf } from '../../metrics/scraped.ts';
 import { newFolder, type Row, recorded, START } from '../../recorded.ts';
 import { served } from '../../served.ts';
 import { framesOf } from '../frames.ts';
 
-const KILLS = Number(process.env.KILLS ?? 10);
+const KILLS = times(4);
 const COUNT = 20_000;
 const PLAYING_MS = 700;
 
 const rows = (count: number): Row[] =>
   Array.from({ length: count }, (_, n) => ({ at: START + BigInt(n) * 1_000_000n, transaction: 'tx', tid: n % 3 }));
+
+/** The folder of the series of `COUNT` events, for tests that leave nothing in it. */
+let long: string;
+beforeAll(() => {
+  long = recorded(rows(COUNT));
+});
+
+/** Where a daemon keeps its sessions for one test. */
+const ownState = () => ['--state', join(newFolder(), 'sessions.sqlite')];
 
 const running = new Set<Running>();
 afterEach(async () => {
@@ -132,11 +143,11 @@ function expectKept(found: View | undefined, { view, asked, streamed }: Known): 
 }
 
 test(`killed ${KILLS} times: acknowledged sessions are kept, and playing ones are paused at their position`, async () => {
-  const folder = recorded(rows(COUNT));
+  const state = ownState();
   const known = new Map<string, Known>();
   let creationsUnanswered = 0;
   for (let kills = 0; kills <= KILLS; kills++) {
-    const { one, url } = await daemon('--data', folder);
+    const { one, url } = await daemon('--data', long, ...state);
     const { sessions } = (await ask(url, SESSIONS)).json as unknown as { sessions: View[] };
     const found = new Map(sessions.map((view) => [view.session_id, view]));
     for (const [id, session] of known) expectKept(found.get(id), session);
@@ -214,22 +225,48 @@ test('a replay into a pipeline continues by itself after a restart of the daemon
   expect(indexes.every((index, at) => index === at)).toBe(true);
 });
 
-test('a second daemon on the folder is refused with a solution', async () => {
-  const folder = recorded(rows(1));
-  await daemon('--data', folder);
-  const { code, stderr } = await kreplay('daemon', '--data', folder, '--listen', '127.0.0.1:0');
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: another daemon keeps its sessions in .*\n$/)]);
-  await daemon('--data', folder, '--state', join(newFolder(), 'mine.sqlite'));
-  const { one } = await daemon('--data', folder, '--no-state');
-  expect(await one.logged(/\n/)).toContain('replay sessions end with the daemon');
-  expect(statSync(join(folder, 'sessions.sqlite')).mode & 0o777).toBe(0o600);
+describe('a daemon with limits', () => {
+  let folder: string;
+  let url: string;
+  let one: Running;
+  beforeAll(async () => {
+    folder = recorded(rows(1));
+    ({ one, url } = await daemon('--data', folder, '--sessions-max', '1', '--session-idle', '1s'));
+    // It is for all tests of these.
+    running.delete(one);
+  });
+  afterAll(() => kill(one));
+
+  test('a second daemon on the folder is refused with a solution', async () => {
+    const { code, stderr } = await hosted('daemon', '--data', folder, '--listen', '127.0.0.1:0');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: another daemon keeps its sessions in .*\n$/)]);
+    await daemon('--data', folder, ...ownState());
+    const other = await daemon('--data', folder, '--no-state');
+    expect(await other.one.logged(/\n/)).toContain('replay sessions end with the daemon');
+    expect(statSync(join(folder, 'sessions.sqlite')).mode & 0o777).toBe(0o600);
+  });
+
+  test('limits are options', async () => {
+    const create = () => ask(url, SESSIONS, 'POST', { transaction_id: 'tx' });
+    const first = await create();
+    const path = `${SESSIONS}/${first.json!.session_id}`;
+    // A session that is watched is in use, however long this takes.
+    const leaving = new AbortController();
+    await fetch(`${url}${path}/events`, { signal: leaving.signal });
+    expect(await create()).toMatchObject({ status: 429, json: { code: 'session_limit' } });
+    leaving.abort();
+    // Requesting the list does not count as use of a session.
+    while (((await ask(url, SESSIONS)).json as { sessions: unknown[] }).sessions.length > 0) await sleep(100);
+    expect((await ask(url, path)).status).toBe(404);
+    expect((await create()).status).toBe(201);
+  });
 });
 
 test('a damaged file is not overwritten with a new one', async () => {
   const folder = recorded(rows(1));
   const path = join(folder, 'sessions.sqlite');
   writeFileSync(path, 'x'.repeat(5000));
-  const { code, stderr } = await kreplay('daemon', '--data', folder, '--listen', '127.0.0.1:0');
+  const { code, stderr } = await hosted('daemon', '--data', folder, '--listen', '127.0.0.1:0');
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^kreplay: .*--state.*\n$/)]);
   expect(readFileSync(path, 'utf8')).toBe('x'.repeat(5000));
 });
@@ -240,8 +277,7 @@ asRoot(
   'on a full disk sessions continue, clients are notified, and sessions are kept once there is space',
   async () => {
     const disk = newSmallDisk(300);
-    const folder = recorded(rows(COUNT));
-    const { one, url } = await daemon('--data', folder, '--state', join(disk, 'state'));
+    const { one, url } = await daemon('--data', long, '--state', join(disk, 'state'));
     const { session_id: id } = (await ask(url, SESSIONS, 'POST', { transaction_id: 'tx' })).json as unknown as View;
     expect(() => writeFileSync(join(disk, 'filling'), Buffer.alloc(1 << 20))).toThrow('ENOSPC');
     const keeping = async () => ((await ask(url, '/readyz')).json as { sessions: object }).sessions;
@@ -264,7 +300,7 @@ asRoot(
     expect([await keeping(), await metric()]).toEqual([{ kept: true, failure: null }, [1]]);
     expect(await one.logged(/are kept again/)).toContain('kept again');
     await kill(one);
-    const again = await daemon('--data', folder, '--state', join(disk, 'state'));
+    const again = await daemon('--data', long, '--state', join(disk, 'state'));
     expect((await ask(again.url, `${SESSIONS}/${id}`)).json).toMatchObject({
       state: 'paused',
       event_index: paused.json!.event_index,
@@ -272,21 +308,8 @@ asRoot(
   },
 );
 
-test('limits are options', async () => {
-  const folder = recorded(rows(1));
-  const { url } = await daemon('--data', folder, '--sessions-max', '1', '--session-idle', '1s');
-  const create = () => ask(url, SESSIONS, 'POST', { transaction_id: 'tx' });
-  const first = await create();
-  expect(await create()).toMatchObject({ status: 429, json: { code: 'session_limit' } });
-  const path = `${SESSIONS}/${first.json!.session_id}`;
-  // Requesting the list does not count as use of a session.
-  while (((await ask(url, SESSIONS)).json as { sessions: unknown[] }).sessions.length > 0) await sleep(100);
-  expect((await ask(url, path)).status).toBe(404);
-  expect((await create()).status).toBe(201);
-});
-
 test('a session outlives the connections that created, moved and watched it', async () => {
-  const one = await served(recorded(rows(COUNT)));
+  const one = await served(long);
   const list = async () => (await one.get(SESSIONS)).json.sessions as View[];
   // The client disconnects before it gets the answer.
   const body = '{"transaction_id":"tx"}';

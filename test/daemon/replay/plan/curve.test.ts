@@ -4,6 +4,7 @@ import { addLine, type Curve, type CurveLine, curveOf, endWith } from '../../../
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
+import { times } from '../../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
 import { curvesOf, readCurves, transactionsOf } from './read_curves.ts';
 
@@ -94,7 +95,7 @@ test('a curve gives what what-if gives for each transaction, at every latency', 
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: times(20) },
   );
 });
 

@@ -9,6 +9,7 @@ import { createPlannerThread } from '../../../../daemon/replay/plan/planner_thre
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 import { blockOf } from '../../../agent/recording/fixture.ts';
+import { times } from '../../../repeats.ts';
 import { type BlockRow, newFolder, type Row, recorded, recordedOn, recordingPath, START } from '../../recorded.ts';
 import { curvesOf, readCurves, transactionsOf } from './read_curves.ts';
 
@@ -88,7 +89,7 @@ test('curves that are read together are equal to those of what-if and of each al
         store.close();
       },
     ),
-    { numRuns: 40 },
+    { numRuns: times(12) },
   );
 });
 

@@ -4,6 +4,7 @@ import { createPlanner, type ReplayPlan } from '../../../../daemon/replay/plan/p
 import type { WhatIfRequest } from '../../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
+import { times } from '../../../repeats.ts';
 import { type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
 
 const TRANSACTION = 'tx-1';
@@ -104,7 +105,7 @@ test('the result agrees with a session with that latency', async () => {
       expect(late).toEqual(expected.slice(0, 20).map(({ isOwn: _, ...event }) => event));
       plan.close();
     }),
-    { numRuns: 40 },
+    { numRuns: times(15) },
   );
 });
 
@@ -131,7 +132,7 @@ test('the smallest latency that times out does so, and a nanosecond less does no
       expect(await late(smallestLatencyNs!)).toBeGreaterThan(0);
       if (smallestLatencyNs! > 0n) expect(await late(smallestLatencyNs! - 1n)).toBe(0);
     }),
-    { numRuns: 40 },
+    { numRuns: times(15) },
   );
 });
 
