@@ -1,25 +1,15 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, renameSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { compiled } from './compiled.ts';
 
 const sources = import.meta.dirname;
 export const root = resolve(sources, '../..');
-const objects = resolve(root, 'build/test');
 
-/**
- * Compiles test/native/NAME.bpf.c and returns the path of the object. Jest's workers may compile the same one at once.
- */
+/** Compiles test/native/NAME.bpf.c and returns the path of the object. */
 export function compileBpf(name: string): string {
-  mkdirSync(objects, { recursive: true });
-  const object = resolve(objects, `${name}.bpf.o`);
-  const unfinished = `${object}.${process.pid}`;
   const include = `/usr/include/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
-  execFileSync('clang', [
-    ...['-g', '-O2', '-target', 'bpf', '-Wall', '-Werror', '-I', include],
-    ...['-c', resolve(sources, `${name}.bpf.c`), '-o', unfinished],
-  ]);
-  renameSync(unfinished, object);
-  return object;
+  const source = resolve(sources, `${name}.bpf.c`);
+  const words = ['-g', '-O2', '-target', 'bpf', '-Wall', '-Werror', '-I', include, '-c', source];
+  return compiled(`${name}.bpf.o`, 'clang', words, [source]);
 }
 
 /** Returns what `run` throws, for checks by its code: Jest's realms have different Error classes. */

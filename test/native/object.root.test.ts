@@ -138,7 +138,7 @@ test('attach() attaches everything that it can and counts every call; detach() s
 
 const TRACEFS = '/sys/kernel/tracing';
 const CLASSIC = `${TRACEFS}/events/syscalls/sys_enter_ftruncate/id`;
-const mountsTracefs = !existsSync(CLASSIC) && process.getuid!() === 0;
+const mountsTracefs = !existsSync(CLASSIC);
 if (mountsTracefs) spawnSync('mount', ['-t', 'tracefs', 'tracefs', TRACEFS]);
 afterAll(() => {
   if (mountsTracefs) spawnSync('umount', [TRACEFS]);

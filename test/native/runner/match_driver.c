@@ -1,6 +1,6 @@
 /*
  * Drives the parts of the runner that make no system calls:
- *   match_driver plan FILE             reads and checks it
+ *   match_driver plan FILE...          reads and checks each; after each prints whether it was read
  *   match_driver match FILE MODE SEED [class]
  *                                      calls on stdin: FILE_KEY is_sync TID COMM SIZE (or - for unknown);
  *                                      prints HOW EVENT TARGET
@@ -37,8 +37,8 @@ static int check_plan(const char *path)
 	struct failure failure;
 
 	if (!plan_open(&plan, path, &failure)) {
-		puts(failure.text);
-		return 1;
+		printf("%s\nrefused\n", failure.text);
+		return 0;
 	}
 	if (!streams_make(&streams, &plan))
 		return 2;
@@ -47,6 +47,18 @@ static int check_plan(const char *path)
 		       streams.streams[i].event_count);
 	streams_free(&streams);
 	plan_close(&plan);
+	puts("read");
+	return 0;
+}
+
+static int check_plans(int count, char **paths)
+{
+	for (int i = 0; i < count; i++) {
+		const int status = check_plan(paths[i]);
+
+		if (status != 0)
+			return status;
+	}
 	return 0;
 }
 
@@ -180,8 +192,8 @@ static int lateness(void)
 
 int main(int words, char **word)
 {
-	if (words == 3 && strcmp(word[1], "plan") == 0)
-		return check_plan(word[2]);
+	if (words >= 3 && strcmp(word[1], "plan") == 0)
+		return check_plans(words - 2, word + 2);
 	if ((words == 5 || words == 6) && strcmp(word[1], "match") == 0)
 		return match(word[2], atoi(word[3]), strtoull(word[4], NULL, 10), words == 6);
 	if (words == 4 && strcmp(word[1], "stall") == 0)

@@ -1,23 +1,15 @@
 /** Starts the real helper with a plan, and inspects its output and what it leaves behind. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readRecord } from '../../../daemon/run/format/layout.ts';
 import { reportCall, reportHeader } from '../../../daemon/run/format/report_file.ts';
+import { compiled, sourcesIn } from '../compiled.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 export const RUNNER = join(ROOT, 'build/kreplay-runner');
@@ -25,21 +17,18 @@ const MARK = 'KREPLAY_RUNNER_TEST';
 const POLL_MS = 20;
 const GONE_WITHIN_MS = 15_000;
 
-/** Compiles a C program. Jest's workers may compile the same one at once. */
+/** Compiles a C program. */
 export function compileC(
   name: string,
   sources: readonly string[] = [],
   flags: readonly string[] = ['-static'],
 ): string {
-  const folder = join(ROOT, 'build/test');
-  mkdirSync(folder, { recursive: true });
-  const program = join(folder, name);
-  const unfinished = `${program}.${process.pid}`;
-  const files = [join(import.meta.dirname, `${name}.c`), ...sources.map((file) => join(ROOT, 'native/runner', file))];
+  const runner = join(ROOT, 'native/runner');
+  const files = [join(import.meta.dirname, `${name}.c`), ...sources.map((file) => join(runner, file))];
   const options = ['-std=c17', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Wno-unused-result', '-pthread'];
-  execFileSync('gcc', [...options, ...flags, '-I', join(ROOT, 'native/runner'), '-o', unfinished, ...files, '-lm']);
-  renameSync(unfinished, program);
-  return program;
+  // Some include sources of the runner.
+  const depends = [files[0]!, ...sourcesIn(runner)];
+  return compiled(name, 'gcc', [...options, ...flags, '-I', runner, ...files, '-lm'], depends);
 }
 
 export interface Line {

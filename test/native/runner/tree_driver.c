@@ -38,13 +38,10 @@ static const char *fate_after(pid_t pid, const struct processes *seen)
 	for (size_t i = 0; i < seen->count; i++)
 		if (seen->all[i].pid == pid && seen->all[i].is_inside)
 			signal_one(&seen->all[i], getpid(), SIGTERM);
-	usleep(200000);
-	const bool is_killed = waitpid(pid, &status, WNOHANG) == pid;
-	if (!is_killed) {
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
-	}
-	return is_killed ? "killed" : "kept";
+	/* A process ends by the first fatal signal that was sent to it, whenever it runs again. */
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return WTERMSIG(status) == SIGTERM ? "killed" : "kept";
 }
 
 int main(void)

@@ -1,4 +1,7 @@
-/** Tests how runs end: exit codes, signals, deaths of any process involved, and that no process is ever left behind. */
+/**
+ * Tests how runs end: exit codes, signals, deaths of any process involved, that no process is ever left behind, and that
+ * no other is ended.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -184,7 +187,7 @@ os.kill(stranger, 9)`;
   });
 
   test('a daemon is served for a while, and then terminated', async () => {
-    const options = ['--linger-ns', '300000000'];
+    const options = ['--linger-ns', '1000000000'];
     const { code, line } = await run(folder, { plan: quick(), options, command: [build, 'daemon', file] });
     expect(code).toBe(0);
     expect(line('ended')).toMatchObject({ exit_code: 0, outlived: 1 });
@@ -194,7 +197,8 @@ os.kill(stranger, 9)`;
 
   test('a process that outlives the command but ends by itself is waited for', async () => {
     const command = ['sh', '-c', `(sleep 0.3; echo late > ${file}) &`];
-    const { code, line } = await run(folder, { plan: quick(), command });
+    const options = ['--linger-ns', '60000000000'];
+    const { code, line } = await run(folder, { plan: quick(), options, command });
     expect([code, line('ended')?.outlived, readFileSync(file, 'utf8')]).toEqual([0, 0, 'late\n']);
   });
 });
@@ -291,6 +295,11 @@ test('passthrough releases held calls, resume holds them again, stop ends', asyn
   started.control.write('stop\n');
   expect((await started.ended).code).toBe(143);
   expect(await leftOf(started.mark)).toEqual([]);
+});
+
+test('a PID that was reused after the look at /proc is not signalled, and another one is', () => {
+  const words = ['--pid', '--fork', '--mount-proc', compileC('tree_driver')];
+  expect(execFileSync('unshare', words, { encoding: 'utf8' })).toBe('kept killed\n');
 });
 
 test('the probe reports the features of this kernel', () => {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { EVENT_FLAGS } from '../../../daemon/run/format/plan_file.ts';
 import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
+import { times } from '../../repeats.ts';
 import { endMatching, type MODES, match, startMatching } from './match_driver.ts';
 
 beforeAll(startMatching);
@@ -57,5 +58,5 @@ test('a call gets an event of its own file and kind, which no other gets, or a d
       });
     },
   );
-  fc.assert(property, { numRuns: 80 });
+  fc.assert(property, { numRuns: times(40) });
 }, 120_000);

@@ -84,7 +84,6 @@ test('a file without a column that this version knows is readable', () => {
 
 test('a folder that does not exist or is not writable', () => {
   expect(() => testWriter('/proc/no/recording.kreplay')).toThrow(withCode('recording_not_writable'));
-  if (process.getuid!() !== 0) return;
   const closed = join(folder.path, 'closed');
   mkdirSync(closed);
   chmodSync(closed, 0o555);

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
+import { times } from '../../repeats.ts';
 import { compileMatchDriver } from './match_driver.ts';
 import { type PlannedThread, planOf } from './plans.ts';
 import { newFolder, removeFolder } from './run.ts';
@@ -100,9 +101,9 @@ test('agrees with a simple search', () => {
     maxLength: 12,
   });
   const threads = fc.array(events, { minLength: 1, maxLength: 4 });
-  const times = fc.array(fc.nat(1500), { maxLength: 20 });
+  const moments = fc.array(fc.nat(1500), { maxLength: 20 });
   fc.assert(
-    fc.property(threads, times, (all, later) => {
+    fc.property(threads, moments, (all, later) => {
       const plan = all.map((calls, tid) => ({
         path: '/a',
         tid: tid + 1,
@@ -117,6 +118,6 @@ test('agrees with a simple search', () => {
       );
       expect(targets(plan, calls)).toEqual(expected);
     }),
-    { numRuns: 50 },
+    { numRuns: times(30) },
   );
 });

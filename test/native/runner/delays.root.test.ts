@@ -88,20 +88,22 @@ describe('a static build', () => {
   });
 
   test('waits in all its threads concurrently', async () => {
-    const plan = planOf(
-      Array.from({ length: 16 }, () => ({ path: file, comm: 'build_under_tes', calls: delayed(10) })),
-    );
+    // One after the other they would take 8 s.
+    const targetNs = 50 * MS;
+    const calls = Array.from({ length: 10 }, () => ({ targetNs, size: 1 }));
+    const plan = planOf(Array.from({ length: 16 }, () => ({ path: file, comm: 'build_under_tes', calls })));
     const { stdout } = await run(folder, { plan, command: [build, 'threads', file, '10', '16'] });
     const [wall] = numbersIn(stdout);
-    expect(wall).toBeGreaterThan(10 * (DELAY_NS - EARLY_NS));
-    expect(wall).toBeLessThan((16 * 10 * DELAY_NS) / 2);
+    expect(wall).toBeGreaterThan(10 * (targetNs - EARLY_NS));
+    expect(wall).toBeLessThan((16 * 10 * targetNs) / 2);
     expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(Array(160).fill(MATCH_KINDS.exact));
   });
 
   test('is not delayed where the plan has nothing, and its outputs are not inspected', async () => {
-    const plan = planOf([{ path: '/elsewhere', calls: delayed(5) }]);
+    const targetNs = 30_000 * MS;
+    const plan = planOf([{ path: '/elsewhere', calls: Array.from({ length: 5 }, () => ({ targetNs, size: 1 })) }]);
     const { stdout, line } = await run(folder, { plan, command: [build, 'writes', file, '5'] });
-    expect(numbersIn(stdout).every((ns) => ns < DELAY_NS / 2)).toBe(true);
+    expect(numbersIn(stdout).every((ns) => ns < targetNs / 2)).toBe(true);
     expect(line('ended')).toMatchObject({ calls: 5, delayed: 0, unreplayed_events: 5 });
     expect(readReport(join(folder, 'report')).calls.map(({ how }) => how)).toEqual(
       Array(5).fill(MATCH_KINDS.no_stream),
@@ -189,13 +191,15 @@ for name in sys.argv[1:]:
   const planFor = (calls: Record<string, object>) =>
     planOf(Object.entries(calls).map(([name, call]) => ({ path: join(folder, name), comm: 'python3', calls: [call] })));
 
+  /** How long the runner held each write, which it then took at least, or the error that it got. */
   async function timesOf(plan: Buffer, names: readonly string[], options: readonly string[] = []) {
     const paths = names.map((name) => join(folder, name));
     const { stdout } = await run(folder, { plan, options, command: ['python3', '-c', WRITER, ...paths] });
     const lines = stdout.trim().split('\n');
-    return lines.map((line) =>
-      line.startsWith('errno') ? line : Number(line) >= DELAY_NS - EARLY_NS ? 'slow' : 'quick',
-    );
+    const held = readReport(join(folder, 'report')).calls.map(({ target_ns }) => Number(target_ns));
+    expect(held).toHaveLength(lines.length);
+    expect(lines.filter((line, i) => held[i] === DELAY_NS && Number(line) < DELAY_NS - EARLY_NS)).toEqual([]);
+    return lines.map((line, i) => (line.startsWith('errno') ? line : held[i] === DELAY_NS ? 'slow' : 'quick'));
   }
 
   test('have their own delays, in whichever order they are written', async () => {
