@@ -12,6 +12,7 @@ import { BATCH_SIZE, LEVELS } from '../../../agent/recording/format/context_hash
 import { openPruning } from '../../../agent/recording/retain/pruning.ts';
 import { openContextHashes } from '../../../agent/recording/write/context_hashes.ts';
 import { openForWriting } from '../../../agent/recording/write/create.ts';
+import { times } from '../../repeats.ts';
 import { START_NS, temporaryFolder } from './fixture.ts';
 
 const [, SECOND, THIRD] = LEVELS;
@@ -137,7 +138,7 @@ test('contexts are found whatever the writer did when it was killed, and after t
         }
       },
     ),
-    { numRuns: 25 },
+    { numRuns: times(8) },
   );
 }, 300_000);
 

@@ -8,6 +8,7 @@ import {
   patternOfFolder,
   patternOfPath,
 } from '../../../agent/recording/read/file_pattern.ts';
+import { times } from '../../repeats.ts';
 
 const path = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom('a', 'b', '/', '/', '*', '\\', 'ü') });
 const paths = fc.uniqueArray(path, { minLength: 1, maxLength: 30 });
@@ -29,7 +30,7 @@ test('many patterns match what one of them matches', () => {
       const isWanted = pathTest(patterns);
       for (const file of files) expect(isWanted(file)).toBe(patterns.some((pattern) => isOf(file, pattern)));
     }),
-    { numRuns: 2000 },
+    { numRuns: times(500) },
   );
 });
 
@@ -46,7 +47,7 @@ test('the pattern of a path matches that path only, and that of its folder the f
         expect(pathTest([folder])(file)).toBe(true);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
 });
 

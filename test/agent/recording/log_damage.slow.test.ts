@@ -6,9 +6,10 @@ import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { isWhole, verifyRecording } from '../../../agent/recording/read/verify.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from '../../daemon/recorded.ts';
+import { times } from '../../repeats.ts';
 
 /** Step between the tested frames; the last frame is always among them. */
-const FRAMES_A_STEP = 5;
+const FRAMES_A_STEP = Math.max(1, Math.round(15 / times(1)));
 const HEADER_BYTES = 32;
 const FRAME_BYTES = 24 + PAGE_BYTES;
 const BATCHES = 12;

@@ -205,7 +205,7 @@ test('a scan returns what a filter and sort over all rows returns', () => {
         folder.remove();
       },
     ),
-    { numRuns: times(15) },
+    { numRuns: times(12) },
   );
 });
 
@@ -278,7 +278,7 @@ test('a scan that pauses while its parts are sealed misses and repeats nothing',
         folder.remove();
       },
     ),
-    { numRuns: times(40) },
+    { numRuns: times(30) },
   );
 });
 
@@ -309,7 +309,7 @@ test('a scan without an order that pauses while its parts are sealed misses and 
         folder.remove();
       },
     ),
-    { numRuns: times(40) },
+    { numRuns: times(30) },
   );
 });
 
@@ -329,7 +329,9 @@ test('rows are returned with all their columns, in blocks of mixed types', () =>
   const reader = openReader(path);
   const scanned = [...reader.scan({})];
   expect(scanned.map((block) => block.rowCount)).toEqual([4096, 4096, 808]);
-  for (const row of scanned.flatMap(rowsOf)) expect(row).toMatchObject(rows[Number(row.number)]!);
+  const isWritten = (row: Record<string, unknown>) =>
+    Object.entries(rows[Number(row.number)]!).every(([name, value]) => row[name] === value);
+  expect(scanned.flatMap(rowsOf).filter((row) => !isWritten(row))).toEqual([]);
   expect(linesOf(reader.scan({ blockRowsMax: 1000, reusesMemory: true }))).toEqual(linesOf(scanned));
   const narrow = [...reader.scan({ columns: ['sys_write.fd'], limit: 2 })];
   expect(narrow.map((block) => [...block.columns.keys()])).toEqual([['event_type', 'timestamp_ns', 'sys_write.fd']]);

@@ -15,6 +15,7 @@ import { createBundle } from '../../../agent/recording/write/bundle.ts';
 import { SEAL_AFTER_NS } from '../../../agent/recording/write/event_buffer.ts';
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
+import { times } from '../../repeats.ts';
 import { blockOf, numbersOf, type Row, START_NS, temporaryFolder } from './fixture.ts';
 
 const U32_MAX = 2 ** 32 - 1;
@@ -188,7 +189,7 @@ test('a filter finds what a plain pass over the rows finds', () => {
         reader.close();
       },
     ),
-    { numRuns: 30 },
+    { numRuns: times(8) },
   );
 });
 
@@ -217,7 +218,7 @@ test('a flipped bit in what an entry says hides nothing, and is found by a check
         reader.close();
       },
     ),
-    { numRuns: 20 },
+    { numRuns: times(6) },
   );
 });
 

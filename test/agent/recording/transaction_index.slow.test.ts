@@ -10,6 +10,7 @@ import { openReader, type RecordingReader } from '../../../agent/recording/read/
 import type { RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import { newBlock } from '../../../bpf/schema/block.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
+import { times } from '../../repeats.ts';
 import { START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -94,7 +95,7 @@ test('any sequence of flushes', () => {
         if (i % 3 !== 0) expectUpToDate();
       }
     }),
-    { numRuns: 30 },
+    { numRuns: times(10) },
   );
 });
 
