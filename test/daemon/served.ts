@@ -60,6 +60,8 @@ interface Options
     Pick<TailOptions, 'heartbeatEveryMs'> {
   /** File that keeps the sessions; without it they are not kept. */
   stateFile?: string;
+  /** How many sessions there can be, if not as many as a daemon has without an option. */
+  sessionsMax?: number;
   /** What answers long scans, if not the thread of the test. */
   scans?: Scans;
   /** Where it logs, if anywhere. */
@@ -69,7 +71,7 @@ interface Options
 /** `data` is a folder or file as for the daemon, or recordings that the test opened. */
 export async function serve(
   data: string | Recordings,
-  { heartbeatEveryMs, stateFile, scans, log = pino({ level: 'silent' }), ...options }: Options = {},
+  { heartbeatEveryMs, stateFile, sessionsMax, scans, log = pino({ level: 'silent' }), ...options }: Options = {},
 ): Promise<Served> {
   let now = START;
   const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
@@ -77,7 +79,8 @@ export async function serve(
   const metrics = createMetrics();
   const state = stateFile === undefined ? undefined : await openState(stateFile);
   const planner = createPlanner(recordings);
-  const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state });
+  const limits = sessionsMax === undefined ? {} : { limits: { sessionsMax } };
+  const sessions = createSessions({ planner, now: () => now, onPlayed: metrics.played, state, ...limits });
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
   const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { ScanRequest } from '../../../daemon/store/store.ts';
+import { times } from '../../repeats.ts';
 import { columnAnswer, plainEvent } from '../column_answer.ts';
 import { exampleRecording } from '../example_recording.ts';
 import { later } from '../later.ts';
@@ -147,7 +148,7 @@ test('random recordings of several nodes, with a copy of one of them', async () 
       app.setNow(2n ** 63n - 1n);
       await compare(app, asked).finally(() => app.close());
     }),
-    { numRuns: 60 },
+    { numRuns: times(15) },
   );
 }, 120_000);
 

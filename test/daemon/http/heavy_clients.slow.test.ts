@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { type Running, start } from '../command_line.ts';
 import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
 
-const EVENTS = 50_000;
+const EVENTS = 20_000;
 const CLIENTS = join(import.meta.dirname, 'heavy_clients.py');
-/** Share of the small answers that may exceed the limit, since the machine has other work. */
+/** Share of the small answers that may exceed the limit. */
 const LATE_SHARE_MAX = 0.05;
 
 let daemon: Running;
@@ -30,17 +30,19 @@ afterAll(async () => {
 });
 
 interface Seen {
+  /** With the CPU time that the daemon's main thread took until each answer. */
   small: [path: string, status: string, ms: number][];
   heavy: string[];
 }
 
 test.each([
   ['500 pages of 10,000', '/api/events?limit=10000', 'application/json'],
-  ['500 streams of 50,000', '/api/events', 'application/x-ndjson'],
+  ['500 streams of 20,000', '/api/events', 'application/x-ndjson'],
   ['500 streams of columns', '/api/events', 'application/vnd.kreplay.columns'],
   ['500 sums over all', '/api/stats?group_by=service,comm', 'application/json'],
 ])('%s at once do not delay small answers', async (_name, path, accept) => {
-  const { stdout } = await promisify(execFile)('python3', [CLIENTS, port, '500', path, accept], { maxBuffer: 1e8 });
+  const args = [CLIENTS, port, '500', path, accept, String(daemon.child.pid)];
+  const { stdout } = await promisify(execFile)('python3', args, { maxBuffer: 1e8 });
   const { small, heavy } = JSON.parse(stdout) as Seen;
   if (process.env.SIZES) {
     const slowest = Math.max(...small.map(([, , ms]) => ms));

@@ -43,7 +43,9 @@ function manyTransactions(): string {
 let daemon: Running;
 let port: string;
 beforeAll(async () => {
-  daemon = start('daemon', '--data', manyTransactions(), '--listen', '127.0.0.1:0');
+  // On a busy machine a comparison waits long for those before it.
+  const waiting = ['--query-timeout', '60s'];
+  daemon = start('daemon', '--data', manyTransactions(), '--listen', '127.0.0.1:0', ...waiting);
   port = /:(\d+)\n/.exec(await daemon.printed(/\n/))![1]!;
 });
 afterAll(async () => {

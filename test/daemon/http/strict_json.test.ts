@@ -26,13 +26,14 @@ const SLOW: [name: string, body: string][] = [
   ['names', `{${Array.from({ length: 6000 }, (_, i) => `"n${i}":0`).join(',')}}`],
 ];
 
-test.each(SLOW)('%s: a body is refused in less than a second', async (_name, body) => {
+test.each(SLOW)('%s: a body is refused in less than a second of CPU time', async (_name, body) => {
   const { port: _port, get } = await served(recorded([{ at: START, transaction: 'tx' }]));
-  const startMs = performance.now();
+  const start = process.cpuUsage();
   const headers = { 'content-type': 'application/json' };
   const { status } = await get('/api/replay/sessions', { method: 'POST', headers, body });
   expect(status).toBe(400);
-  expect(performance.now() - startMs).toBeLessThan(1000);
+  const { user, system } = process.cpuUsage(start);
+  expect((user + system) / 1000).toBeLessThan(1000);
 });
 
 /** The same text in JSON, with random characters escaped. */

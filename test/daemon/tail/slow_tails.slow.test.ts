@@ -8,7 +8,7 @@ import { type Running, start } from '../command_line.ts';
 import { appendRows, newFolder, recordingPath } from '../recorded.ts';
 import { type Tailed, tailOf } from './tailed.ts';
 
-const EVENTS = 100_003;
+const EVENTS = 70_003;
 const SLOW = 8;
 const ROUNDS = 4;
 /** Lower bound for the size of the frames of one round. */

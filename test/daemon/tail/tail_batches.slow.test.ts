@@ -12,6 +12,7 @@ import { openRecordingStore } from '../../../daemon/store/embedded/recording_sto
 import type { FollowPosition, Store } from '../../../daemon/store/store.ts';
 import { type Frames, framesAfter } from '../../../daemon/tail/frames.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
+import { times } from '../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Frame, framesOf } from '../replay/frames.ts';
 
@@ -102,7 +103,7 @@ test('each event is sent once, wherever a client was disconnected', async () => 
       await store.close();
       for (const writer of writers) writer.close();
     }),
-    { numRuns: 40 },
+    { numRuns: times(15) },
   );
 });
 

@@ -1,6 +1,6 @@
 /**
  * Tests clients that stop reading from a server with little room: the slowest is closed to make room, one that reads is
- * not.
+ * not. The tests wait most of their time, and each has a server of its own.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
@@ -18,7 +18,7 @@ const answerLarge: RequestListener = (_req, res) => void res.end(Buffer.alloc(LA
 
 const servers: Server[] = [];
 const sockets: Socket[] = [];
-afterEach(() => {
+afterAll(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
   for (const server of servers.splice(0)) {
     server.close();
@@ -97,7 +97,7 @@ function readAtPace(socket: Socket, bytes: number): void {
   socket.once('close', () => clearInterval(timer));
 }
 
-test('the client that reads nothing is closed to make room, and the slow one stays', async () => {
+test.concurrent('the client that reads nothing is closed to make room, and the slow one stays', async () => {
   const { unsent, closed, ask } = await small();
   const slow = await ask();
   // It connects first: by age it would be closed first.
@@ -116,7 +116,7 @@ test('the client that reads nothing is closed to make room, and the slow one sta
   expect(slow.closed).toBe(false);
 }, 30_000);
 
-test('a client that reads a little occasionally is closed after those that read nothing', async () => {
+test.concurrent('a client that reads a little occasionally is closed after those that read nothing', async () => {
   const { unsent, closed, ask, trickle } = await small({ connectionsMax: 3, takenBytesMin: 512 * 1024 });
   const reading = await ask();
   readAtPace(reading, 200_000);
@@ -135,7 +135,7 @@ test('a client that reads a little occasionally is closed after those that read 
   expect([reading.closed, closed]).toEqual([false, ['not_read', 'not_read', 'turned_away']]);
 }, 30_000);
 
-test('a slow reader of a Unix socket stays', async () => {
+test.concurrent('a slow reader of a Unix socket stays', async () => {
   const path = join(newFolder(), 'socket');
   const { unsent, trickle } = await small({ path, takenBytesMin: 8 * 1024 });
   // At 20 KB a second, the data that the kernel holds lasts for ten seconds.
@@ -146,7 +146,7 @@ test('a slow reader of a Unix socket stays', async () => {
   }
 }, 30_000);
 
-test('answers queued after an endless one are closed with their connection', async () => {
+test.concurrent('answers queued after an endless one are closed with their connection', async () => {
   let asked = 0;
   const answer: RequestListener = (_req, res) => {
     if (asked++ === 0) res.flushHeaders();
@@ -163,7 +163,7 @@ test('answers queued after an endless one are closed with their connection', asy
   expect(unsent.bytes).toBe(0);
 }, 30_000);
 
-test('the connection for which room was made is served like any other', async () => {
+test.concurrent('the connection for which room was made is served like any other', async () => {
   const kept: boolean[] = [];
   let isKept = (_req: IncomingMessage) => false;
   const answer: RequestListener = (req, res) => {
@@ -186,7 +186,7 @@ test('the connection for which room was made is served like any other', async ()
   ]);
 }, 30_000);
 
-test('memory is released while a stream is open', async () => {
+test.concurrent('memory is released while a stream is open', async () => {
   let given = 0;
   let asked = 0;
   const answer: RequestListener = (req, res) => {
