@@ -92,13 +92,24 @@ test('readClocks() gives the wall and the boot clock at one moment, and the unce
   const after = BigInt(Date.now() + 1) * 1_000_000n;
   const [wall, boot, uncertainty, monotonic] = clocks as unknown as [bigint, bigint, bigint, bigint];
   expect(wall >= before && wall <= after).toBe(true);
-  expect(boot > 0n && uncertainty > 0n && uncertainty < 1_000_000n).toBe(true);
+  expect(boot > 0n && uncertainty > 0n).toBe(true);
   expect(monotonic <= process.hrtime.bigint()).toBe(true);
 
+  // The clocks run apart by a thousandth of the time between two readings at most.
   const again = new BigInt64Array(3);
   readClocks(again);
   const drift = again[0]! - again[1]! - (wall - boot);
-  expect(drift < 1_000_000n && drift > -1_000_000n).toBe(true);
+  const most = uncertainty + again[2]! + (again[1]! - boot) / 1000n;
+  expect(drift <= most && drift >= -most).toBe(true);
+});
+
+test('readClocks() is uncertain of less than a millisecond, where nothing takes the CPU meanwhile', () => {
+  const clocks = new BigInt64Array(3);
+  const uncertainties = Array.from({ length: 20 }, () => {
+    readClocks(clocks);
+    return clocks[2]!;
+  });
+  expect(uncertainties.some((ns) => ns < 1_000_000n)).toBe(true);
 });
 
 test('readClocks() requires a large enough array', () => {

@@ -14,6 +14,7 @@ import {
 } from '../../../bpf/schema/definitions.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 import { framed, recordBytes } from '../../bpf/schema/records.ts';
+import { times } from '../../repeats.ts';
 
 /** A stream over batches, one per drain(), and the calls that the tables received. */
 function streamOf(...batches: readonly Uint8Array[]) {
@@ -178,7 +179,7 @@ test('random records never throw, and each is either decoded or counted', () => 
       stream.drain();
       expect(told.length + stream.takeBadRecords()).toBe(records.length);
     }),
-    { numRuns: 500 },
+    { numRuns: times(150) },
   );
 });
 
@@ -192,6 +193,6 @@ test('random bytes never throw, and the whole ring is consumed', () => {
       stream.drain();
       expect(told.at(-1)).toEqual({ ended: 256, timeNs: 7 });
     }),
-    { numRuns: 500 },
+    { numRuns: times(150) },
   );
 });

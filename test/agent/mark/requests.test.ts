@@ -11,6 +11,7 @@ import { parseMarker } from '../../../agent/attribution/marker.ts';
 import { expressMiddleware, koaMiddleware } from '../../../agent/mark/mark.ts';
 import { markerOf, runRequest } from '../../../agent/mark/requests.ts';
 import { createTransactions, type Transactions } from '../../../agent/mark/transactions.ts';
+import { times } from '../../repeats.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
@@ -62,7 +63,7 @@ describe('headers', () => {
         expect(marker).toMatchObject({ service: null, spanId: null, badFields: 0 });
         if (marker.transactionId !== null) expect(marker.transactionId).toBe(id);
       }),
-      { numRuns: 500 },
+      { numRuns: times(150) },
     );
   });
 });

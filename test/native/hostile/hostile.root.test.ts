@@ -1,15 +1,16 @@
 /*
  * Tests object files that no compiler makes: whatever is in one, opening and loading it works or throws an error with a
- * code. Each test uses a child process, so that a crash only ends the child. `make fuzz` tries more of them.
+ * code. Each test uses a child process, so that a crash only ends the child.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BpfObject } from 'libbpf-ts';
+import { times } from '../../repeats.ts';
 import { compileBpf, root, thrownBy } from '../compile.ts';
 import { mutated, regionsOf } from './mutations.ts';
 
-const OPENED = Number(process.env.KREPLAY_FUZZ_RUNS ?? 4000);
+const OPENED = times(600);
 /** Fewer objects are loaded than opened, because each load takes milliseconds. */
 const LOADED = Math.ceil(OPENED / 16);
 const TIMEOUT_MS = 3_600_000;

@@ -1,10 +1,11 @@
 /*
- * Tests for leaks: after ten thousand objects opened and closed, and hundreds loaded, attached and drained, the process
+ * Tests for leaks: after thousands of objects opened and closed, and dozens loaded, attached and drained, the process
  * has no more memory, file descriptors and mappings than after the first of them, and holds no map. LeakSanitizer,
  * which sees single allocations, must find none of the addon's.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
+import { times } from '../../repeats.ts';
 import { compileBpf, root } from '../compile.ts';
 
 const run = promisify(execFile);
@@ -55,10 +56,10 @@ async function heldAfter(rounds: number, body: string): Promise<[before: Held, a
 }
 
 const ROUNDS: [rounds: number, what: string, body: string][] = [
-  [10_000, 'opened and closed', 'BpfObject.open(round % 2 ? file : bytes, { name: "leaks" }).close();'],
-  [10_000, 'refused', 'try { BpfObject.open(bytes.subarray(0, round % bytes.length)).close(); } catch {}'],
+  [times(2000), 'opened and closed', 'BpfObject.open(round % 2 ? file : bytes, { name: "leaks" }).close();'],
+  [times(2000), 'refused', 'try { BpfObject.open(bytes.subarray(0, round % bytes.length)).close(); } catch {}'],
   [
-    300,
+    times(60),
     'loaded, attached, drained and closed',
     `const object = BpfObject.open(file);
      object.load();

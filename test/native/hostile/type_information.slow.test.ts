@@ -2,19 +2,20 @@
  * Tests the parser of type information by coverage-guided fuzzing: libFuzzer with AddressSanitizer and
  * UndefinedBehaviorSanitizer looks for input that our parser fails on, or accepts though libbpf fails on it.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { times } from '../../repeats.ts';
 import { compileBpf, root } from '../compile.ts';
+import { compiled, sourcesIn } from '../compiled.ts';
 import { regionsOf } from './mutations.ts';
 
 const OBJECTS = ['hooks', 'records', 'busy'];
 
-/** The suite tries the same inputs each time; `make fuzz` tries others, and more. */
-const ASKED = process.env.KREPLAY_FUZZ_RUNS;
 /** Each run takes some 10 us. */
-const RUNS = ASKED === undefined ? 200_000 : Number(ASKED) * 50;
-const SEED = ASKED === undefined ? 1 : 0;
+const RUNS = times(50_000);
+/** The same inputs each time, or others where there are more. */
+const SEED = RUNS === 50_000 ? 1 : 0;
 const TIMEOUT_MS = 3_600_000;
 const INPUT_BYTES_MAX = 65_536;
 
@@ -75,16 +76,13 @@ function rowOfTypedefs(count: number): Buffer {
 }
 
 function compileFuzzer(): string {
-  const fuzzer = join(build, 'type_information_fuzz');
-  mkdirSync(build, { recursive: true });
-  execFileSync('clang++', [
+  const own = join(import.meta.dirname, 'type_information_fuzz.cc');
+  const words = [
     ...['-g', '-O1', '-std=c++20', '-Wall', '-Wextra', '-Werror'],
     ...['-fsanitize=fuzzer,address,undefined', '-fno-sanitize-recover=all'],
-    join(import.meta.dirname, 'type_information_fuzz.cc'),
-    join(root, 'native/src/type_information.cc'),
-    ...['-l:libbpf.a', '-lelf', '-lz', '-o', fuzzer],
-  ]);
-  return fuzzer;
+    ...[own, join(root, 'native/src/type_information.cc'), '-l:libbpf.a', '-lelf', '-lz'],
+  ];
+  return compiled('type_information_fuzz', 'clang++', words, [own, ...sourcesIn(join(root, 'native/src'))]);
 }
 
 /** Writes whole objects, and their type information alone, as the fuzzer's seeds. */

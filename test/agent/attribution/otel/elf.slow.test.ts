@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import { type Elf, type ReadAt, readElf } from '../../../../agent/attribution/elf/elf.ts';
 import { THREAD_CONTEXT_SYMBOL } from '../../../../agent/attribution/otel/thread_local.ts';
 import { accessBySlots, programBlockDistance } from '../../../../agent/attribution/otel/tls_access.ts';
+import { times } from '../../../repeats.ts';
 import { compile } from './programs.ts';
 
 const READS_MAX = 20_000;
@@ -170,7 +171,7 @@ describe.each<[string, readonly string[]]>([
         for (const [at, value, size] of list) bytes.fill(value, at, at + size);
         lookThrough(bytes, (address) => ((address * 31 + seed) >>> 3) & (seed & 1 ? 0xff : 1));
       }),
-      { numRuns: 1500 },
+      { numRuns: times(300) },
     );
   });
 

@@ -13,6 +13,7 @@ import {
   readAt,
   readProcessContext,
 } from '../../../../agent/attribution/otel/process_context.ts';
+import { times } from '../../../repeats.ts';
 import { AS_NOBODY } from '../../../unprivileged.ts';
 import { compile, start, stopAll } from './programs.ts';
 
@@ -316,7 +317,7 @@ describe('properties', () => {
         const context = decodeProcessContext(bytes);
         expect(context === undefined || context.resource instanceof Map).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: times(500) },
     );
   });
 
@@ -327,9 +328,9 @@ describe('properties', () => {
     ['attributes with keys of one byte', [0x12, 3, 0x0a, 1, 0x61]],
   ])('the largest payload of %s is decoded quickly', (_, unit) => {
     const payload = Uint8Array.from({ length: PAYLOAD_BYTES_MAX }, (_, i) => unit[i % unit.length]!);
-    const before = performance.now();
+    const before = process.cpuUsage();
     decodeProcessContext(payload.subarray(0, PAYLOAD_BYTES_MAX - (PAYLOAD_BYTES_MAX % unit.length)));
-    expect(performance.now() - before).toBeLessThan(500);
+    expect(process.cpuUsage(before).user).toBeLessThan(500_000);
   });
 });
 
@@ -384,9 +385,9 @@ describe('the order of the reads', () => {
           whole++;
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: times(800) },
     );
-    expect(whole).toBeGreaterThan(100);
+    expect(whole).toBeGreaterThan(times(800) / 30);
   });
 
   test('terminates even if the publisher never stops', () => {
