@@ -131,7 +131,7 @@ test('rows as text equal their events', async () => {
       // UTF-8 has no halves of a surrogate pair.
       expect(lines).toBe(csvEvents(scanned.flatMap(eventsOf)).toWellFormed());
     }),
-    { numRuns: times(30) },
+    { numRuns: times(25) },
   );
 });
 

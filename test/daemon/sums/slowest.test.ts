@@ -109,7 +109,7 @@ test('pages are the events of a query by duration, each once', async () => {
       expect(pages.flat()).toEqual(expected);
       expect(pages.slice(0, -1).map(({ length }) => length)).toEqual(pages.slice(0, -1).map(() => limit));
     }),
-    { numRuns: times(10) },
+    { numRuns: times(8) },
   );
 }, 60_000);
 
