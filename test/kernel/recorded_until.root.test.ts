@@ -177,7 +177,8 @@ test.each([
 );
 
 test('a stopped agent is reported immediately, and the answer is complete when it continues; a killed one too', async () => {
-  const pair = await startIn(shared);
+  // While it is stopped, its ring has to hold what the whole machine does.
+  const pair = await startIn(shared, ['--ring-size', '128']);
   const window = write();
   await expectWholeSoon(pair, window);
   await expectStopIsReported(pair, window);
