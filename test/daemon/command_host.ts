@@ -15,6 +15,9 @@ export interface Asked {
 
 export interface Answered {
   code: number;
+  cpuMs: number;
+  /** The most memory that the process has had so far. */
+  memoryKib: number;
 }
 
 /** Follows all that a command has written, in both outputs. */
@@ -92,9 +95,12 @@ function serve(): void {
     throw new Exit(Number(code ?? process.exitCode ?? 0));
   };
   process.on('message', async (asked: Asked) => {
+    const before = process.cpuUsage();
     const code = await codeOf(asked);
+    const { user, system } = process.cpuUsage(before);
+    const usage = { cpuMs: (user + system) / 1000, memoryKib: process.resourceUsage().maxRSS };
     for (const stream of [process.stdout, process.stderr]) stream.write(END_OF_OUTPUT);
-    process.send!({ code } satisfies Answered);
+    process.send!({ code, ...usage } satisfies Answered);
   });
   process.on('disconnect', () => exit(0));
 }

@@ -14,12 +14,17 @@ interface Host {
   nextOutputs: (() => Promise<string>)[];
 }
 
+const ENDING_MS_MAX = 10_000;
+
 let host: Host | undefined;
 let last: Promise<unknown> = Promise.resolve();
 afterAll(async () => {
   if (!host) return;
-  host.child.disconnect();
-  await host.exited.catch(() => {});
+  const { child, exited } = host;
+  child.disconnect();
+  // A command that hangs would keep it.
+  const late = setTimeout(() => child.kill('SIGKILL'), ENDING_MS_MAX);
+  await exited.catch(() => clearTimeout(late));
 });
 
 /** Commands run one after another, in the order in which they are asked for. */
@@ -37,7 +42,17 @@ export function hostedAtTerminal(...args: string[]): Promise<Ended> {
   return asked({ args, isTerminal: true });
 }
 
-function asked({ environment = {}, isTerminal = false, ...command }: Partial<Asked> & Pick<Asked, 'args'>) {
+/** With what it costs. */
+export function hostedMeasured(...args: string[]): Promise<Ended & Answered> {
+  return measured({ args });
+}
+
+async function asked(command: Partial<Asked> & Pick<Asked, 'args'>): Promise<Ended> {
+  const { code, stdout, stderr } = await measured(command);
+  return { code, stdout, stderr };
+}
+
+function measured({ environment = {}, isTerminal = false, ...command }: Partial<Asked> & Pick<Asked, 'args'>) {
   const ended = last.then(() => {
     host ??= newHost();
     return runIn(host, { ...command, environment, isTerminal });
@@ -68,10 +83,10 @@ function outputsOf(stream: Readable): () => Promise<string> {
   };
 }
 
-async function runIn({ child, exited, nextOutputs }: Host, asked: Asked): Promise<Ended> {
+async function runIn({ child, exited, nextOutputs }: Host, asked: Asked): Promise<Ended & Answered> {
   const answered = once(child, 'message') as Promise<[Answered]>;
   child.send(asked);
   const done = Promise.all([answered, ...nextOutputs.map((next) => next())] as const);
-  const [[{ code }], stdout, stderr] = await Promise.race([done, exited]);
-  return { code, stdout: stdout!, stderr: stderr! };
+  const [[costs], stdout, stderr] = await Promise.race([done, exited]);
+  return { ...costs, stdout: stdout!, stderr: stderr! };
 }
