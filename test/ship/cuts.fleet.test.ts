@@ -1,6 +1,7 @@
 /** Tests connections that end at any byte, and answers that are lost: each event arrives, and counts once. */
 import { type ClickHouseServer, endServers, endWithServers } from '../clickhouse/server.ts';
 import { times } from '../repeats.ts';
+import { countAt } from './centre.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault_proxy.ts';
 import { emptyFleet, expectAll, forgetPosition, mergeFleet, startFleet } from './fleet.ts';
 import { shipHere } from './here.ts';
@@ -20,7 +21,8 @@ afterEach(async () => {
 afterAll(endServers);
 
 const GROUPS = 5;
-const GROUP_EVENTS = 400;
+/** Most bytes of a group are then those of its events. */
+const GROUP_EVENTS = 1024;
 const rows = loadRows(GROUPS * GROUP_EVENTS);
 
 /** Pieces of answers to a group and to what is asked after a failure, twice: a group that fails too often waits long. */
@@ -30,7 +32,7 @@ type Kind = Exclude<Fault['kind'], 'lose_answer_to'>;
 
 describe('a connection that ends', () => {
   test.each([
-    ['within a request', times(4), 'cut_request'],
+    ['within a request', times(6), 'cut_request'],
     ['within an answer', times(4), 'cut_answer'],
     ['before an answer comes back', times(4), 'lose_answer'],
   ] as [string, number, Kind][])(
@@ -54,11 +56,14 @@ describe('a connection that ends', () => {
           await proxy.next(kind === 'lose_answer' ? { kind, answers: at } : { kind, bytes: at });
         }
       })();
-      // It is sent again from the beginning until all faults have happened.
+      // It is sent again from the beginning, to empty tables, until all faults have happened.
       for (let groupEvents = GROUP_EVENTS; faults < count; groupEvents += 100) {
+        await emptyFleet(server);
         forgetPosition(folder);
+        const sending = shipHere(folder, proxy.url, { claims: true, eventsMax: groupEvents });
         // A command gives up after a minute of failures.
-        await shipHere(folder, proxy.url, { claims: true, eventsMax: groupEvents }).catch(() => {});
+        const hasEnded = await sending.then(() => true).catch(() => false);
+        if (hasEnded) expect(await countAt(server, 'SELECT uniqExact(number) FROM kreplay.event')).toBe(rows.length);
       }
       await causing;
       await shipHere(folder, server.url);

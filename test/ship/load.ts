@@ -6,7 +6,7 @@ import { appendRows, NODE, newFolder, newWriter, type Row, recordingPath, START 
 
 const KINDS = ['sys_write', 'sys_sync', 'block_io'] as const;
 
-/** Events of several services and of transactions that reach over many segments. */
+/** Events of several services, of transactions that reach over many segments, and of some that no group has in part. */
 export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
   const common = {
     at,
@@ -15,7 +15,10 @@ export function loadRow(i: number, at = START + BigInt(i) * 1_000_000n): Row {
     comm: `thread-${i % 5}`,
     pid: 1000 + (i % 50),
     result: BigInt((i % 13) - 1),
-    ...(i % 2 === 0 && { transaction: `order-${i % 41}`, trace: ((i % 41) + 1).toString(16).padStart(32, 'c') }),
+    ...(i % 2 === 0 && {
+      transaction: i % 4 === 0 ? `order-${i % 41}` : `short-${i >> 6}`,
+      trace: ((i % 41) + 1).toString(16).padStart(32, 'c'),
+    }),
   };
   const type = KINDS[i % KINDS.length]!;
   if (type === 'sys_write') return { ...common, requested: BigInt(i), file: `/data/${i % 101}` };
