@@ -154,7 +154,7 @@ test-packages:
 sanitized: build $(SANITIZED) ## run the tests of native/columns and native/tables with builds that sanitizers watch
 	$(Q)PATH="$(TEST_PATH)" node test/jest/run.js sanitized $(TESTS)
 
-test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="6.1 newest" for some
+test-kernels: build ## boot other kernels in QEMU and record in each (as root); KERNELS="oldest newest" for some
 	-@$(MAKE) --no-print-directory kernel-packages
 	$(Q)node --disable-warning=ExperimentalWarning test/qemu/run.ts $(KERNELS)
 

@@ -3,14 +3,11 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { jest } from '@jest/globals';
 import { withoutMissedEnds } from '../kernel/missed_ends.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, KREPLAY, kreplay, runCommand, start, temporaryFolder } from './kreplay.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** Other tests may run on this machine at the same time. */
-jest.setTimeout(180_000);
 
 const COMMANDS = ['events', 'whatif', 'run'];
 const BACKUP_WRITES = 128;

@@ -37,13 +37,14 @@ server = subprocess.Popen(
 )
 
 
-# A record's checksum has one byte less in one of sixteen, and is padded to eight: with values of this size no record is
-# of another size than others for that, which would look as if one were missing.
-VALUE = b"v" * 104
+# Random numbers in etcd's records, as short as they can be written, make a record 8 bytes longer than the same one of
+# another run, and as long as a later one: the sizes of no two requests may be so near, or one would seem to be missing.
+LONGER = 32
 
 
 def put(number):
-    body = {name: base64.b64encode(text).decode() for name, text in (("key", b"k%d" % number), ("value", VALUE))}
+    texts = {"key": b"k%d" % number, "value": b"v" * (100 + LONGER * number)}
+    body = {name: base64.b64encode(text).decode() for name, text in texts.items()}
     urllib.request.urlopen(f"{client}/v3/kv/put", json.dumps(body).encode(), timeout=10).read()
 
 
