@@ -32,7 +32,7 @@ afterAll(endServers);
 const SEGMENTS = 4;
 /** The first group has four segments: 4096 events. */
 const SEGMENT_EVENTS = 1024;
-const RETAIN_BYTES = 3 << 16;
+const RETAIN_BYTES = 5 << 15;
 const SETTLED = 'SELECT argMax(shipped_number, at) FROM kreplay.node';
 const random = randomNumbers(11);
 

@@ -47,6 +47,7 @@ export function noisyRows(count: number, first: number, random: () => number): R
     return {
       ...loadRow(first + i),
       duration,
+      result: BigInt(Math.floor(random() * 2 ** 32)) * 1_000_033n,
       pid: Math.floor(random() * 2 ** 22),
       tid: Math.floor(random() * 2 ** 22),
     };

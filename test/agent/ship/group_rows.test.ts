@@ -96,8 +96,8 @@ function mixedRows(count: number): Row[] {
 
 describe('the blocks of a recording', () => {
   test.each([
-    ['some services and transactions', loadRows(9_000)],
-    ['owners that share what they are looked up by', mixedRows(9_000)],
+    ['some services and transactions', loadRows(6_000)],
+    ['owners that share what they are looked up by', mixedRows(6_000)],
     ['the ends of ranges', [{ at: 0n }, { at: 2n ** 63n - 1n, duration: 2n ** 63n - 1n, transaction: 'last' }]],
   ] as [string, Row[]][])('have the events and sums of %s', async (_, rows) => {
     const events = eventsOf(rows);
