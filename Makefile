@@ -49,7 +49,6 @@ KERNEL_PACKAGES := busybox-static:/bin/busybox e2fsprogs:/sbin/mkfs.ext4 kmod:/s
 	qemu-system-x86:/usr/bin/qemu-system-x86_64 xz-utils:/usr/bin/xz zstd:/usr/bin/zstd
 # The packages' programs before others of the same name: a version manager's python3 takes half a second to start.
 TEST_PATH = $(CURDIR)/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin:$(PATH)
-FUZZ_RUNS ?= 100000
 SOAK_MINUTES ?= 20
 LINT_PACKAGES := clang-format:/usr/bin/clang-format
 BENCH_PACKAGES := bpftrace:/usr/bin/bpftrace chromium:/usr/bin/chromium linux-perf:/usr/bin/perf strace:/usr/bin/strace wrk:/usr/bin/wrk
@@ -197,7 +196,7 @@ format: setup ## put format and style right
 	clang-format -i $(C_SOURCES)
 
 fuzz: sanitized ## send a hundred thousand allowed and hostile requests, open as many hostile BPF objects; libFuzzer on their types
-	KREPLAY_FUZZ_RUNS=$(FUZZ_RUNS) npm test --silent -- test/fuzz test/native/hostile/hostile test/native/hostile/type_information
+	$(Q)REPEATS=160 PATH="$(TEST_PATH)" node test/jest/run.js long test/fuzz test/native/hostile/hostile test/native/hostile/type_information
 
 soak: build ## twenty minutes (SOAK_MINUTES) of load, kills, full disks, set clocks and slow clients; report in build/soak
 	$(call need,mount:/bin/mount)

@@ -46,20 +46,33 @@ test('it shows the slow spot, its commands work while it serves, and Ctrl-C leav
     () => string,
     ...(() => string)[],
   ];
-  expect(events()).toContain('backup.tar');
   expect(whatIf!()).toMatch(/^order-1: 2ms more for \d+ of \d+ events\n/);
   expect(run!()).toBe('');
+  const listed = events();
+  expect(listed).toContain('backup.tar');
   // Running the order again under its own delays must not be recorded as a second order.
-  expect(events().match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
+  expect(listed.match(/"event_type":"sys_sync"/g)?.length).toBeLessThanOrEqual(3);
+
+  // A second demo listens on another port, and its commands name it.
+  const other = start(['demo']);
+  await other.says('Ctrl-C ends it');
+  const urls = [demo, other].map((each) => /Or open (\S+)\/#/.exec(each.output())![1]!);
+  expect(new Set(urls).size).toBe(2);
+  const [othersEvents, ...rest] = namedCommands(other.output());
+  expect(inShell(othersEvents!)).toContain('backup.tar');
+  for (const command of [othersEvents, ...rest].filter((each) => each!.includes('http')))
+    expect(command).toContain(urls[1]);
 
   const address = /Or open (\S+)/.exec(demo.output())![1]!;
   const page = await fetch(address, { headers: { accept: 'text/html' } });
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-  const used = /and removes (\S+)\.\n/.exec(demo.output())![1]!;
-  expect(existsSync(used)).toBe(true);
+  const used = [demo, other].map((each) => /and removes (\S+)\.\n/.exec(each.output())![1]!);
+  expect(used.map((path) => existsSync(path))).toEqual([true, true]);
   demo.process.kill('SIGINT');
-  expect(await demo.ended).toEqual({ status: 0, signal: null });
-  expect([existsSync(used), withoutMissedEnds(demo.complaints())]).toEqual([false, '']);
+  other.process.kill('SIGTERM');
+  for (const each of [demo, other]) expect(await each.ended).toEqual({ status: 0, signal: null });
+  expect(used.map((path) => existsSync(path))).toEqual([false, false]);
+  expect(withoutMissedEnds(demo.complaints())).toBe('');
 });
 
 test('with --no-serve it ends by itself, and --data keeps the recording without the large files', () => {
@@ -77,16 +90,6 @@ test('with --no-serve it ends by itself, and --data keeps the recording without 
     1,
     expect.stringMatching(/^kreplay: [^\n]*it is not empty; name a new folder\n$/),
   ]);
-});
-
-test('a second demo listens on another port, and its commands name it', async () => {
-  const [first, second] = [start(['demo']), start(['demo'])];
-  await Promise.all([first.says('Ctrl-C ends it'), second.says('Ctrl-C ends it')]);
-  const urls = [first, second].map((demo) => /Or open (\S+)\/#/.exec(demo.output())![1]!);
-  expect(new Set(urls).size).toBe(2);
-  for (const command of namedCommands(second.output())) inShell(command);
-  for (const demo of [first, second]) demo.process.kill('SIGTERM');
-  for (const demo of [first, second]) expect((await demo.ended).status).toBe(0);
 });
 
 test('a user without the privileges to record gets instructions in one line', () => {

@@ -36,7 +36,8 @@ interface Watched extends Agent {
 }
 
 async function newAgent(dataFolder: string): Promise<Watched> {
-  const agent = await startAgent(dataFolder, ['--retain-bytes', '1GB']);
+  // What other programs write meanwhile would be counted with the losses.
+  const agent = await startAgent(dataFolder, ['--retain-bytes', '1GB', '--comm', 'numbered_writes']);
   agents.push(agent);
   let text = '';
   agent.process.stderr!.on('data', (part: string) => {
@@ -92,7 +93,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     if (process.env.FAULTS) process.stderr.write(`${JSON.stringify(sums)}\n`);
     expect(missing.length).toBeGreaterThan(1000);
     expect(lostCount).toBeGreaterThanOrEqual(missing.length);
-    // Other processes on this machine write too.
+    // An event may be lost twice: in the ring, as far as is known, and in the file.
     expect(lostCount).toBeLessThan(missing.length * 1.2);
   });
 
