@@ -10,16 +10,12 @@ import { expectOwners, knowsOwners, lostOf } from './owners.ts';
 import {
   type Cluster,
   endServers,
-  isInstalled,
   type Message,
   makeCluster,
   messagesOf,
   type Server,
   startServer,
 } from './postgresql_server.ts';
-
-if (!isInstalled) console.warn('skipped: PostgreSQL with pgbench is not installed (postgresql-15)');
-const whenInstalled = isInstalled ? describe : describe.skip;
 
 const CLIENTS = 4;
 const TRANSACTIONS = 53;
@@ -39,7 +35,6 @@ INSERT INTO notes VALUES (:client_id, :i, 'of nobody');
 let cluster: Cluster;
 
 beforeAll(async () => {
-  if (!isInstalled) return;
   cluster = makeCluster();
   const server = await startServer(cluster, []);
   server.psql('CREATE TABLE notes (client int, i int, note text)');
@@ -154,7 +149,7 @@ function expectSessionsRight(recorded: Recorded, log: string, first: string | nu
   for (const kind of [isWal, isData]) expect(tally(judged.filter(kind)).right).toBeGreaterThan(0);
 }
 
-whenInstalled('PostgreSQL', () => {
+describe('PostgreSQL', () => {
   test('each write of a session belongs to its transaction, and all others to the whole server', async () => {
     let server!: Server;
     let writers!: Set<number>;

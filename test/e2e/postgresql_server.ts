@@ -8,17 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../kernel/programs.ts';
 
 /** Debian has a folder per version with its programs; this is the newest. */
-function programFolder(): string | undefined {
+function programFolder(): string {
   const versions = existsSync(VERSIONS) ? run('ls', ['-v', VERSIONS]).trim().split('\n') : [];
-  return versions
-    .map((version) => join(VERSIONS, version, 'bin'))
-    .findLast((folder) => NEEDED.every((name) => existsSync(join(folder, name))));
+  const folders = versions.map((version) => join(VERSIONS, version, 'bin'));
+  const newest = folders.findLast((folder) => existsSync(join(folder, 'pgbench')));
+  if (!newest) throw new Error('PostgreSQL with pgbench is not installed (postgresql-15)');
+  return newest;
 }
 
 const VERSIONS = '/usr/lib/postgresql';
-const NEEDED = ['initdb', 'postgres', 'pgbench', 'psql', 'pg_isready'];
 export const PROGRAMS = programFolder();
-export const isInstalled = PROGRAMS !== undefined;
 
 // The caller's environment is dropped: some of its variables name a service.
 const AS_POSTGRES = ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups', '--reset-env'];
@@ -62,7 +61,7 @@ export function makeCluster(): Cluster {
 }
 
 function asPostgres(program: string, args: readonly string[]): string {
-  return run(AS_POSTGRES[0]!, [...AS_POSTGRES.slice(1), join(PROGRAMS!, program), ...args], {
+  return run(AS_POSTGRES[0]!, [...AS_POSTGRES.slice(1), join(PROGRAMS, program), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: OPEN_FOLDER,
   });
@@ -71,16 +70,7 @@ function asPostgres(program: string, args: readonly string[]): string {
 /** `front` is the beginning of the command line, such as `kreplay exec ... --`. */
 export async function startServer({ folder, data }: Cluster, front: readonly string[]): Promise<Server> {
   const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const [file, ...args] = [
-    ...front,
-    ...AS_POSTGRES,
-    join(PROGRAMS!, 'postgres'),
-    '-D',
-    data,
-    '-k',
-    folder,
-    ...settings,
-  ];
+  const [file, ...args] = [...front, ...AS_POSTGRES, join(PROGRAMS, 'postgres'), '-D', data, '-k', folder, ...settings];
   const log = join(folder, `log-${performance.now()}`);
   const messages = openSync(log, 'a');
   const server = spawn(file!, args, { stdio: ['ignore', 'ignore', messages], cwd: OPEN_FOLDER });

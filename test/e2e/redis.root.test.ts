@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
@@ -14,11 +14,6 @@ import { run } from '../kernel/programs.ts';
 import { record, removeFolders } from '../kernel/recorded_run.ts';
 import { KREPLAY } from './kreplay.ts';
 import { expectOwners, knowsOwners, lostOf } from './owners.ts';
-
-const NEEDED = ['/usr/bin/redis-server', '/usr/bin/redis-cli', '/usr/bin/redis-benchmark', '/usr/sbin/filefrag'];
-const missing = NEEDED.filter((file) => !existsSync(file));
-if (missing.length > 0) console.warn(`skipped: ${missing.join(', ')} not installed (redis-server, e2fsprogs)`);
-const whenInstalled = missing.length === 0 ? describe : describe.skip;
 
 const COMMANDS = 503;
 const NEIGHBOUR_BLOCKS = 211;
@@ -134,7 +129,7 @@ function sectorsOf(parts: readonly (Extent | BlockIoEvent)[]): Set<bigint> {
   return sectors;
 }
 
-whenInstalled('Redis', () => {
+describe('Redis', () => {
   test('all appended data, and every disk block of it, belongs to its own run', async () => {
     let file = '';
     let extents: Extent[] = [];

@@ -2,6 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openReader } from '../../agent/recording/read/reader.ts';
+import { wholeProgram } from '../../kreplay.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { withoutMissedEnds } from '../kernel/missed_ends.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
@@ -104,11 +105,15 @@ test.each([
   expect(stderr).toMatch(/^error: .+\nSee kreplay up --help\n$/);
 });
 
-test('if up is killed, its agent and daemon end by themselves and the recording is complete', async () => {
+test("up takes the package's configuration; if it is killed, agent and daemon end and the recording is complete", async () => {
+  // It has settings of a daemon by itself, and of other commands.
+  const packaged = readFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), 'utf8');
+  writeFileSync(inFolder('package.toml'), packaged);
+  const config = ['--config', inFolder('package.toml')];
   const data = inFolder('killed');
   const port = await freePort();
   const state = inFolder('sessions');
-  const up = start(['up', '--data', data, '--listen', `127.0.0.1:${port}`, '--state', state]);
+  const up = start(['up', ...config, '--data', data, '--listen', `127.0.0.1:${port}`, '--state', state]);
   await up.says('Try next');
   expect(statSync(state).mode & 0o777).toBe(0o600);
   up.process.kill('SIGKILL');
@@ -119,23 +124,19 @@ test('if up is killed, its agent and daemon end by themselves and the recording 
   reader.close();
 });
 
-test("the package's configuration, which has settings of a daemon by itself and of other commands", async () => {
-  const packaged = readFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), 'utf8');
-  writeFileSync(inFolder('package.toml'), packaged);
-  const places = ['--config', inFolder('package.toml'), '--data', inFolder('packaged'), '--no-state'];
-  const up = start(['up', ...places, '--listen', '127.0.0.1:0']);
-  await up.says('Try next');
-  up.process.kill('SIGINT');
-  expect((await up.ended).status).toBe(0);
-});
-
-test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])('kreplay %s --help', (...args) => {
-  const { status, stdout, stderr } = kreplay([...args, '--help']);
-  expect([status, stderr]).toEqual([0, '']);
-  expect(stdout).toContain('Usage: kreplay');
-  // What comes before the examples fits on one screen, except that `up` takes the options of an agent and a daemon, and a
-  // daemon those of a fleet.
-  const longer: Record<string, number> = { up: 90, daemon: 80 };
-  const [options = ''] = stdout.split('\nExamples:\n');
-  expect(options.trimEnd().split('\n').length).toBeLessThanOrEqual(longer[args[0] ?? ''] ?? 50);
-});
+test.each([[], ['up'], ['agent'], ['daemon'], ['exec'], ['events'], ['replay']])(
+  'kreplay %s --help',
+  async (...args) => {
+    const program = await wholeProgram();
+    const command = args.length === 0 ? program : program.commands.find((each) => each.name() === args[0])!;
+    const help = command.helpInformation();
+    expect(help).toContain('Usage: kreplay');
+    if (args[0] === 'up') {
+      const { status, stdout, stderr } = kreplay(['up', '--help']);
+      expect([status, stderr, stdout.split('\nExamples:\n')[0]!.trimEnd()]).toEqual([0, '', help.trimEnd()]);
+    }
+    // It fits on one screen, except that `up` takes the options of an agent and a daemon, and a daemon those of a fleet.
+    const longer: Record<string, number> = { up: 90, daemon: 80 };
+    expect(help.trimEnd().split('\n').length).toBeLessThanOrEqual(longer[args[0] ?? ''] ?? 50);
+  },
+);

@@ -1,6 +1,8 @@
 // Watches a real agent and a daemon from the start of the agent to its end and its next start: /metrics agrees with the
 // API, also about what was lost.
 import { execFileSync } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { type Sample, samplesOf, total, valuesOf } from '../daemon/metrics/scraped.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
 import { endAll, freePort, type Running, start, temporaryFolder } from './kreplay.ts';
@@ -12,18 +14,21 @@ const NODE = 'watched';
 
 const folder = temporaryFolder();
 const data = `${folder.path}/data`;
+/** It is dd by a name that no other program of this machine has. */
+const WRITER = join(folder.path, `dd-${process.pid}`);
 let url: string;
 let agent: Running;
 
 async function startAgent(): Promise<Running> {
   // Only one command and one event type are recorded, so that the numbers do not change between two readings.
-  const only = ['--comm', 'dd', '--event-type', 'sys_write'];
+  const only = ['--comm', basename(WRITER), '--event-type', 'sys_write'];
   const running = start(['agent', '--data', data, '--node', NODE, '--ring-size', '1', ...only]);
   await running.says('recording to');
   return running;
 }
 
 beforeAll(async () => {
+  symlinkSync('/bin/dd', WRITER);
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
   agent = await startAgent();
@@ -69,7 +74,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 function write(count: number): void {
-  execFileSync('dd', ['if=/dev/zero', 'of=/dev/null', 'bs=1', `count=${count}`, 'status=none']);
+  execFileSync(WRITER, ['if=/dev/zero', 'of=/dev/null', 'bs=1', `count=${count}`, 'status=none']);
 }
 
 test('every event is counted, and nothing else', async () => {

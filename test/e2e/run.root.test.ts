@@ -99,8 +99,14 @@ afterAll(() => {
   removeFolders();
 });
 
-test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share }) => {
+/** The folder is as it was before the incident, whatever another test has left in it. */
+function makePlace(name: string): void {
+  run('rm', ['-rf', placeOf(name)]);
   run('mkdir', [placeOf(name)]);
+}
+
+test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share }) => {
+  makePlace(name);
   const report = join(folder.path, `${name}.json`);
   const incident = ['--bundle', join(recorded.dataFolder, 'recording.kreplay'), '--transaction', name];
   const started = performance.now();
@@ -119,8 +125,7 @@ test.each(Object.entries(PROGRAMS))('%s', (name, { script, result, calls, share 
 test('with --unknown class, files of git with new random names are as slow as its other files', () => {
   const { script } = PROGRAMS.git!;
   const [place, report, trace] = [placeOf('git'), join(folder.path, 'git.json'), join(folder.path, 'git.trace')];
-  run('rm', ['-rf', place]);
-  run('mkdir', [place]);
+  makePlace('git');
   const incident = ['--bundle', join(recorded.dataFolder, 'recording.kreplay'), '--transaction', 'git'];
   const strace = ['strace', '-f', '-T', '-y', '-e', 'trace=write,pwrite64,fsync,fdatasync', '-o', trace];
   const options = ['--extra-latency', '5ms', '--unknown', 'class', '--report', report];

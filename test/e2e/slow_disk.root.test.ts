@@ -13,7 +13,7 @@ const WRITES_PER_SECOND = 4;
 const TIMEOUT = '0.2';
 const LONGER_TIMEOUT = '5';
 const ORDERS = 6;
-/** Besides the sync, an order takes a write and a switch of threads; the machine may be busy. */
+/** Besides the sync, an order takes a write and a switch of threads; a busy machine delays some of them by more. */
 const NOISE_SECONDS = 0.1;
 
 let disk: SlowDisk;
@@ -58,15 +58,19 @@ function syncSeconds(): number[] {
   return syncs.map(({ duration_ns }) => Number(duration_ns) / 1e9);
 }
 
+/** Each order took as long as its sync, and most of them no longer. */
+function expectFelt(felt: readonly number[], syncs: readonly number[]): void {
+  const longer = felt.map((seconds, order) => seconds - syncs[order]!).sort((a, b) => a - b);
+  expect(longer[0]).toBeGreaterThanOrEqual(0);
+  expect(longer[longer.length >> 1]).toBeLessThan(NOISE_SECONDS);
+}
+
 test('the incident: a caller gave up, and the recording has the syncs as the client observed them', () => {
   expect(incident.status).toBe(1);
   const [felt, syncs] = [secondsOf(incident), syncSeconds()];
   expect(syncs).toHaveLength(ORDERS);
   expect(Math.max(...syncs)).toBeGreaterThan(Number(TIMEOUT));
-  syncs.forEach((seconds, order) => {
-    expect(felt[order]!).toBeGreaterThanOrEqual(seconds);
-    expect(felt[order]!).toBeLessThan(seconds + NOISE_SECONDS);
-  });
+  expectFelt(felt, syncs);
 });
 
 test('without the incident the test passes', () => {
@@ -79,11 +83,7 @@ test('without the incident the test passes', () => {
 test('when the incident is replayed the test fails, and each order takes as long as it did then', () => {
   const { ended, result } = replayed(TIMEOUT);
   expect([ended.status, result.verdict]).toEqual([1, 'replayed']);
-  const felt = secondsOf(ended);
-  syncSeconds().forEach((seconds, order) => {
-    expect(felt[order]!).toBeGreaterThanOrEqual(seconds);
-    expect(felt[order]!).toBeLessThan(seconds + NOISE_SECONDS);
-  });
+  expectFelt(secondsOf(ended), syncSeconds());
 });
 
 test('with a longer timeout the test passes, under the same delays', () => {

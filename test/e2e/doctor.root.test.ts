@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LAYERS } from '../../agent/capture/layers.ts';
+import { doctorCommand } from '../../agent/doctor/command.ts';
 import type { Diagnosis } from '../../agent/doctor/diagnosis.ts';
 import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { AS_NOBODY } from '../unprivileged.ts';
@@ -28,10 +29,20 @@ function check({ checks }: Diagnosis, name: string) {
   return checks.find((each) => each.name === name)!;
 }
 
+const COLUMNS = 72;
+/** What it says on a terminal, and in JSON, about a host that nothing is wrong with. */
+let text: Finished;
+let plain: Diagnosis;
+
+beforeAll(() => {
+  const script = `stty cols ${COLUMNS}; ${KREPLAY} doctor --sample 0 --data ${folder.path}`;
+  text = spawnSync('script', ['-qec', script, '/dev/null'], { encoding: 'utf8' }) as Finished;
+  plain = diagnosis('--sample', '0.1');
+});
+
 test('this host can be recorded, as text and as JSON', () => {
-  const { status, stdout } = kreplay(['doctor', '--data', folder.path]);
-  expect([status, stdout]).toEqual([0, expect.stringMatching(/^ok +kernel .*This host can be recorded/s)]);
-  const { ok, checks, layers } = diagnosis();
+  expect([text.status, text.stdout]).toEqual([0, expect.stringMatching(/^ok +kernel .*This host can be recorded/s)]);
+  const { ok, checks, layers } = plain;
   expect([ok, checks.filter(({ state }) => state === 'failed' || state === 'unknown')]).toEqual([true, []]);
   expect(layers.map(({ name }) => name)).toEqual(Object.keys(LAYERS));
 });
@@ -76,18 +87,21 @@ test('a host that ships is checked for that too, and its trouble does not keep i
     text: expect.stringContaining('ECONNREFUSED'),
   });
   expect(check(found, 'ship position').advice).toBe(`set retain-unshipped = "${state}/position.json" in [agent]`);
-  expect(diagnosis().checks.filter(({ name }) => name.startsWith('ship'))).toEqual([]);
+  expect(plain.checks.filter(({ name }) => name.startsWith('ship'))).toEqual([]);
 });
 
-test('its layers are those that an agent reports at its start', async () => {
-  const { layers } = diagnosis('--sample', '0');
-  const agent = start(['agent', '--data', folder.path, '--http-services', 'x']);
+test('beside an agent it reports that agent instead of a sample, and the layers that the agent reported at its start', async () => {
+  const agent = start(['agent', '--data', folder.path, '--http-services', 'x', '--ring-size', '32']);
   await agent.says('recording to');
+  const beside = diagnosis();
   const said = /attribution by (.*)/.exec(agent.output())![1]!;
-  for (const { name, on } of layers) {
+  for (const { name, on } of beside.layers) {
     expect(said.includes(`${name} off`)).toBe(!on);
     expect(said).toContain(name);
   }
+  const ring = check(beside, 'event ring');
+  expect(ring.text).toMatch(/^the agent that records here has taken .* its ring of 32 MiB was \d+ % full at most/);
+  expect(ring.facts).toMatchObject({ ring_bytes: 32 << 20, lost: 0 });
 });
 
 test('without privileges it lists the missing ones, and what each layer does without them', () => {
@@ -155,8 +169,12 @@ describe('the disk', () => {
 
 test('the size for a maximum age is estimated from the current event rate', () => {
   const writer = spawn('dd', ['if=/dev/zero', 'of=/dev/null', 'bs=1', 'status=none']);
-  const busy = diagnosis('--retain-age', '1s');
-  writer.kill();
+  let busy: Diagnosis;
+  try {
+    busy = diagnosis('--retain-age', '1s');
+  } finally {
+    writer.kill();
+  }
   const { events_per_second: rate } = check(busy, 'event ring').facts as Record<string, number>;
   expect(rate).toBeGreaterThan(10_000);
   const { bytes_per_day: perDay, retain_bytes: kept } = check(busy, 'disk').facts as Record<string, number>;
@@ -164,31 +182,19 @@ test('the size for a maximum age is estimated from the current event rate', () =
   expect(kept! / (perDay! / 86_400)).toBeCloseTo(1, 1);
 });
 
-test('beside a recording agent it reports that agent instead of a sample', async () => {
-  const agent = start(['agent', '--data', folder.path, '--ring-size', '32']);
-  await agent.says('recording to');
-  const ring = check(diagnosis(), 'event ring');
-  expect(ring.text).toMatch(/^the agent that records here has taken .* its ring of 32 MiB was \d+ % full at most/);
-  expect(ring.facts).toMatchObject({ ring_bytes: 32 << 20, lost: 0 });
-});
-
 test('an unknown argument is a usage error', () => {
-  for (const wrong of [
-    ['--sample', '-1'],
-    ['--sample', ''],
-    ['--output', 'xml'],
-    ['--ring-size', '3'],
-    ['--nothing'],
-  ]) {
-    expect([wrong, kreplay(['doctor', ...wrong]).status]).toEqual([wrong, 2]);
+  for (const [flag, ...value] of [['--sample', '-1'], ['--sample', ''], ['--ring-size', '3'], ['--nothing']]) {
+    const command = doctorCommand()
+      .exitOverride()
+      .configureOutput({ writeErr: () => {} });
+    expect(() => command.parse([flag!, ...value], { from: 'user' })).toThrow(flag);
   }
+  expect(kreplay(['doctor', '--output', 'xml']).status).toBe(2);
   expect(kreplay(['doctor', '--help']).stdout).toMatch(/^ +77 +this host cannot be recorded$/m);
 });
 
 test('a line is no longer than the terminal, unless a word is', () => {
-  const script = `stty cols 72; ${KREPLAY} doctor --sample 0 --data ${folder.path}`;
-  const { stdout } = spawnSync('script', ['-qec', script, '/dev/null'], { encoding: 'utf8' });
-  const lines = stdout.split('\r\n');
+  const lines = text.stdout.split('\r\n');
   expect(lines.length).toBeGreaterThan(20);
-  expect(lines.filter((line) => line.length > 72)).toEqual([]);
+  expect(lines.filter((line) => line.length > COLUMNS)).toEqual([]);
 });
