@@ -26,8 +26,8 @@ test('an event of the link that is not in the transaction is said to be missing'
   const other: Row = { ...OF_ORDER, at: START - 4_000_000_000n, transaction: 'order-2' };
   const { url, get } = await served(recorded([OF_ORDER, other]));
   const { events } = (await get('/api/events?transaction_id=order-2')).json;
+  const { page } = await newPage();
   for (const event of [events[0].event_id, 'no-event', '%E2%80%AEevil']) {
-    const { page } = await newPage();
     await page.goto(lanes(url, `&event=${event}`));
     await page.waitForSelector('text=of the link is not here');
     await page.waitForSelector('.moving');
@@ -35,7 +35,6 @@ test('an event of the link that is not in the transaction is said to be missing'
     await page.click('text=Forget it');
     await page.waitForURL((now) => !now.hash.includes('event='));
     expect(await page.locator('text=of the link is not here').count()).toBe(0);
-    await page.close();
   }
 });
 

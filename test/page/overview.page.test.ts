@@ -142,7 +142,7 @@ test('keys move and resize the box, and Escape returns to the slowest', async ()
   await opened(page, address);
   const first = await heading(page);
   await page.focus('canvas.map');
-  for (let i = 0; i < 100; i++) await page.keyboard.press('Shift+ArrowLeft');
+  for (let i = 0; i < 10; i++) await page.keyboard.press('Shift+ArrowLeft');
   await page.keyboard.press('Shift+ArrowDown');
   await page.waitForSelector('h1:has-text("in the box")');
   await page.waitForURL(/box_to=/);
@@ -171,7 +171,7 @@ test('the answer of the last box stays, whichever comes last', async () => {
     await route.continue().catch(() => {});
   });
   await page.focus('canvas.map');
-  for (let i = 0; i < 100; i++) await page.keyboard.press('Shift+ArrowLeft');
+  for (let i = 0; i < 10; i++) await page.keyboard.press('Shift+ArrowLeft');
   await page.waitForURL(/box_to=/);
   await page.keyboard.press('Escape');
   await page.waitForSelector('h1:has-text("The slowest 3.0 %")');

@@ -4,8 +4,7 @@ import type { Page } from 'playwright-core';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
 import { FailedRequest, failureOf } from '../../daemon/page/feed/failure.ts';
 import { type Frame, follow } from '../../daemon/page/replay/stream.ts';
-import { start } from '../daemon/command_line.ts';
-import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
+import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -144,38 +143,6 @@ test('eight tabs show one session, and none of them hangs', async () => {
     await tab.bringToFront();
     await tab.waitForSelector('text=paused, event 3 of 300');
   }
-});
-
-test('the page reports a daemon that is gone, keeps its picture, and goes on with the next one', async () => {
-  const folder = newFolder();
-  const recording = recorded(rows);
-  const daemonOn = (listen: string) =>
-    start(
-      'daemon',
-      '--recording',
-      recordingPath(recording),
-      '--state',
-      `${folder}/sessions.sqlite`,
-      '--listen',
-      listen,
-    );
-  const first = daemonOn('127.0.0.1:0');
-  const [, url] = / at (\S+)\n/.exec(await first.printed(/\n/))!;
-  const { page } = await opened(url!);
-  await page.keyboard.press('Period');
-  await page.keyboard.press('Period');
-  await page.waitForSelector('text=paused, event 2 of 300');
-  first.child.kill('SIGKILL');
-  await first.ended;
-  await page.waitForSelector('text=not connected: what is shown may be old');
-  expect(await page.isVisible('.moving')).toBe(true);
-  const next = daemonOn(new URL(url!).host);
-  await next.printed(/\n/);
-  await page.waitForSelector('text=not connected: what is shown may be old', { state: 'detached' });
-  await page.keyboard.press('Period');
-  await page.waitForSelector('text=paused, event 3 of 300');
-  next.child.kill();
-  await next.ended;
 });
 
 describe('the stream', () => {

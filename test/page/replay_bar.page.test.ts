@@ -1,9 +1,8 @@
 /** What the replay bar does beside playing: fast sessions, skipped gaps, the end of the wait, a session that is gone. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { start } from '../daemon/command_line.ts';
-import { newFolder, type Row, recorded, recordingPath, START } from '../daemon/recorded.ts';
-import { type Served, served } from '../daemon/served.ts';
+import { newFolder, type Row, recorded, START } from '../daemon/recorded.ts';
+import { type Served, serve, served } from '../daemon/served.ts';
 import { breakingWay } from './breaking.ts';
 import { newPage } from './browser.ts';
 
@@ -254,26 +253,31 @@ test('the position is moved by keys of its slider, and Home and End of the other
   expect(await figures(page)).toContain('event');
 });
 
-test('a fast session is followed on after the daemon was started again', async () => {
-  const [state, recording] = [`${newFolder()}/sessions.sqlite`, recordingPath(recorded(rows))];
-  const daemonOn = (listen: string) => start('daemon', '--recording', recording, '--state', state, '--listen', listen);
-  const first = daemonOn('127.0.0.1:0');
-  const [, url] = / at (\S+)\n/.exec(await first.printed(/\n/))!;
-  const { page } = await opened(url!, '&speed=20');
-  await page.keyboard.press('Period');
-  await page.keyboard.press('Period');
-  await page.waitForSelector('text=paused, event 2 of 300');
-  await page.waitForSelector('text=fast: positions in the place of single events');
-  first.child.kill('SIGKILL');
-  await first.ended;
+test('a daemon that is gone is said, its picture stays, and a fast session goes on with the next daemon', async () => {
+  const [stateFile, folder] = [`${newFolder()}/sessions.sqlite`, recorded(rows)];
+  const first = await serve(folder, { stateFile });
+  const way = await breakingWay(first.port);
+  const { page } = await newPage();
+  try {
+    await page.goto(`${way.url}${LANES}&speed=20`);
+    await page.waitForSelector('.moving');
+    await page.keyboard.press('Period');
+    await page.keyboard.press('Period');
+    await page.waitForSelector('text=paused, event 2 of 300');
+    await page.waitForSelector('text=fast: positions in the place of single events');
+    way.bytesOf = () => 0;
+  } finally {
+    await first.close();
+  }
   await page.waitForSelector('text=not connected: what is shown may be old');
-  const next = daemonOn(new URL(url!).host);
-  await next.printed(/\n/);
+  expect(await page.isVisible('.moving')).toBe(true);
+  way.port = (await served(folder, { stateFile })).port;
+  way.bytesOf = () => Number.POSITIVE_INFINITY;
   await page.waitForSelector('text=not connected: what is shown may be old', { state: 'detached' });
+  await page.keyboard.press('Period');
+  await page.waitForSelector('text=paused, event 3 of 300');
   await page.keyboard.press('Space');
   await page.waitForSelector('text=finished, event 300 of 300');
-  next.child.kill();
-  await next.ended;
 });
 
 test('a page that is held up says how far it is behind', async () => {
