@@ -13,10 +13,12 @@ interface Kind {
   isMet?(): boolean;
 }
 
+const FLEET = ['/usr/sbin/clickhouse-server', '/usr/share/java/zookeeper.jar', '/usr/bin/java'];
+
 export const KINDS: Record<string, Kind> = {
   root: { needs: 'root', isMet: () => process.getuid!() === 0 },
   page: { needs: 'Chromium', isMet: isInstalled },
-  fleet: { needs: 'clickhouse-server', isMet: () => existsSync('/usr/sbin/clickhouse-server') },
+  fleet: { needs: 'clickhouse-server, zookeeper and java', isMet: () => FLEET.every((file) => existsSync(file)) },
   slow: {},
   alone: {},
   long: {},

@@ -94,6 +94,7 @@ const WALLS: Record<string, readonly string[]> = {
     'jest-circus',
     'jest-message-util',
     'node:',
+    'test/page/chromium.ts',
   ],
   // It imports the suite.
   'test/jest/suite.js': [ANYTHING],

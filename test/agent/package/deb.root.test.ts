@@ -84,7 +84,7 @@ function done(...command: string[]): string {
   return stdout;
 }
 
-/** Leaves out what other packages do when one has changed, such as to read all man pages anew. */
+/** Leaves out what other packages do when one has changed, such as to read all man pages again. */
 const dpkg = (...args: string[]) => done('dpkg', '--no-triggers', '--force-unsafe-io', ...args);
 
 function install(file: string): void {
@@ -148,7 +148,7 @@ test('no file contains the path of the build folder', () => {
   expect([status, stdout, stderr]).toEqual([1, '', '']);
 });
 
-test('each file belongs to root, may be changed by nobody else, and has the time of the commit', () => {
+test('each file belongs to root, may be changed by no other user, and has the time of the commit', () => {
   const lines = execFileSync('dpkg-deb', ['--contents', deb], { encoding: 'utf8', env: { ...process.env, TZ: 'UTC' } })
     .trim()
     .split('\n');

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 export interface Message {
   pid: number;
   text: string;
-  /** By performance.now(). */
+  /** The time of performance.now() when it came. */
   atMs: number;
 }
 

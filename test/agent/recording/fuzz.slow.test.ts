@@ -13,7 +13,7 @@ import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { times } from '../../repeats.ts';
 import { blockOf, type Row, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
-/** Of each kind of damage, to each kind of recording. */
+/** The number of cases of each kind of damage to each kind of recording. */
 const CASES = times(3);
 /** A case that takes longer counts as hanging. */
 const CASE_MS_MAX = 5000;
