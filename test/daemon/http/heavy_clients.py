@@ -5,8 +5,6 @@ import json, multiprocessing, os, resource, socket, sys, threading, time
 port, count, path, accept, pid = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
 SECONDS_MAX = 60
 resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
-
-
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -54,6 +52,11 @@ def small(what):
 results = multiprocessing.Queue()
 load = multiprocessing.Process(target=heavy, args=(results,), daemon=True)
 load.start()
+try:
+    # An answer is noticed when it comes, and not when the machine has time for this process.
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+except PermissionError:
+    pass
 answers, until = [], time.monotonic() + SECONDS_MAX
 while load.is_alive() and results.empty() and time.monotonic() < until:
     answers += [small(what) for what in ("/healthz", "/api/nodes", "/metrics")]

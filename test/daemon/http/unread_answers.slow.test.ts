@@ -50,8 +50,9 @@ test.each([
     process.stderr.write(`${before} ${most} ${after} MiB, ${slowest(first)} ${slowest(then)} ms\n`);
   }
   expect(new Set([...first, ...then].map(([, status]) => status))).toEqual(new Set(['200']));
-  for (const [, , ms] of first) expect(ms).toBeLessThan(1000);
-  // The median is compared, because the machine has other work.
+  // The first of them may come after all large requests, which take up to 1.3 s to begin.
+  for (const [, , ms] of first) expect(ms).toBeLessThan(2000);
+  // The median is compared, because what the large requests have begun may come in between.
   expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(100);
   expect(most).toBeLessThan(500);
   expect(after - before).toBeLessThan(MORE_MIB_MAX);

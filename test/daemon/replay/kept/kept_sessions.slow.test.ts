@@ -2,8 +2,9 @@
  * Tests that sessions survive the end of a daemon process: killed at random moments in use, next to another daemon, and
  * on a full disk.
  */
+import { once } from 'node:events';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../../../../daemon/exact_json.ts';
@@ -187,11 +188,36 @@ function whenGone(error: unknown): void {
   if ((error as Error).name !== 'TypeError') throw error;
 }
 
+/**
+ * An address at which a client waits for a daemon that begins, however long that takes: a replay gives up after some
+ * attempts.
+ */
+async function waitingRoom(urlOf: () => Promise<string>): Promise<{ url: string; close(): void }> {
+  const server = createServer(async (near) => {
+    near.on('error', () => {});
+    const { hostname, port } = new URL(await urlOf());
+    const far = connect(Number(port), hostname);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on('error', () => {}).on('close', () => to.destroy());
+      from.pipe(to);
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => void server.close(),
+  };
+}
+
 describe('after a restart', () => {
   let folder: string;
   let first: { url: string; one: Running };
   let second: { url: string; one: Running };
   let replay: Running;
+  let room: Awaited<ReturnType<typeof waitingRoom>>;
   let id: string;
   beforeAll(async () => {
     folder = recorded([...rows(3000), ...rows(10).map((row) => ({ ...row, transaction: 'short' }))]);
@@ -199,17 +225,20 @@ describe('after a restart', () => {
     const made = await ask(first.url, SESSIONS, 'POST', { transaction_id: 'short' });
     ({ session_id: id } = made.json as unknown as View);
     await ask(first.url, `${SESSIONS}/${id}/step`, 'POST', { count: 4 });
-    replay = start('replay', 'tx', '--url', first.url, '--output', 'ndjson');
+    let current = Promise.resolve(first);
+    room = await waitingRoom(async () => (await current).url);
+    replay = start('replay', 'tx', '--url', room.url, '--output', 'ndjson');
     // The pattern begins at the start: any other beginning would be tried for each byte.
     await replay.printed(/^(.*\n){200}/);
-    await kill(first.one);
+    current = kill(first.one).then(() => daemon('--data', folder));
     await replay.logged(/trying again/);
-    second = await daemon('--data', folder, '--listen', new URL(first.url).host);
+    second = await current;
     // They are for all tests of these.
     running.delete(second.one);
   });
   afterAll(async () => {
     replay.child.kill('SIGKILL');
+    room.close();
     await kill(second.one);
   });
 
