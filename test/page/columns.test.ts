@@ -17,6 +17,7 @@ import {
   whatOf,
 } from '../../daemon/page/columns/event_columns.ts';
 import { mergeColumns } from '../../daemon/page/columns/merge.ts';
+import { times } from '../repeats.ts';
 import { BASE_NS, linesOf, type MadeEvent, made } from './made_columns.ts';
 
 const int64 = fc.oneof(
@@ -87,7 +88,7 @@ test('every value comes back exactly, however the events are spread over lines',
         expect(errorName(columns, row) !== null).toBe(result < 0);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: times(60) },
   );
 });
 
@@ -162,7 +163,7 @@ test('any JSON is either read or a clear error, and changes no prototype', () =>
       }
       expect(({} as { polluted?: number }).polluted).toBeUndefined();
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
 });
 
@@ -188,7 +189,7 @@ test('two answers become one, in order and without what both have', () => {
       const sorted = (some: MadeEvent[]) => some.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
       expect(sorted(rows)).toEqual(sorted(events));
     }),
-    { numRuns: 300 },
+    { numRuns: times(60) },
   );
 });
 

@@ -10,6 +10,7 @@ import { stepAtLeast, ticksOf } from '../../daemon/page/draw/ticks.ts';
 import { columnCount, fitted, nsAt, panned, type View, xOf, zoomed } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
 import { firstFailedIn, longestIn, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
+import { times } from '../repeats.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
 type Bar = readonly [start: number, length: number, isFailed: boolean];
@@ -67,7 +68,7 @@ test('each column has the number of its events, the longest and the first failed
         if (bins.counts.some((count) => count > 0)) expect(isInView(track, shown)).toBe(true);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: times(500) },
   );
 });
 
@@ -83,7 +84,7 @@ test('the longest and the first failed event of any range are found', () => {
       const failed = range.findIndex(([, isFailed]) => isFailed);
       expect(firstFailedIn(track!, from, to)).toBe(failed < 0 ? -1 : from + failed);
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
 });
 
@@ -110,7 +111,7 @@ test('the event under the pointer is the smallest, else the nearest; a narrow fa
         expect(hitTrack(track, shown, xPx, tolerance)).toBe(candidates[0]?.place ?? -1);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: times(200) },
   );
 });
 
@@ -311,7 +312,7 @@ test('ticks are at multiples of a round step, exact, apart from each other, and 
       expect(one!.ns + originNs - (other.ns - one!.ns)).toBeLessThan(fromNs);
       expect(ticks.at(-1)!.ns + originNs + (other.ns - one!.ns)).toBeGreaterThan(shown.toNs);
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
   expect([0.2, 1, 1.5, 3, 7, 10, 11, 2e9].map(stepAtLeast)).toEqual([1, 1, 2, 5, 10, 10, 20, 2e9]);
 });

@@ -7,6 +7,7 @@ import { createLanes, type LanesOptions, lanesBuffers } from '../../daemon/page/
 import { neighboursOf } from '../../daemon/page/lanes/neighbours.ts';
 import { lanesSentence } from '../../daemon/page/lanes/sentence.ts';
 import { spread, TRACKS_MAX } from '../../daemon/page/lanes/tracks.ts';
+import { times } from '../repeats.ts';
 import { columnsOf, type MadeEvent, made } from './made_columns.ts';
 
 const OF_ORDER: LanesOptions = { transactions: new Set(['order-1']) };
@@ -52,21 +53,21 @@ function nanoseconds(some: readonly (readonly [from: number, to: number])[]): Se
 
 const common = (one: ReadonlySet<number>, other: ReadonlySet<number>) => [...one].filter((ns) => other.has(ns));
 
-const times = ({ start, duration }: MadeEvent) => [Number(start), Number(start) + Number(duration)] as const;
+const spanOf = ({ start, duration }: MadeEvent) => [Number(start), Number(start) + Number(duration)] as const;
 const queued = (one: MadeEvent) =>
-  [Number(one.start), Math.min(Number(one.start) + Number(one.queue ?? 0), times(one)[1])] as const;
+  [Number(one.start), Math.min(Number(one.start) + Number(one.queue ?? 0), spanOf(one)[1])] as const;
 
 /** Each nanosecond by itself, by the words of the rule. */
 function slowParts(events: readonly MadeEvent[], base: number): { from: number; parts: number[] } | null {
   const own = events.filter(isOwn);
   if (own.length === 0) return null;
-  const from = Math.min(...own.map((one) => times(one)[0]));
-  const to = Math.max(...own.map((one) => times(one)[1]));
+  const from = Math.min(...own.map((one) => spanOf(one)[0]));
+  const to = Math.max(...own.map((one) => spanOf(one)[1]));
   const counts = [0, 0, 0, 0, 0];
-  const calls = (type: string) => nanoseconds(own.filter((one) => one.type === type).map(times));
+  const calls = (type: string) => nanoseconds(own.filter((one) => one.type === type).map(spanOf));
   const requests = events.filter(({ type }) => type === 'block_io');
   const syncs = (node: string) =>
-    nanoseconds(own.filter((one) => one.type === 'sys_sync' && one.node === node).map(times));
+    nanoseconds(own.filter((one) => one.type === 'sys_sync' && one.node === node).map(spanOf));
   const inRequest = (ns: number, part: (one: MadeEvent) => readonly [number, number]) =>
     requests.some((one) => {
       const [start, end] = part(one);
@@ -74,7 +75,7 @@ function slowParts(events: readonly MadeEvent[], base: number): { from: number; 
     });
   const [sync, write] = [calls('sys_sync'), calls('sys_write')];
   for (let ns = from; ns < to; ns++) {
-    const holds = [inRequest(ns, queued), inRequest(ns, times), sync.has(ns), write.has(ns), true];
+    const holds = [inRequest(ns, queued), inRequest(ns, spanOf), sync.has(ns), write.has(ns), true];
     counts[holds.indexOf(true)]!++;
   }
   return { from: from - base, parts: counts };
@@ -91,7 +92,7 @@ test('the breakdown is that of each nanosecond by itself, and adds up', () => {
       expect(breakdown.span.fromNs).toBe(expected!.from);
       expect(PARTS.reduce((sum, part) => sum + breakdown.parts[part], 0)).toBe(breakdown.durationNs);
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
 });
 
@@ -115,7 +116,7 @@ test('events are own, written back or of others; an undivided recording has only
       expect([...undivided.shares]).toEqual(rows.map((one) => (isOwn(one) || hasData(one) ? 0 : 2)));
       expect(undivided.writtenBack).toBeNull();
       expect(createLanes(columns, { transactions: null }).shares.every((share) => share === 0)).toBe(true);
-      const late = rows.filter((one) => !isOwn(one) && hasData(one)).map((one) => times(one)[1]);
+      const late = rows.filter((one) => !isOwn(one) && hasData(one)).map((one) => spanOf(one)[1]);
       const baseNs = Number(rows[0]!.start);
       expect(model.writtenBack).toEqual(
         late.length > 0 ? { count: late.length, lastEndNs: Math.max(...late) - baseNs } : null,
@@ -221,7 +222,7 @@ test('links are exact within a call of the same thread, inferred during a sync, 
       const links = createLinks(createLanes(columns, OF_ORDER));
       const kind = (call: MadeEvent, request: MadeEvent) => {
         if (call.type === 'block_io' || request.type !== 'block_io' || call.node !== request.node) return [];
-        const [[from, to], [start, end]] = [times(call), times(request)];
+        const [[from, to], [start, end]] = [spanOf(call), spanOf(request)];
         if (call.tid === request.tid && start >= from && start <= to) return ['exact'];
         const both = common(nanoseconds([[from, to]]), nanoseconds([[start, end]]));
         return isOwn(call) && call.type === 'sys_sync' && hasData(request) && both.length > 0 ? ['inferred'] : [];
@@ -235,7 +236,7 @@ test('links are exact within a call of the same thread, inferred during a sync, 
         expect(links.of(row, 2)).toEqual({ first: expected.slice(0, 2), last, count });
       }
     }),
-    { numRuns: 500 },
+    { numRuns: times(100) },
   );
 });
 
@@ -252,7 +253,7 @@ test('neighbours are counted by device and service while requests of the transac
         const near = mine
           .map((row) => rows[row]!)
           .filter((one) => one.node === other.node && one.target === other.target);
-        if (common(nanoseconds(near.map(times)), nanoseconds([times(other)])).length === 0) continue;
+        if (common(nanoseconds(near.map(spanOf)), nanoseconds([spanOf(other)])).length === 0) continue;
         const key = `${other.node} ${other.target} ${other.service}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
@@ -262,7 +263,7 @@ test('neighbours are counted by device and service while requests of the transac
       );
       expect(found.map(({ count }) => count)).toEqual([...counts.values()].sort((a, b) => b - a));
     }),
-    { numRuns: 300 },
+    { numRuns: times(60) },
   );
 });
 

@@ -16,6 +16,7 @@ import { columnAt, columnsPerCell, drawMinute, rowAt } from '../../daemon/page/l
 import { createNewest } from '../../daemon/page/live/newest.ts';
 import { rowTexts } from '../../daemon/page/live/row_cells.ts';
 import { secondsOf } from '../../daemon/page/live/seconds.ts';
+import { times } from '../repeats.ts';
 
 const START = 1_763_683_200_123_456_789n;
 const MINUTE_NS = 60_000_000_000n;
@@ -102,7 +103,7 @@ test('the minute has what began in its columns, however it moves on', () => {
         losses,
       );
     }),
-    { numRuns: 60 },
+    { numRuns: times(60) },
   );
 });
 
@@ -218,7 +219,7 @@ test('one event among millions is seen at every width, and a loss where no event
         expect(cell <= column && column < cell + columnsPerCell(width)).toBe(true);
       },
     ),
-    { numRuns: 30 },
+    { numRuns: times(10) },
   );
   expect([rowAt(0, 288), rowAt(287, 288), rowAt(2, 288)]).toEqual([ROW_COUNT - 1, 0, ROW_COUNT - 2]);
 });

@@ -12,6 +12,7 @@ import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../daemon/store/embedded/recordings.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
+import { times } from '../repeats.ts';
 
 const [INT64_MAX, HOUR_NS] = [2n ** 63n - 1n, 3_600_000_000_000n];
 const same = (text: string) => text;
@@ -92,7 +93,7 @@ test('the daemon computes the same, for one transaction and for how many of all'
       const late = answers.filter(({ afterTimeoutCount }) => afterTimeoutCount > 0);
       expect(population.missed(extraLatencyNs, timeoutNs)).toBe(late.length);
     }),
-    { numRuns: 40 },
+    { numRuns: times(10) },
   );
 });
 
@@ -111,6 +112,8 @@ test('a population counts exactly, also where doubles round', () => {
   expect(edge.missed(1n, 2n ** 53n)).toBe(2);
   expect(edge.missed(1n, 2n ** 53n + 1n)).toBe(1);
   expect(edge.missed(0n, INT64_MAX)).toBe(0);
+  const small = createPopulation([[{ events: 1, end_ns: 100n }]]);
+  expect([small.missed(0n, 100n), small.missed(0n, 99n), small.missed(1n, 100n)]).toEqual([0, 1, 1]);
 });
 
 test('the sliders have round values, each of which finds its own place', () => {
