@@ -4,11 +4,14 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Certificate, read } from '../daemon/certificates.ts';
+import { freePort } from '../free_port.ts';
+
+export { freePort };
 
 const PROGRAM = '/usr/sbin/clickhouse-server';
 export const isInstalled = existsSync(PROGRAM);
@@ -124,15 +127,6 @@ async function post(
   sent.end(body);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   return { status: response.statusCode!, answer: Buffer.concat(await response.toArray()) };
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 async function isReady(child: ChildProcess, ...ports: number[]): Promise<boolean> {

@@ -2,10 +2,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+
+export { freePort } from '../free_port.ts';
 
 export const KREPLAY = resolve(import.meta.dirname, '../../build/kreplay');
 
@@ -73,15 +74,6 @@ const started: ChildProcess[] = [];
 /** Tests call it in afterAll(): a test that fails half-way must leave nothing running. */
 export function endAll(): void {
   for (const child of started) if (child.exitCode === null) child.kill('SIGKILL');
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 export function temporaryFolder(): { path: string; remove(): void } {

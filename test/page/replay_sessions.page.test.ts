@@ -44,7 +44,10 @@ test('a session that is made after its view was left is deleted, and is not in t
     isAnswered = true;
   });
   const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
+  const asked = page.waitForRequest((request) => request.method() === 'POST');
   await page.keyboard.press('Space');
+  // A view that is left before it has asked for a session makes none.
+  await asked;
   await page.keyboard.press('1');
   await page.waitForSelector('canvas.map');
   while (!isAnswered) await sleep(20);
