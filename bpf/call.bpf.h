@@ -60,6 +60,20 @@ static __always_inline void keep_call(struct task_state *state, __u32 syscall, _
 	state->syscall = syscall;
 }
 
+/*
+ * Where tasks are preempted inside programs, the kernel may have skipped the end of the call that is kept and the entry
+ * of the next one. The end of that one says nothing of the call that is kept, whose end is counted as missed. Two calls
+ * of one kind to one file look the same.
+ */
+static __always_inline bool is_end_of_another(struct task_state *state, __u32 syscall, __s32 fd)
+{
+	if (!programs_are_preempted || !state || !state->start_ns || (state->syscall == syscall && state->fd == fd))
+		return false;
+	count_loss(state->call_type, LOSS_END_MISSED);
+	state->start_ns = 0;
+	return true;
+}
+
 /* Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. */
 static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
 {

@@ -32,13 +32,15 @@ static __always_inline void begin_sync(struct pt_regs *regs, __u32 id)
 	keep_call(state, id, has_fd(id) ? regs->di : -1, &owner);
 }
 
-static __always_inline void end_sync(long result)
+static __always_inline void end_sync(struct pt_regs *regs, __u32 id, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = state_of(task);
 	struct sys_sync *event;
 	__u64 start_ns, duration_ns;
 
+	if (is_end_of_another(state, id, has_fd(id) ? regs->di : -1))
+		return;
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_SYNC)
 		return;
 	duration_ns = end_call(state, &start_ns);

@@ -196,9 +196,13 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 	struct sys_write *event;
 	__u64 start_ns, duration_ns;
 
-	if (programs_are_preempted && !was_seen_to_begin(state)) {
-		catch_up_marker(task, regs, id, result);
-		return;
+	if (programs_are_preempted) {
+		bool is_another = is_end_of_another(state, id, regs->di);
+
+		if (!was_seen_to_begin(state) || is_another) {
+			catch_up_marker(task, regs, id, result);
+			return;
+		}
 	}
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_WRITE)
 		return;

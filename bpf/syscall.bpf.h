@@ -20,7 +20,7 @@ int BPF_PROG(call_exit, struct pt_regs *regs, long result)
 	if (is_write(id))
 		end_write(regs, id, result);
 	else if (is_sync(id))
-		end_sync(result);
+		end_sync(regs, id, result);
 	else if (programs_are_preempted && is_write32(id))
 		end_write32(regs, id, result);
 	else if (http_layer && is_read(id) && result > 0)
