@@ -1,5 +1,6 @@
 /**
- * Configures jest for `make test`. Tests run from the TypeScript sources; `tsc -p test` checks types. The name of a suite says what it needs and what may run beside it: test/jest/kinds.ts.
+ * Configures jest for `make test`. Tests run from the TypeScript sources; `tsc -p test` checks types. The name of a suite
+ * says what it needs and what may run beside it: test/jest/kinds.ts.
  */
 import { join } from 'node:path';
 

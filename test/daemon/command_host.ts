@@ -25,7 +25,7 @@ export const END_OF_OUTPUT = '\0end of output\0';
 
 const ENTRY = pathToFileURL(join(import.meta.dirname, '../../kreplay.ts')).href;
 
-/** What a command does to end its process. */
+/** The error that stands for an end of the process by a command. */
 class Exit extends Error {
   code: number;
 

@@ -37,7 +37,7 @@ export function hostedWith(environment: Record<string, string>, ...args: string[
   return asked({ args, environment });
 }
 
-/** What it prints on a terminal. */
+/** Runs the command with a terminal as its output. */
 export function hostedAtTerminal(...args: string[]): Promise<Ended> {
   return asked({ args, isTerminal: true });
 }

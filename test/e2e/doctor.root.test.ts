@@ -30,7 +30,7 @@ function check({ checks }: Diagnosis, name: string) {
 }
 
 const COLUMNS = 72;
-/** What it says on a terminal, and in JSON, about a host that nothing is wrong with. */
+/** The text and the JSON of doctor about a host that can be recorded. */
 let text: Finished;
 let plain: Diagnosis;
 

@@ -55,9 +55,9 @@ function tookMicroseconds(place: string): number[] {
 test('PostgreSQL', async () => {
   // Both runs use the same folder: its path is part of what is recorded.
   const place = join(folder.path, 'place');
-  const anew = () => execFileSync('sh', ['-ec', `rm -rf ${place}; mkdir ${place}; chown ${NOBODY} ${place}`]);
+  const emptyPlace = () => execFileSync('sh', ['-ec', `rm -rf ${place}; mkdir ${place}; chown ${NOBODY} ${place}`]);
   const script = ['bash', '-ec', SCRIPT, place];
-  anew();
+  emptyPlace();
   const recorded = await record(() => {
     execFileSync(AS_NOBODY[0], [...AS_NOBODY.slice(1), KREPLAY, 'exec', '--transaction', 'pg', '--', ...script], {
       // With a pipe as its input, bash would read the startup files of the user who runs the test.
@@ -70,7 +70,7 @@ test('PostgreSQL', async () => {
   expect(kreplay(['export', ...source, '--transaction', 'pg', '--output', bundle]).status).toBe(0);
   chmodSync(bundle, 0o644);
 
-  anew();
+  emptyPlace();
   const report = join(place, 'report.json');
   const incident = ['--bundle', bundle, '--transaction', 'pg', '--report', report];
   const rule = `sys_write:path=*/pg_wal/*:comm=postgres:extra=${EXTRA_MS}ms`;

@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isInstalled } from '../page/chromium.ts';
 
-/** In the order in which a name has the words. A kind without needs says when a suite runs. */
 interface Kind {
   /** What a suite of the kind needs, in words. */
   needs?: string;
@@ -15,6 +14,7 @@ interface Kind {
 
 const FLEET = ['/usr/sbin/clickhouse-server', '/usr/share/java/zookeeper.jar', '/usr/bin/java'];
 
+/** In the order in which a name has the words. A kind without needs says when a suite runs. */
 export const KINDS: Record<string, Kind> = {
   root: { needs: 'root', isMet: () => process.getuid!() === 0 },
   page: { needs: 'Chromium', isMet: isInstalled },

@@ -336,7 +336,7 @@ test('the services are enabled and started, restarted by an upgrade, stopped by 
   rmSync(join(debian.path, 'usr/bin/systemctl'), { force: true });
   writeFileSync(join(debian.path, 'usr/bin/systemctl'), SYSTEMCTL, { mode: 0o755 });
   const asked = join(debian.path, 'run/asked');
-  /** What systemd is asked for meanwhile, but to read its units again. */
+  /** Returns the requests to systemd meanwhile, without those to read its units again. */
   const askedBy = (work: () => void) => {
     rmSync(asked, { force: true });
     work();

@@ -6,7 +6,7 @@ import { endAll, freePort, start } from '../../e2e/kreplay.ts';
 import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
 
 const EVENTS = 100_000;
-/** What may remain after all clients have left, within half a minute. */
+/** Memory that the daemon may keep half a minute after all clients have left. */
 const MORE_MIB_MAX = 150;
 const CLIENTS = join(import.meta.dirname, 'unread_clients.py');
 

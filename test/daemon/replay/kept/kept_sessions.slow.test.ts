@@ -274,7 +274,7 @@ describe('a daemon with limits', () => {
   beforeAll(async () => {
     folder = recorded(rows(1));
     ({ one, url } = await daemon('--data', folder, '--sessions-max', '1', '--session-idle', '1s'));
-    // It is for all tests of these.
+    // All tests of this block use the daemon.
     running.delete(one);
   });
   afterAll(() => kill(one));

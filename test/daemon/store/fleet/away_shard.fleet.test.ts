@@ -135,7 +135,7 @@ describe('while a shard is away', () => {
     expect(await daemon.get('/readyz')).toMatchObject({ status: 503, json: { code: 'recording_unavailable' } });
     expect(await metric('kreplay_fleet_unavailable_shards')).toEqual([1]);
     expect([await metric('kreplay_ready'), await metric('kreplay_fleet_nodes')]).toEqual([[0], []]);
-    // What the first server has itself is still known.
+    // The rows of the first server are still known.
     expect(await metric('kreplay_fleet_parts_max')).toHaveLength(1);
   });
 
