@@ -24,6 +24,9 @@ func main() {
 	}()
 	var wait sync.WaitGroup
 	slow := make([]string, 16)
+	var arrived sync.WaitGroup
+	arrived.Add(len(slow))
+	frozen := make(chan struct{})
 	for g := range slow {
 		wait.Add(1)
 		go func(g int) {
@@ -36,10 +39,18 @@ func main() {
 				if time.Since(start) > 250*time.Millisecond {
 					slow[g] += strconv.Itoa(i) + ","
 				}
-				if g == 0 && i == 20 && isRecorded {
+				if i != 20 || !isRecorded {
+					continue
+				}
+				// The next request of each goroutine finds the file system frozen.
+				arrived.Done()
+				if g == 0 {
+					arrived.Wait()
 					exec.Command("fsfreeze", "--freeze", folder).Run()
+					close(frozen)
 					exec.Command("sh", "-c", "sleep 0.3; fsfreeze --unfreeze "+folder).Start()
 				}
+				<-frozen
 			}
 		}(g)
 	}
