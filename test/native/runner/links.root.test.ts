@@ -272,7 +272,8 @@ def serve(device):
         if opcode in (2, 36): continue # FORGET, INTERRUPT
         told = answer(opcode, inode, request[40:])
         status = 0 if told is not None else -errno.ENOSYS
-        os.write(device, struct.pack('<IiQ', 16 + len(told or b''), status, unique) + (told or b''))
+        try: os.write(device, struct.pack('<IiQ', 16 + len(told or b''), status, unique) + (told or b''))
+        except FileNotFoundError: pass # the unmount gave up the request: nobody waits for a RELEASE
 def mount(folder):
     device = os.open('/dev/fuse', os.O_RDWR)
     options = f'fd={device},rootmode=40000,user_id=0,group_id=0,default_permissions'
