@@ -34,9 +34,7 @@ struct page_walk {
 	__u32 metadata_bytes;
 	__u32 device;
 	/* The task is a kernel thread or reclaims memory: it writes data that is not its own. */
-	bool is_kernel;
-	bool is_direct;
-	__u16 reserved;
+	__u32 is_kernel;
 };
 
 struct {
@@ -127,9 +125,8 @@ static __always_inline bool is_memory(__u64 mapping, __u64 flags)
 }
 
 /*
- * Adds a page of the bio to the shares of its owners. Direct I/O belongs to the task that queues it, even if its buffer
- * is a page of a file that another task made dirty: that page is not under write-back. Any other page that is not under
- * write-back is the file system's own metadata, such as its log, whichever task writes it.
+ * Adds a page of the bio to the shares of its owners. A page that is not under write-back is the file system's own
+ * metadata, such as its log, whichever task writes it.
  */
 static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
 {
@@ -139,11 +136,8 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	struct dirtier *dirtier = NULL;
 
 	at.mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
-	if (walk->is_direct || (!walk->is_kernel && is_memory(at.mapping, flags))) {
-		if (walk->is_kernel)
-			walk->unknown_bytes += bytes;
-		else
-			add_origin(&walk->owner, &walk->queuer, bytes);
+	if (!walk->is_kernel && is_memory(at.mapping, flags)) {
+		add_origin(&walk->owner, &walk->queuer, bytes);
 		return;
 	}
 	if (!at.mapping && has_page_flag(flags, PG_private)) {
@@ -228,6 +222,19 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 	return left && vectors == BPF_CORE_READ(left, bi_io_vec) && BPF_CORE_READ(left, bi_flags) & BIO_DIRECT;
 }
 
+/*
+ * Direct I/O belongs to the task that queues it, even if its buffer is a page of a file that another task made dirty:
+ * that page is not under write-back. So its pages are not looked at, of which a bio may have hundreds. Which task's
+ * data a kernel thread writes is unknown.
+ */
+static __always_inline void queue_direct(struct page_walk *walk)
+{
+	if (walk->is_kernel)
+		return;
+	add_origin(&walk->owner, &walk->queuer, walk->left);
+	walk->left = 0;
+}
+
 /* Finds the owners of the data that a bio writes. */
 static __always_inline void find_origins(struct page_walk *walk, struct bio *bio, struct task_struct *task,
 					 struct task_state *state)
@@ -241,13 +248,16 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 	walk->metadata_bytes = 0;
 	walk->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
 	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
-	walk->is_direct = is_direct_bio(bio);
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
 	if (task->flags & PF_KTHREAD)
 		walk->unknown.process_id = walk->owner.queuer.process_id;
-	for (int i = 0; i < PAGE_WALK_MAX; i++)
-		if (!walk_page())
-			break;
+	if (is_direct_bio(bio)) {
+		queue_direct(walk);
+	} else {
+		for (int i = 0; i < PAGE_WALK_MAX; i++)
+			if (!walk_page())
+				break;
+	}
 	walk->unknown_bytes += walk->left;
 	if (state->journal_transaction) {
 		__u64 key = state->journal_transaction;

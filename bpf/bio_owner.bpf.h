@@ -37,7 +37,10 @@ struct {
 	__type(value, struct bio_owner);
 } bio_owners SEC(".maps");
 
-/* Adds bytes to an owner's share. It is a global function, which is verified once, not at each of its calls. */
+/*
+ * Adds bytes to an owner's share. Without a free slot, the processes of one transaction share one. It is a global
+ * function, which is verified once, not at each of its calls.
+ */
 __noinline int add_origin(struct bio_owner *to, const struct event_origin *added, __u32 bytes)
 {
 	if (!to || !added)
@@ -65,6 +68,17 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 				origin->time_ns = added->time_ns;
 			return 0;
 		}
+	}
+	for (__u32 slot = 0; slot < ORIGIN_SLOTS; slot++) {
+		struct event_origin *origin;
+
+		barrier_var(slot);
+		origin = &to->origins[slot & (ORIGIN_SLOTS - 1)];
+		if (!is_same_label(origin, added))
+			continue;
+		origin->bytes += bytes;
+		add_process(origin, added);
+		return 0;
 	}
 	to->has_others = 1;
 	return 0;

@@ -116,15 +116,39 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 	return true;
 }
 
+/* Only block_complete emits requests. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct block_io);
+} block_io_scratch SEC(".maps");
+
+/* Copies the origins in use, and returns the size of the record with them. */
+static __always_inline __u32 copy_origins(struct block_io *event, const struct bio_owner *owner)
+{
+	__u32 count = 0;
+
+	for (; count < ORIGIN_SLOTS && count < owner->origin_count; count++) {
+		/* Without this, clang makes one copy of variable size of it. */
+		barrier_var(count);
+		event->origins[count & (ORIGIN_SLOTS - 1)] = owner->origins[count & (ORIGIN_SLOTS - 1)];
+	}
+	return sizeof(*event) - sizeof(event->origins) + count * sizeof(event->origins[0]);
+}
+
+/* A record is as long as the origins that it has: most requests have one, and some have sixteen. */
 static __always_inline void emit(struct request_state *request, struct request *rq, __u64 now_ns)
 {
 	struct filter_settings *settings = filter();
 	struct block_io *event;
+	__u32 zero = 0, size;
 
-	if (!request->owner.queuer.is_wanted || !settings ||
-	    now_ns - request->owner.queuer.queued_ns < settings->min_duration_ns)
+	if (!request->owner.queuer.is_wanted || !settings)
 		return;
-	event = reserve(events, EVENT_BLOCK_IO, struct block_io);
+	if (!request->error && now_ns - request->owner.queuer.queued_ns < settings->min_duration_ns)
+		return;
+	event = bpf_map_lookup_elem(&block_io_scratch, &zero);
 	if (!event)
 		return;
 	event->event_type = EVENT_BLOCK_IO;
@@ -145,10 +169,12 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->origin_count = request->owner.has_others ? ORIGIN_SLOTS + 1 : request->owner.origin_count;
 	event->cgroup_id = request->owner.queuer.cgroup_id;
 	event->unnamed_bytes = UNKNOWN_U64; /* The agent computes it: it can tell which origins are the same owner. */
-	__builtin_memcpy(event->origins, request->owner.origins, sizeof(event->origins));
 	__builtin_memset(event->device, 0, sizeof(event->device));
 	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);
-	submit(event);
+	size = copy_origins(event, &request->owner);
+	barrier_var(size);
+	if (size <= sizeof(*event) && bpf_ringbuf_output(&events, event, size, BPF_RB_NO_WAKEUP))
+		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);
 }
 
 /* Returns whether the completed request is the remembered one, and not a later one that reuses the same structure. */

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Limits how much of the definition ring one user may take: a user that fills the ring would cost all other users the
+ * Limits how much of the definition ring one cgroup and one user may take: who fills the ring would cost all others the
  * owners, services and file names of their events.
+ *
+ * Room is asked for before anything is read for a definition, and a task whose definition was refused does not ask
+ * again for REFUSAL_NS: when the agent does not drain the ring, a refused definition must not cost the traced program
+ * more than one that is known.
  */
 #ifndef KREPLAY_BUDGET_BPF_H
 #define KREPLAY_BUDGET_BPF_H
 
 #include "kreplay.bpf.h"
 
+/* A task whose definition was refused asks for room again after this time. */
+#define REFUSAL_NS 100000000ull
+
 /*
- * Limit between two restarts of the count, see use_definitions(): a user never has more than half of the ring's 4 MiB.
+ * Limits between two restarts of a count, see use_of(), which lets twice as much be in the ring: for a user within a
+ * cgroup, and for all users of a cgroup or all cgroups of a user. A user within a cgroup never uses those up.
  */
-#define USER_DEFINITION_BYTES_MAX (1 << 20)
+#define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
+#define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
+/* A definition is not begun while the ring has less room than this. */
+#define ROOM_BYTES_MIN 16384
 
 struct definition_use {
 	/* Position of the ring's producer when the count of bytes last restarted from 0. */
@@ -19,10 +30,18 @@ struct definition_use {
 	__u64 bytes;
 };
 
+struct definer {
+	__u64 cgroup_id;
+	__u64 user;
+};
+
+/* In place of a cgroup or of a user. */
+#define ALL_OF_THEM (~0ull)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u64);
+	__uint(max_entries, 4096);
+	__type(key, struct definer);
 	__type(value, struct definition_use);
 } definition_uses SEC(".maps");
 
@@ -32,53 +51,115 @@ struct {
 #define NAMESPACES_MAX 34
 /* Bits of a kernel address that differ between two, as many as a number of JavaScript holds. */
 #define ADDRESS_BITS 52
+/* Larger than any user id, and smaller than the number of any namespace. */
+#define CGROUP_SHARE (1ULL << 50)
+
+/* The cgroup hierarchy that definitions refer to. The agent sets it before load. */
+enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
+const volatile __u32 cgroup_hierarchy = CGROUP_V2;
+
+/* Inode number of the cgroup's directory. bpf_get_current_cgroup_id() supports v2 only. */
+static __always_inline __u64 cgroup_id_of(struct task_struct *task)
+{
+	struct cgroup_subsys_state **states, *state = NULL;
+	__u32 index;
+
+	if (cgroup_hierarchy == CGROUP_V2)
+		return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	if (cgroup_hierarchy == CGROUP_V1_MEMORY)
+		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	else
+		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
+	/* CO-RE cannot relocate an index that is not a constant. */
+	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
+	bpf_probe_read_kernel(&state, sizeof(state), states + index);
+	return BPF_CORE_READ(state, cgroup, kn, id);
+}
+
+static __always_inline __u64 cgroup_share(struct task_struct *task)
+{
+	return CGROUP_SHARE | (cgroup_id_of(task) & (CGROUP_SHARE - 1));
+}
 
 /*
- * Returns the user whose share the current task's records count against, as a number. A user namespace gives its
- * creator user ids of its own, tens of thousands with /etc/subuid: all of these count against the user that created the
- * outermost namespace. A namespace that root created is usually a container, which must not use up root's share: it has
- * its own, and its number is from the address of the namespace, which is larger than any user id.
+ * Returns the share that the current task's records count against, as a number.
+ *
+ * The host's root is all of its services and most of its containers, so each cgroup of it has a share of its own. Any
+ * other user has one share, whichever cgroups it makes. A user namespace gives its creator user ids of its own, tens of
+ * thousands with /etc/subuid: all of these count against the user that created the outermost namespace. A namespace
+ * that root created is usually a container: its number is from the address of the namespace.
  */
-__noinline __u64 current_user(void)
+__noinline __u64 current_share(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct user_namespace *space = BPF_CORE_READ(task, real_cred, user_ns);
 	int level = BPF_CORE_READ(space, level);
-	__u32 owner;
+	__u32 user = bpf_get_current_uid_gid();
 
 	if (!level)
-		return (__u32)bpf_get_current_uid_gid();
+		return user ? user : cgroup_share(task);
 	for (int i = 0; i < NAMESPACES_MAX && level > 1; i++) {
 		space = BPF_CORE_READ(space, parent);
 		level--;
 	}
-	owner = BPF_CORE_READ(space, owner.val);
-	return owner ? owner : (__u64)space & ((1ULL << ADDRESS_BITS) - 1);
+	user = BPF_CORE_READ(space, owner.val);
+	return user ? user : (__u64)space & ((1ULL << ADDRESS_BITS) - 1);
 }
 
 /*
- * Charges a record to a user's share; returns 0 if the user has used it up. The count restarts from 0 once the agent
- * has read everything that was in the ring at the last restart. So it needs no clock, and a delayed agent gives a user
- * no additional room.
+ * Returns how much a definer uses, or NULL if that is its limit. The count restarts from 0 once the agent has read
+ * everything that was in the ring at the last restart. So it needs no clock, and a delayed agent gives nobody
+ * additional room.
  */
-__noinline int use_definitions(__u64 user, __u32 size)
+static __always_inline struct definition_use *use_of(const struct definer *definer, __u64 bytes_max)
 {
-	struct definition_use first = {}, *use = bpf_map_lookup_elem(&definition_uses, &user);
+	struct definition_use first = {}, *use = bpf_map_lookup_elem(&definition_uses, definer);
 
 	if (!use) {
 		first.since = bpf_ringbuf_query(&definitions, BPF_RB_PROD_POS);
-		bpf_map_update_elem(&definition_uses, &user, &first, BPF_NOEXIST);
-		use = bpf_map_lookup_elem(&definition_uses, &user);
-		if (!use)
-			return 1;
+		bpf_map_update_elem(&definition_uses, definer, &first, BPF_NOEXIST);
+		return bpf_map_lookup_elem(&definition_uses, definer);
 	}
-	if (use->bytes >= USER_DEFINITION_BYTES_MAX) {
+	if (use->bytes >= bytes_max) {
 		if (bpf_ringbuf_query(&definitions, BPF_RB_CONS_POS) < use->since)
-			return 0;
+			return NULL;
 		use->since = bpf_ringbuf_query(&definitions, BPF_RB_PROD_POS);
 		use->bytes = 0;
 	}
-	__sync_fetch_and_add(&use->bytes, size + RECORD_HEADER_SIZE);
+	return use;
+}
+
+/*
+ * Charges a record of the current task to its user and its cgroup; returns 0 if one of them has used up its share, or
+ * if the ring is about to be full. With a size of 0 it only asks. `share` is what current_share() returns.
+ */
+__noinline int use_definitions(__u64 share, __u32 size)
+{
+	bool is_root = share >= CGROUP_SHARE && share < CGROUP_SHARE << 1;
+	struct definer definer = {cgroup_id_of(bpf_get_current_task_btf()), is_root ? 0 : share};
+	struct definition_use *pair, *cgroup, *user = NULL;
+
+	if (bpf_ringbuf_query(&definitions, BPF_RB_AVAIL_DATA) > DEFINITIONS_BYTES - ROOM_BYTES_MIN)
+		return 0;
+	pair = use_of(&definer, PAIR_BYTES_MAX);
+	definer.user = ALL_OF_THEM;
+	cgroup = use_of(&definer, ALL_BYTES_MAX);
+	if (!pair || !cgroup)
+		return 0;
+	/* The host's root is limited by cgroup alone. */
+	if (!is_root) {
+		definer = (struct definer){ALL_OF_THEM, share};
+		user = use_of(&definer, ALL_BYTES_MAX);
+		if (!user)
+			return 0;
+	}
+	if (!size)
+		return 1;
+	size += RECORD_HEADER_SIZE;
+	__sync_fetch_and_add(&pair->bytes, size);
+	__sync_fetch_and_add(&cgroup->bytes, size);
+	if (user)
+		__sync_fetch_and_add(&user->bytes, size);
 	return 1;
 }
 

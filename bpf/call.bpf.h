@@ -74,8 +74,11 @@ static __always_inline bool is_end_of_another(struct task_state *state, __u32 sy
 	return true;
 }
 
-/* Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. */
-static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
+/*
+ * Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. A call that failed is
+ * recorded however short it was.
+ */
+static __always_inline __u64 end_call(struct task_state *state, long result, __u64 *start_ns)
 {
 	struct filter_settings *settings;
 	__u64 duration_ns;
@@ -84,7 +87,7 @@ static __always_inline __u64 end_call(struct task_state *state, __u64 *start_ns)
 	state->start_ns = 0;
 	duration_ns = bpf_ktime_get_boot_ns() - *start_ns;
 	settings = filter();
-	return settings && duration_ns < settings->min_duration_ns ? UNKNOWN_U64 : duration_ns;
+	return settings && result >= 0 && duration_ns < settings->min_duration_ns ? UNKNOWN_U64 : duration_ns;
 }
 
 /* Fills in the fields that all calls have in common, in a reserved record. */

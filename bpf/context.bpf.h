@@ -21,6 +21,57 @@ struct {
 	__type(value, struct context_scratch);
 } context_scratch SEC(".maps");
 
+/*
+ * The label that a context was set with, as a number: processes that set the same label have contexts of their own. It
+ * is asked for only where there is no room to name each of them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u64);
+} context_labels SEC(".maps");
+
+/* The agent sets it to a random number before load, so that nobody can make two labels that have the same number. */
+const volatile __u64 label_seed = 1;
+
+#define LABEL_PRIME 0x9fb21c651e98df25ull
+
+static __always_inline __u64 mix(__u64 sum, __u64 word)
+{
+	sum = (sum ^ word) * LABEL_PRIME;
+	return sum ^ sum >> 29;
+}
+
+/* Returns the number of the label in the scratch; its text and all that its meaning depends on count. */
+__noinline __u64 label_of(const struct context_scratch *scratch)
+{
+	__u64 sum = label_seed;
+	__u32 size;
+
+	if (!scratch)
+		return 0;
+	size = scratch->definition.text_size;
+	for (__u32 at = 0; at < MARKER_SIZE && at < size; at += sizeof(__u64)) {
+		__u64 word = *(__u64 *)&scratch->text[at & (MARKER_SIZE - sizeof(__u64))];
+		__u32 left = size - at;
+
+		if (left < sizeof(word))
+			word &= (1ull << left * 8) - 1;
+		sum = mix(sum, word);
+	}
+	sum = mix(sum, (__u64)scratch->definition.uid << 32 | size);
+	sum = mix(sum, scratch->definition.outer_context_id);
+	return mix(sum, scratch->definition.scope);
+}
+
+static __always_inline __u64 label_of_context(__u64 context_id)
+{
+	__u64 *label = bpf_map_lookup_elem(&context_labels, &context_id);
+
+	return label ? *label : 0;
+}
+
 /* Announces to the agent that a context has ended: tasks that inherited it by reference lose it. */
 static __always_inline void end_context(__u64 context_id, __u64 now_ns)
 {
@@ -54,6 +105,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 					    __u32 scope, __u64 outer_context_id, __u64 now_ns)
 {
 	struct context_definition *definition = &scratch->definition;
+	__u64 label;
 
 	__builtin_memset(definition, 0, sizeof(*definition));
 	definition->definition_type = CONTEXT_DEFINITION;
@@ -65,10 +117,10 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	definition->uid = bpf_get_current_uid_gid();
 	definition->scope = scope;
 	definition->outer_context_id = outer_context_id;
-	definition->user = current_user();
+	definition->share = current_share();
 	size &= MARKER_SIZE - 1;
 	/* The charge includes the record of the context's end, which is never refused. */
-	if (!use_definitions(definition->user, sizeof(*definition) + size + sizeof(struct context_end))) {
+	if (!use_definitions(definition->share, sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;
 	}
@@ -76,6 +128,8 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
 		return CONTEXT_LOST;
 	}
+	label = label_of(scratch);
+	bpf_map_update_elem(&context_labels, &definition->context_id, &label, BPF_ANY);
 	return definition->context_id;
 }
 

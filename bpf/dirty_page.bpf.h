@@ -92,6 +92,10 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		known->origin.flags |= origin->flags;
 		return;
 	}
+	if (known->count == 1 && !known->origin.process_id && is_same_label(&known->origin, origin)) {
+		add_process(&known->origin, origin);
+		return;
+	}
 	if (known->count == 1) {
 		/* Without room for the second writer, the page counts as having more writers than are known. */
 		known->count = bpf_map_update_elem(&dirty_with, &key, origin, BPF_ANY) ? DIRTIERS_MAX : 2;
@@ -100,6 +104,14 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 	second = bpf_map_lookup_elem(&dirty_with, &key);
 	if (known->count == 2 && second && is_same_owner(second, origin))
 		return;
+	/* More processes of one transaction than there is room for. */
+	if (known->count == 2 && second && is_same_label(&known->origin, second) &&
+	    is_same_label(&known->origin, origin)) {
+		known->count = 1;
+		add_process(&known->origin, second);
+		add_process(&known->origin, origin);
+		return;
+	}
 	known->count = DIRTIERS_MAX;
 }
 

@@ -120,18 +120,19 @@ static __always_inline void walk_path(struct file_scratch *scratch)
 }
 
 /*
- * Returns the id of a new definition, or 0 if it was lost: the next write then tries again. It is a global function, so
- * that the verifier walks a path once, not for every way to get here.
+ * Returns the id of a new definition, or 0 if it was refused. It is a global function, so that the verifier walks a
+ * path once, not for every way to get here.
  */
 __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key *key)
 {
 	struct file_definition *definition;
+	__u64 share = current_share();
 	struct inode *inode;
 	struct file *file;
 	struct path path;
 	__u32 size;
 
-	if (!scratch || !key)
+	if (!scratch || !key || !use_definitions(share, 0))
 		return 0;
 	file = scratch->walk.file;
 	definition = &scratch->definition;
@@ -155,11 +156,9 @@ __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key
 	if (size > PATH_SIZE + NAME_SIZE_MAX)
 		return 0;
 	definition->text_size = size;
-	if (!use_definitions(current_user(), sizeof(*definition) + size) ||
-	    bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
-		count_loss(FILE_DEFINITION, LOSS_RING_FULL);
+	if (!use_definitions(share, sizeof(*definition) + size) ||
+	    bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP))
 		return 0;
-	}
 	return definition->file_id;
 }
 
@@ -193,16 +192,33 @@ static __always_inline void read_file_key(struct file *file, struct file_key *ke
 	key->inode = READ(struct inode, inode, i_ino);
 }
 
-/* Makes the file the task's current one, and defines it if it is new or its path may be outdated. */
+static __always_inline void define_current_file(struct file *file, const struct file_key *key,
+						struct known_file *defined)
+{
+	struct file_scratch *scratch;
+	__u32 zero = 0;
+
+	scratch = bpf_map_lookup_elem(&file_scratch, &zero);
+	if (!scratch)
+		return;
+	scratch->walk.file = file;
+	defined->file_id = define_file(scratch, key);
+	if (defined->file_id)
+		bpf_map_update_elem(&known_files, key, defined, BPF_ANY);
+}
+
+/*
+ * Makes the file the task's current one, and defines it if it is new or its path may be outdated. If that is refused,
+ * the file has no id, and `file_defined_ns` is the time of the refusal.
+ */
 static __always_inline void look_up_file(struct file *file, struct task_state *state, __u64 now_ns)
 {
 	struct known_file *known, defined = {.defined_ns = now_ns};
-	struct file_scratch *scratch;
 	struct file_key key;
-	__u32 zero = 0;
 
 	if (!file) {
 		state->file_id = 0;
+		state->file_defined_ns = 0;
 		return;
 	}
 	read_file_key(file, &key);
@@ -211,13 +227,12 @@ static __always_inline void look_up_file(struct file *file, struct task_state *s
 
 	known = bpf_map_lookup_elem(&known_files, &key);
 	if (!known || now_ns - known->defined_ns >= PATH_AGE_MAX_NS) {
-		scratch = bpf_map_lookup_elem(&file_scratch, &zero);
-		if (scratch) {
-			scratch->walk.file = file;
-			defined.file_id = define_file(scratch, &key);
-		}
-		if (defined.file_id)
-			bpf_map_update_elem(&known_files, &key, &defined, BPF_ANY);
+		if (!state->file_id && now_ns - state->file_defined_ns < REFUSAL_NS)
+			defined.defined_ns = state->file_defined_ns;
+		else
+			define_current_file(file, &key, &defined);
+		if (!defined.file_id)
+			count_loss(FILE_DEFINITION, LOSS_RING_FULL);
 		known = &defined;
 	}
 	state->file_id = known->file_id;

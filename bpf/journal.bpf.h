@@ -84,6 +84,13 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 	for (slot = 0; slot < ORIGIN_SLOTS; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;
+	/* Without a free slot, the processes of one transaction share one. */
+	for (slot = 0; slot < ORIGIN_SLOTS && owners->count >= ORIGIN_SLOTS; slot++) {
+		if (!is_same_label(&owners->owners[slot], &origin))
+			continue;
+		add_process(&owners->owners[slot], &origin);
+		return 0;
+	}
 	slot = __sync_fetch_and_add(&owners->count, 1);
 	if (slot < ORIGIN_SLOTS)
 		owners->owners[slot] = origin;

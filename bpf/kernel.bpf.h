@@ -111,6 +111,8 @@ struct thread_struct {
 
 struct signal_struct {
 	int nr_threads;
+	/* Used where it exists: see executor_of(). */
+	struct task_struct *group_exec_task;
 };
 
 struct kuid {

@@ -114,6 +114,19 @@ static __always_inline int block_error(int status)
 	}
 }
 
+/* Kernels before 60700e38fb68 (5.17) have this field instead, which also names a thread that dumps core. */
+struct signal_struct___group_exit_task {
+	struct task_struct *group_exit_task;
+} __attribute__((preserve_access_index));
+
+/* The thread for whose exec all others of its process end, or NULL. */
+static __always_inline struct task_struct *executor_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(((struct signal_struct *)0)->group_exec_task))
+		return task->signal->group_exec_task;
+	return ((struct signal_struct___group_exit_task *)task->signal)->group_exit_task;
+}
+
 /* The low eight bits of cmd_flags are an enum req_op, include/linux/blk_types.h. Only a flush writes no bytes. */
 static __always_inline __u32 block_operation(__u32 cmd_flags, __u32 bytes)
 {

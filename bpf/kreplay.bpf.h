@@ -32,8 +32,9 @@ struct task_state {
 	__u32 process_context_flags;
 
 	/*
-	 * Ids of the current process and program definitions, and the task's exec (self_exec_id) that each describes.
-	 * A process definition also describes the task's cgroups.
+	 * Ids of the current process and program definitions, and the process's exec (self_exec_id) that each
+	 * describes. A process definition also describes the cgroups of the group leader. Other threads have copies of
+	 * what their leader has. Without an id, `process_defined_ns` is when the definition was refused.
 	 */
 	__u64 process_id;
 	__u64 process_defined_ns;
@@ -120,9 +121,11 @@ struct {
 	__uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
+#define DEFINITIONS_BYTES (8 << 20)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, DEFINITIONS_BYTES);
 } definitions SEC(".maps");
 
 static __always_inline void count_loss(__u32 record_type, __u32 cause)

@@ -30,4 +30,32 @@ static __always_inline bool is_same_owner(const struct event_origin *a, const st
 	return a->context_id == b->context_id && a->process_id == b->process_id;
 }
 
+/* A label that is held by reference is valid until it ends, which contexts do one by one. */
+static __always_inline bool is_held_by_reference(const struct event_origin *origin)
+{
+	return origin->flags & (CONTEXT_INHERITED_THREAD | CONTEXT_HTTP);
+}
+
+/* Returns whether both have the same label, and so are of one transaction, although not of one process. */
+static __always_inline bool is_same_label(const struct event_origin *a, const struct event_origin *b)
+{
+	__u64 label;
+
+	if (!a->context_id || !b->context_id || is_held_by_reference(a) || is_held_by_reference(b))
+		return false;
+	if (a->context_id == b->context_id)
+		return true;
+	label = label_of_context(a->context_id);
+	return label && label == label_of_context(b->context_id);
+}
+
+/* Makes an origin that of all processes with its label: it then names no process. */
+static __always_inline void add_process(struct event_origin *to, const struct event_origin *added)
+{
+	to->process_id = 0;
+	to->flags |= added->flags;
+	if (added->time_ns > to->time_ns)
+		to->time_ns = added->time_ns;
+}
+
 #endif

@@ -9,101 +9,105 @@
 
 #define PROCESS_AGE_MAX_NS 60000000000ull
 
-/* The cgroup hierarchy that process definitions refer to. The agent sets it before load. */
-enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
-const volatile __u32 cgroup_hierarchy = CGROUP_V2;
-
-/* Inode number of the cgroup's directory. bpf_get_current_cgroup_id() supports v2 only. */
-static __always_inline __u64 cgroup_id_of(struct task_struct *task)
+/* The program that the process runs; 0 if its definition was refused. */
+static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *leader)
 {
-	struct cgroup_subsys_state **states, *state = NULL;
-	__u32 index;
-
-	if (cgroup_hierarchy == CGROUP_V2)
-		return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-	if (cgroup_hierarchy == CGROUP_V1_MEMORY)
-		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	else
-		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
-	/* CO-RE cannot relocate an index that is not a constant. */
-	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
-	bpf_probe_read_kernel(&state, sizeof(state), states + index);
-	return BPF_CORE_READ(state, cgroup, kn, id);
-}
-
-/* The program that the process runs; 0 if its definition was lost. */
-static __always_inline __u64 program_id_of(struct task_struct *task, struct task_state *state)
-{
-	struct task_state *leader;
-
-	if (state->program_id && state->program_exec_id == (__u32)task->self_exec_id)
-		return state->program_id;
-	leader = state_of(task->group_leader);
-	if (!leader || !leader->program_id || leader->program_exec_id != (__u32)task->self_exec_id) {
+	if (!leader->program_id || leader->program_exec_id != (__u32)task->self_exec_id)
 		define_program();
-		leader = state_of(task->group_leader);
-	}
-	if (!leader)
-		return 0;
-	state->program_id = leader->program_id;
-	state->program_exec_id = leader->program_exec_id;
-	return state->program_id;
+	return leader->program_exec_id == (__u32)task->self_exec_id ? leader->program_id : 0;
 }
 
-static __always_inline bool has_room_for_process(__u64 user)
+/* Emits the definition of the current process with this id; returns false if it was refused. */
+static __always_inline bool emit_process(struct task_struct *task, __u64 process_id, __u64 program_id)
 {
-	if (use_definitions(user, sizeof(struct process_definition)))
-		return true;
-	count_loss(PROCESS_DEFINITION, LOSS_RING_FULL);
-	return false;
-}
-
-static __noinline void define_process(struct task_state *state, __u64 now_ns)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
 	bool kernel_thread = task->flags & PF_KTHREAD;
 	struct mm_struct *mm = task->mm;
-	__u64 program_id = kernel_thread ? 0 : program_id_of(task, state);
-	struct process_definition *definition = NULL;
-	__u64 user = current_user();
+	struct process_definition *definition;
+	__u64 share = current_share();
 
-	if ((program_id || kernel_thread) && has_room_for_process(user))
-		definition = reserve(definitions, PROCESS_DEFINITION, struct process_definition);
-	if (!definition) {
-		/* The next event tries again. */
-		state->process_id = 0;
-		return;
-	}
+	if (!use_definitions(share, sizeof(*definition)))
+		return false;
+	definition = bpf_ringbuf_reserve(&definitions, sizeof(*definition), 0);
+	if (!definition)
+		return false;
 	__builtin_memset(definition, 0, sizeof(*definition));
-	/* It is read before the cgroup: if the task moves in between, its next event defines it again. */
-	state->process_cgroups = (__u64)task->cgroups;
 	definition->definition_type = PROCESS_DEFINITION;
-	definition->process_id = new_id();
+	definition->process_id = process_id;
 	definition->program_id = program_id;
 	definition->start_ns = task->group_leader->start_boottime;
-	definition->cgroup_id = cgroup_id_of(task);
+	definition->cgroup_id = cgroup_id_of(task->group_leader);
 	definition->pid = task->tgid;
 	definition->uid = bpf_get_current_uid_gid();
 	definition->kernel_thread = kernel_thread;
 	definition->exec_id = task->self_exec_id;
 	definition->stack_start = mm && !kernel_thread ? mm->start_stack : 0;
-	definition->user = user;
-	state->process_id = definition->process_id;
-	state->process_exec_id = task->self_exec_id;
-	state->process_defined_ns = now_ns;
+	definition->share = share;
 	submit(definition);
+	return true;
+}
+
+/* Defines the process whose leader this is, or defines it again with the same id when only its age asks for it. */
+static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
+{
+	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
+	bool is_same;
+
+	/* These are read before the cgroup's id: if the process moves in between, its next event defines it again. */
+	cgroups = (__u64)task->group_leader->cgroups;
+	is_same =
+	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;
+	id = is_same ? known_id : new_id();
+	if (!(task->flags & PF_KTHREAD))
+		program_id = program_id_of(task, leader);
+	if ((!program_id && !(task->flags & PF_KTHREAD)) || !emit_process(task, id, program_id))
+		id = 0;
+	leader->process_exec_id = task->self_exec_id;
+	leader->process_cgroups = cgroups;
+	/* Of threads that define their process at the same time, the first decides: one process has one id. */
+	__sync_val_compare_and_swap(&leader->process_id, known_id, id);
+	leader->process_defined_ns = now_ns;
+}
+
+static __always_inline bool is_defined(struct task_struct *task, struct task_state *state, __u64 now_ns)
+{
+	return state->process_exec_id == (__u32)task->self_exec_id &&
+	       state->process_cgroups == (__u64)task->group_leader->cgroups &&
+	       now_ns - state->process_defined_ns < (state->process_id ? PROCESS_AGE_MAX_NS : REFUSAL_NS);
+}
+
+static __noinline void look_up_process(struct task_state *state, __u64 now_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *leader = state;
+
+	if (task->pid != task->tgid)
+		leader = new_state_of(task->group_leader);
+	if (!leader) {
+		state->process_id = 0;
+		return;
+	}
+	if (!is_defined(task, leader, now_ns))
+		define_process(task, leader, now_ns);
+	if (leader == state)
+		return;
+	state->process_id = leader->process_id;
+	state->process_exec_id = leader->process_exec_id;
+	state->process_cgroups = leader->process_cgroups;
+	state->process_defined_ns = leader->process_defined_ns;
 }
 
 /*
- * Each task has one definition, and a new one each minute, because the agent drops definitions that were not used for
- * long. The kernel counts a task's execs, so a new program is detected even if its exec was not seen. A task that moves
- * to another cgroup gets another css_set; only its address is compared.
+ * Returns the id of the task's process, or 0 if its definition was refused. A process has one id for all its threads,
+ * until it executes another program or moves to another cgroup, which gives it another css_set; only its address is
+ * compared. It is defined again each minute, because the agent drops definitions that were not used for long. The
+ * kernel counts a process's execs, so a new program is detected even if its exec was not seen.
  */
 static __always_inline __u64 process_id_of(struct task_struct *task, struct task_state *state, __u64 now_ns)
 {
-	if (!state->process_id || state->process_exec_id != (__u32)task->self_exec_id ||
-	    state->process_cgroups != (__u64)task->cgroups || now_ns - state->process_defined_ns >= PROCESS_AGE_MAX_NS)
-		define_process(state, now_ns);
+	if (!is_defined(task, state, now_ns))
+		look_up_process(state, now_ns);
+	if (!state->process_id)
+		count_loss(PROCESS_DEFINITION, LOSS_RING_FULL);
 	return state->process_id;
 }
 

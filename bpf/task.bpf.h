@@ -52,6 +52,64 @@ int BPF_PROG(task_new, struct task_struct *child, unsigned long clone_flags)
 	return 0;
 }
 
+/* The default context of a process whose group leader has ended before other threads. */
+struct left_default {
+	__u64 start_ns;
+	__u64 context_id;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/* The key is a process id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct left_default);
+} left_defaults SEC(".maps");
+
+static __always_inline void leave_default(struct task_struct *task, struct task_state *leader)
+{
+	struct left_default left = {task->start_boottime, leader->process_context_id, leader->process_context_flags, 0};
+	__u32 pid = task->tgid;
+
+	if (bpf_map_update_elem(&left_defaults, &pid, &left, BPF_ANY))
+		count_loss(CONTEXT_DEFINITION, LOSS_NO_MEMORY);
+}
+
+/* A thread that executed a program is the group leader now, with the id and the start of the one before it. */
+static __always_inline void take_default(struct task_struct *task, struct task_state *leader)
+{
+	__u32 pid = task->tgid;
+	struct left_default *left = bpf_map_lookup_elem(&left_defaults, &pid);
+
+	if (!left)
+		return;
+	if (left->start_ns == task->start_boottime) {
+		leader->process_context_id = left->context_id;
+		leader->process_context_flags = left->flags;
+	}
+	bpf_map_delete_elem(&left_defaults, &pid);
+}
+
+/*
+ * When a thread executes a program, all others of its process end: de_thread(), fs/exec.c. A context that the thread
+ * has by reference from one of those is its own from then on.
+ */
+static __always_inline void pass_on_to_executor(struct task_struct *task, struct task_state *state)
+{
+	struct task_struct *executor = executor_of(task);
+	struct task_state *to;
+
+	if (!executor || executor == task)
+		return;
+	to = state_of(executor);
+	if (to && to->context_id == state->context_id) {
+		to->context_flags = state->context_flags;
+		state->context_id = 0;
+	}
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct *task)
 {
@@ -59,13 +117,17 @@ int BPF_PROG(task_exit, struct task_struct *task)
 
 	if (http_layer)
 		http_task_exit();
+	if (state && task->pid == task->tgid && state->process_context_id && task->signal->nr_threads > 1)
+		leave_default(task, state);
+	if (state && is_own_context(state->context_id, state->context_flags))
+		pass_on_to_executor(task, state);
 	if (state && is_own_context(state->context_id, state->context_flags))
 		end_context(state->context_id, bpf_ktime_get_boot_ns());
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task)
+int BPF_PROG(process_exec, struct task_struct *task, int old_pid)
 {
 	struct task_state *state;
 
@@ -73,12 +135,18 @@ int BPF_PROG(process_exec, struct task_struct *task)
 		return 0;
 	if (otel_layer)
 		forget_published(task);
+	if ((__u32)old_pid != task->pid && process_contexts_used) {
+		state = new_state_of(task);
+		if (state)
+			take_default(task, state);
+	}
 	define_program();
 	/* A definition that was made during the exec lacks the program's arguments. */
 	state = state_of(task);
 	if (!state)
 		return 0;
 	state->process_id = 0;
+	state->process_defined_ns = 0;
 	/* The agent needs the process before its first request, to decide whether its requests are looked at. */
 	if (http_layer)
 		process_id_of(task, state, bpf_ktime_get_boot_ns());

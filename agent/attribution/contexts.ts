@@ -16,8 +16,8 @@ export interface ContextDefinition {
   scope: number;
   /** The context that applies without this one; 0: none. */
   outer_context_id: number;
-  /** Number of the user whose share of the definitions it counts against. */
-  user: number;
+  /** The share of the definitions that it counts against. */
+  share: number;
 }
 
 export type ContextIds = Pick<Marker, 'transactionId' | 'traceId' | 'spanId'>;
@@ -135,8 +135,8 @@ export function createContexts(options: ContextsOptions): Contexts {
       if (ids && contextId === 0) lost++;
       const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
       const serviceId = service ? internName(service) : 0;
-      const { context_id, user } = definition;
-      contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY }, user);
+      const { context_id, share } = definition;
+      contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY }, share);
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);

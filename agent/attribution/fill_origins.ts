@@ -1,6 +1,7 @@
 /** Fills in whose data a block request carries: one slot per owner. */
 import { BLOCK_OPERATIONS, blockIo } from '../../bpf/schema/block_io.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/define.ts';
 import {
   type ContextIds,
@@ -25,6 +26,12 @@ const BYTES_OFFSET = blockIoOffset('bytes');
 const OPERATION_OFFSET = blockIoOffset('operation');
 const ORIGINS_OFFSET = blockIoOffset('origins');
 
+/** Number of origins that a request's record has. */
+export function originsOf(words: Uint32Array, record: number): number {
+  const size = words[(record - FRAME_HEADER_SIZE) >>> 2]!;
+  return Math.min(words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!, (size - ORIGINS_OFFSET) / ORIGIN_SIZE);
+}
+
 /** Owners of the current request. Slots of a record with the same service and transaction are one owner. */
 interface Shares {
   count: number;
@@ -36,6 +43,9 @@ interface Shares {
   bytes: number[];
   /** Whether an owner combines several spans and so names none of them. */
   hasSpans: boolean;
+  /** Whether some of the data is nobody's, and how many bytes. */
+  hasNobodys: boolean;
+  nobodysBytes: number;
 }
 
 /** Index of an owner among the shares; it is added if missing. */
@@ -88,7 +98,17 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     };
   });
   const [first] = slots;
-  const shares: Shares = { count: 0, flags: 0, services: [], contexts: [], ids: [], bytes: [], hasSpans: false };
+  const shares: Shares = {
+    count: 0,
+    flags: 0,
+    services: [],
+    contexts: [],
+    ids: [],
+    bytes: [],
+    hasSpans: false,
+    hasNobodys: false,
+    nobodysBytes: 0,
+  };
 
   function setOwner(row: number, context: number | bigint, source: number, quality: number): void {
     rowContexts[row] = context;
@@ -102,9 +122,15 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     shares.count = 0;
     shares.flags = 0;
     shares.hasSpans = false;
+    shares.hasNobodys = false;
+    shares.nobodysBytes = 0;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
-      if (isEmpty(words, origin)) continue;
+      if (isNobody(words, origin)) {
+        shares.hasNobodys = true;
+        shares.nobodysBytes += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
+        continue;
+      }
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
       shares.flags |= flags;
       const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
@@ -124,7 +150,8 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
     // How much each process wrote to a common page is unknown, but with a single transaction all of it is that
     // transaction's.
-    if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS) shares.bytes[0] = requestBytes;
+    if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS)
+      shares.bytes[0] = requestBytes - shares.nobodysBytes;
     let named = 0;
     for (let place = 0; place < ORIGINS_MAX; place++) {
       const slot = slots[place]!;
@@ -146,12 +173,19 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const record = offsets[i]!;
       while (recordOffsets[row] !== record) row++;
       const originCount = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!;
-      const isQueuers = collectShares(words, record, Math.min(originCount, ORIGIN_SLOTS));
+      const isQueuers = collectShares(words, record, originsOf(words, record));
       fillSlots(words, record, i, originCount);
       if (originCount === 0) continue;
       const isWhole = originCount <= ORIGIN_SLOTS;
+      if (shares.count === 0) {
+        setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
+        rowServices[row] = processes.of(0).serviceId;
+        continue;
+      }
       const isShared =
-        !isWhole || shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
+        !isWhole ||
+        shares.hasNobodys ||
+        shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
       const isUnsure = (shares.flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) !== 0;
       if (isShared) {
         setOwner(row, 0, SOURCE_ORIGIN, isUnsure ? QUALITY_AMBIGUOUS : QUALITY_SHARED);
@@ -182,11 +216,14 @@ function qualityOf(flags: number): number {
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }
 
-/** Whether a slot is unused: the request may have owners beyond those in its slots. */
-function isEmpty(words: Uint32Array, origin: number): boolean {
-  const { context_id, process_id, bytes } = ORIGIN_OFFSETS;
+/**
+ * Whether a slot names nobody. Its bytes are of an unknown owner, such as a file system itself, which is no owner of
+ * the request: they are unnamed.
+ */
+function isNobody(words: Uint32Array, origin: number): boolean {
+  const { context_id, process_id } = ORIGIN_OFFSETS;
   const at = (offset: number) => words[(origin + offset) >>> 2]!;
-  return (at(context_id) | at(context_id + 4) | at(process_id) | at(process_id + 4) | at(bytes)) === 0;
+  return (at(context_id) | at(context_id + 4) | at(process_id) | at(process_id + 4)) === 0;
 }
 
 /** Whether an event's own task is the origin. */

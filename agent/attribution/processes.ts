@@ -21,8 +21,8 @@ export interface ProcessDefinition {
   kernel_thread: number;
   exec_id: number;
   stack_start: number;
-  /** Number of the user whose share of the definitions it counts against. */
-  user: number;
+  /** The share of the definitions that it counts against. */
+  share: number;
 }
 
 export interface Process {
@@ -140,13 +140,14 @@ export function createProcesses(options: ProcessesOptions): Processes {
         serviceId,
         own,
         isKernelThread,
-        isWanted: true,
+        // A process that is defined again may have been left out so far.
+        isWanted: processes.get(process_id)?.isWanted ?? true,
         cgroupPath,
         isNamedByRule,
         running,
       };
       consider(process);
-      processes.set(process_id, process, definition.user);
+      processes.set(process_id, process, definition.share);
       if (!isKernelThread) onDefined?.(running, service, facts.executable);
     },
     reconsider() {

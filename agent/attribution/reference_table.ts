@@ -1,11 +1,12 @@
 /**
- * Definitions by the id that events carry. The table is bounded: when it is full, half of it is dropped, from the users
- * that have most of it, and of these the least recently used. So a user that defines without end forgets only its own.
+ * Definitions by the id that events carry. The table is bounded: when it is full, half of it is dropped, from the
+ * shares that have most of it, and of these the least recently used. So a cgroup or user that defines without end
+ * forgets only its own.
  * An event that still refers to a dropped one has an unknown owner, file or process, never a wrong one.
  */
 export interface ReferenceTable<T> {
-  /** `user`: number of the user that caused the definition. */
-  set(id: number, value: T, user?: number): void;
+  /** `share`: number of the cgroup or user that caused the definition, see current_share() of bpf/budget.bpf.h. */
+  set(id: number, value: T, share?: number): void;
   get(id: number): T | undefined;
   values(): Iterable<T>;
   readonly size: number;
@@ -23,7 +24,7 @@ function slotOf(id: number): number {
 interface Entry<T> {
   value: T;
   lastUse: number;
-  user: number;
+  share: number;
 }
 
 /** The most that each may keep, so that all together keep at most `total`. */
@@ -45,12 +46,12 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   let use = 0;
 
   function makeRoom(): void {
-    const byUser = Map.groupBy(entries, ([, { user }]) => user);
-    const counts = [...byUser.values()].map(({ length }) => length);
-    const share = fairShare(counts, (capacity - 1) >> 1);
-    for (const own of byUser.values()) {
-      if (own.length <= share) continue;
-      const oldest = own.sort(([, a], [, b]) => a.lastUse - b.lastUse).slice(0, own.length - share);
+    const byShare = Map.groupBy(entries, ([, { share }]) => share);
+    const counts = [...byShare.values()].map(({ length }) => length);
+    const keptMax = fairShare(counts, (capacity - 1) >> 1);
+    for (const own of byShare.values()) {
+      if (own.length <= keptMax) continue;
+      const oldest = own.sort(([, a], [, b]) => a.lastUse - b.lastUse).slice(0, own.length - keptMax);
       for (const [id] of oldest) entries.delete(id);
     }
     slotIds.fill(-1);
@@ -65,9 +66,9 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
   }
 
   return {
-    set(id, value, user = 0) {
+    set(id, value, share = 0) {
       if (entries.size >= capacity) makeRoom();
-      const entry = { value, lastUse: ++use, user };
+      const entry = { value, lastUse: ++use, share };
       entries.set(id, entry);
       keep(id, entry);
     },

@@ -1,7 +1,7 @@
 /** Fills the columns that refer to something: times, texts, processes, contexts, files, origins. */
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { type DecodedBlock, REFERENCE_FIELDS } from '../../bpf/schema/decoder.ts';
-import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS } from '../../bpf/schema/define.ts';
+import { ORIGIN_OFFSETS, ORIGIN_SIZE } from '../../bpf/schema/define.ts';
 import type { Source } from '../../bpf/schema/kinds.ts';
 import {
   CONTEXT_OFFSET,
@@ -18,7 +18,7 @@ import {
   TIMESTAMP_OFFSET,
   u64At,
 } from './fill.ts';
-import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
+import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET, originsOf } from './fill_origins.ts';
 
 /** The fillers run in this order. */
 const FILLERS = new Map<Source, Filler>([
@@ -64,8 +64,7 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
       if (labelled) return wantsService(labelled);
       if (processes.of(u64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
       if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
-      const originCount = Math.min(words[(offset + ORIGIN_COUNT_OFFSET) >>> 2]!, ORIGIN_SLOTS);
-      for (let slot = 0; slot < originCount; slot++) {
+      for (let slot = 0, count = originsOf(words, offset); slot < count; slot++) {
         const origin = offset + FIRST_ORIGIN_OFFSET + slot * ORIGIN_SIZE;
         if (processes.of(u64At(words, origin)).isWanted) return true;
       }

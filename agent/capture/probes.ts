@@ -1,5 +1,6 @@
 /** Loads and attaches the BPF object, or explains in one clear line why it cannot. */
-import { existsSync, readlinkSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
@@ -83,6 +84,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
   try {
     object.setReadOnly('agent_tgid', agentPid);
     object.setReadOnly('cgroup_hierarchy', CGROUP_HIERARCHIES.indexOf(cgroupHierarchy));
+    object.setReadOnly('label_seed', randomBytes(8).readBigUInt64LE());
     const layers = layerStates(without, cgroupHierarchy);
     applyLayers(object, layers);
     const { eventRingBytes, requestsInFlightMax } = sizes;
@@ -191,7 +193,24 @@ function bpfObjectPath(): string {
 /** PROC_PID_INIT_INO in include/linux/proc_ns.h. */
 export const ROOT_PID_NAMESPACE = 'pid:[4026531836]';
 
+/**
+ * Returns the clocks that a time namespace has set off from the kernel's, which stamps the events: `boottime`,
+ * `monotonic`.
+ */
+export function shiftedClocks(): string[] {
+  const offsets = '/proc/self/timens_offsets';
+  // A kernel without time namespaces has no such file.
+  const lines = existsSync(offsets) ? readFileSync(offsets, 'utf8').trim().split('\n') : [];
+  return lines.map((line) => line.split(/\s+/)).flatMap(([clock, ...offset]) => (offset.some(Number) ? [clock!] : []));
+}
+
 function checkHost(): void {
+  const clocks = shiftedClocks();
+  if (clocks.length > 0) {
+    throw new AgentError(
+      `the agent is in a time namespace whose clocks (${clocks.join(', ')}) are not the host's; run it outside (without unshare --time)`,
+    );
+  }
   if (readlinkSync('/proc/self/ns/pid') !== ROOT_PID_NAMESPACE) {
     throw new AgentError("the agent is in a pid namespace of its own; run it in the host's (docker run --pid=host)");
   }

@@ -34,7 +34,7 @@ import type { WallClock } from './wall_clock.ts';
  */
 const BUFFER_BYTES = 1 << 20;
 /** The most events that the buffer can hold. */
-const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size }) => size)));
+const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ sizeMin }) => sizeMin)));
 
 export interface Recorder {
   /**
@@ -133,7 +133,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   return {
     turn() {
-      if (writer.freeRows() < BUFFER_ROWS_MAX) return undefined;
+      if (writer.freeRows() < BUFFER_ROWS_MAX) {
+        // While definitions have no room, each call of a traced program is counted as nameless, and costs it more.
+        definitions.drain();
+        return undefined;
+      }
       const change = clock.measure();
       if (change) writer.recordClock(change);
       const filled = probes.events.drain(buffer);

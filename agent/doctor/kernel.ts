@@ -3,14 +3,14 @@ import { existsSync, readlinkSync } from 'node:fs';
 import { release } from 'node:os';
 import { BpfError } from 'libbpf-ts';
 import { CAPTURE_CAPABILITIES, missingCapabilities } from '../capture/capabilities.ts';
-import { BTF, ROOT_PID_NAMESPACE } from '../capture/probes.ts';
+import { BTF, ROOT_PID_NAMESPACE, shiftedClocks } from '../capture/probes.ts';
 import { missingFeatures, wrongTracepoints } from '../capture/requirements.ts';
 import { REQUIRED_TRACEPOINTS } from '../capture/tracepoints.ts';
 import type { Check } from './check.ts';
 
 export function kernelChecks(): Check[] {
   const hasBtf = existsSync(BTF);
-  return [machine(), pidNamespace(), btf(hasBtf), features(hasBtf), tracepoints(hasBtf)];
+  return [machine(), pidNamespace(), timeNamespace(), btf(hasBtf), features(hasBtf), tracepoints(hasBtf)];
 }
 
 function machine(): Check {
@@ -30,6 +30,17 @@ function pidNamespace(): Check {
     state: isRoot ? 'ok' : 'failed',
     text: isRoot ? "the host's" : 'one of its own: processes have other numbers here than the kernel reports',
     ...(!isRoot && { advice: "run it in the host's: docker run --pid=host" }),
+  };
+}
+
+function timeNamespace(): Check {
+  const clocks = shiftedClocks();
+  const isShifted = clocks.length > 0;
+  return {
+    name: 'time namespace',
+    state: isShifted ? 'failed' : 'ok',
+    text: isShifted ? `one of its own: ${clocks.join(' and ')} differ from the kernel's` : "the host's clocks",
+    ...(isShifted && { advice: "run it with the host's clocks: without unshare --time" }),
   };
 }
 

@@ -44,7 +44,10 @@ export function withFilterOptions(command: Command): Command {
       ).reloaded(),
     )
     .addOption(
-      new Setting('--min-duration <duration>', 'record only events of this duration or more: 500us')
+      new Setting(
+        '--min-duration <duration>',
+        'record only events of this duration or more, and those that failed: 500us',
+      )
         .takes(DURATION_TEXT)
         .reloaded(),
     )

@@ -219,7 +219,7 @@ struct context_definition {
 	__u32 uid; /* real user id of the writer */
 	__u32 scope; /* SCOPE_* */
 	__u64 outer_context_id; /* what held without it: a marker without a trace goes on with its trace */
-	__u64 user; /* whose share it counts against: a user id, or a larger number for a container's user namespace */
+	__u64 share; /* share that it counts against, a number: see current_share() of bpf/budget.bpf.h */
 };
 _Static_assert(sizeof(struct context_definition) == 56, "context_definition");
 _Static_assert(__builtin_offsetof(struct context_definition, definition_type) == 0, "context_definition.definition_type");
@@ -232,7 +232,7 @@ _Static_assert(__builtin_offsetof(struct context_definition, tid) == 28, "contex
 _Static_assert(__builtin_offsetof(struct context_definition, uid) == 32, "context_definition.uid");
 _Static_assert(__builtin_offsetof(struct context_definition, scope) == 36, "context_definition.scope");
 _Static_assert(__builtin_offsetof(struct context_definition, outer_context_id) == 40, "context_definition.outer_context_id");
-_Static_assert(__builtin_offsetof(struct context_definition, user) == 48, "context_definition.user");
+_Static_assert(__builtin_offsetof(struct context_definition, share) == 48, "context_definition.share");
 
 /* a context lost its setter */
 struct context_end {
@@ -249,12 +249,12 @@ _Static_assert(__builtin_offsetof(struct context_end, text_size) == 4, "context_
 _Static_assert(__builtin_offsetof(struct context_end, context_id) == 8, "context_end.context_id");
 _Static_assert(__builtin_offsetof(struct context_end, time_ns) == 16, "context_end.time_ns");
 
-/* a task was seen in a new program */
+/* a process was seen in a new program or cgroup, or for a minute */
 struct process_definition {
 	__u16 definition_type; /* what the record defines */
 	__u16 reserved; /* zero */
 	__u32 text_size; /* bytes of text after the record */
-	__u64 process_id; /* number that events carry */
+	__u64 process_id; /* number that events carry; a definition of a known number renews it */
 	__u64 program_id; /* what it runs; 0 for a kernel thread, or when the definition was lost */
 	__u64 start_ns; /* CLOCK_BOOTTIME at which the process started */
 	__u64 cgroup_id; /* inode of its folder, in the hierarchy that the agent named */
@@ -263,7 +263,7 @@ struct process_definition {
 	__u32 kernel_thread; /* 1 when the task has no program */
 	__u32 exec_id; /* number of the task's exec: low bits of self_exec_id */
 	__u64 stack_start; /* address of the program's first stack frame, which /proc/PID/stat has too; 0 for a kernel thread */
-	__u64 user; /* whose share it counts against: a user id, or a larger number for a container's user namespace */
+	__u64 share; /* share that it counts against, a number: see current_share() of bpf/budget.bpf.h */
 };
 _Static_assert(sizeof(struct process_definition) == 72, "process_definition");
 _Static_assert(__builtin_offsetof(struct process_definition, definition_type) == 0, "process_definition.definition_type");
@@ -278,7 +278,7 @@ _Static_assert(__builtin_offsetof(struct process_definition, uid) == 44, "proces
 _Static_assert(__builtin_offsetof(struct process_definition, kernel_thread) == 48, "process_definition.kernel_thread");
 _Static_assert(__builtin_offsetof(struct process_definition, exec_id) == 52, "process_definition.exec_id");
 _Static_assert(__builtin_offsetof(struct process_definition, stack_start) == 56, "process_definition.stack_start");
-_Static_assert(__builtin_offsetof(struct process_definition, user) == 64, "process_definition.user");
+_Static_assert(__builtin_offsetof(struct process_definition, share) == 64, "process_definition.share");
 
 /* a program was started or first seen */
 struct program_definition {

@@ -7,7 +7,7 @@
 import { type Block, newBlock } from './block.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import type { commonFields } from './common.ts';
-import type { FieldLayout } from './define.ts';
+import { type FieldLayout, ORIGIN_SIZE } from './define.ts';
 import { EVENTS } from './index.ts';
 import { nativeColumns } from './native_columns.ts';
 
@@ -54,7 +54,17 @@ interface PlainField {
 
 const typeIds = EVENTS.map((event) => event.id);
 const SIZES = new Uint32Array(Math.max(...typeIds) + 1);
-for (const event of EVENTS) SIZES[event.id] = event.size;
+const SIZES_MIN = SIZES.slice().fill(1);
+for (const event of EVENTS) {
+  SIZES[event.id] = event.size;
+  SIZES_MIN[event.id] = event.sizeMin;
+}
+
+/** Whether a record of this type has that size; no record of an unknown type has one. */
+function isSizeOf(type: number, size: number): boolean {
+  const min = SIZES_MIN[type]!;
+  return size >= min && size <= SIZES[type]! && (size - min) % ORIGIN_SIZE === 0;
+}
 
 const columnsByField = Map.groupBy(COLUMNS, (column) => `${column.eventType}/${column.field}`);
 
@@ -110,7 +120,7 @@ export function createDecoder(): Decoder {
         }
         at = offset + ((size + 7) & ~7);
         const type = words[offset >>> 2]! & 0xffff;
-        if (SIZES[type] !== size || size === 0) {
+        if (!isSizeOf(type, size)) {
           badRecords++;
           continue;
         }

@@ -16,6 +16,8 @@ export interface RecordDefinition<F extends Fields = Fields> {
   readonly fields: F;
   readonly layout: readonly FieldLayout[];
   readonly size: number;
+  /** The size without origins: a record has as many of those as it needs. */
+  readonly sizeMin: number;
 }
 
 export interface FieldLayout {
@@ -57,7 +59,9 @@ export function defineRecord<const F extends Fields>(
     offset += size;
   }
   if (offset % 8 !== 0) throw new Error(`${name} is ${offset} bytes long, not a multiple of 8`);
-  return { name, id, doc, fields, layout, size: offset };
+  const last = layout.at(-1)!;
+  const sizeMin = last.field.kind.c.type === 'struct event_origin' ? last.offset : offset;
+  return { name, id, doc, fields, layout, size: offset, sizeMin };
 }
 
 /** Size of `struct event_origin` in bytes, and the offsets of its members. */

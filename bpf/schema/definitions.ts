@@ -45,7 +45,7 @@ export const contextDefinition = defineRecord('context_definition', 64, 'a task 
   uid: u32('real user id of the writer'),
   scope: u32('SCOPE_*'),
   outer_context_id: u64('what held without it: a marker without a trace goes on with its trace'),
-  user: u64("whose share it counts against: a user id, or a larger number for a container's user namespace"),
+  share: u64('share that it counts against, a number: see current_share() of bpf/budget.bpf.h'),
 });
 
 /** A task no longer holds its context: it was replaced, ended by a marker, or the task exited. */
@@ -55,19 +55,24 @@ export const contextEnd = defineRecord('context_end', 65, 'a context lost its se
   time_ns: u64('CLOCK_BOOTTIME'),
 });
 
-export const processDefinition = defineRecord('process_definition', 66, 'a task was seen in a new program', {
-  ...head,
-  process_id: u64('number that events carry'),
-  program_id: u64('what it runs; 0 for a kernel thread, or when the definition was lost'),
-  start_ns: u64('CLOCK_BOOTTIME at which the process started'),
-  cgroup_id: u64('inode of its folder, in the hierarchy that the agent named'),
-  pid: u32('process id'),
-  uid: u32('real user id'),
-  kernel_thread: u32('1 when the task has no program'),
-  exec_id: u32("number of the task's exec: low bits of self_exec_id"),
-  stack_start: u64("address of the program's first stack frame, which /proc/PID/stat has too; 0 for a kernel thread"),
-  user: u64("whose share it counts against: a user id, or a larger number for a container's user namespace"),
-});
+export const processDefinition = defineRecord(
+  'process_definition',
+  66,
+  'a process was seen in a new program or cgroup, or for a minute',
+  {
+    ...head,
+    process_id: u64('number that events carry; a definition of a known number renews it'),
+    program_id: u64('what it runs; 0 for a kernel thread, or when the definition was lost'),
+    start_ns: u64('CLOCK_BOOTTIME at which the process started'),
+    cgroup_id: u64('inode of its folder, in the hierarchy that the agent named'),
+    pid: u32('process id'),
+    uid: u32('real user id'),
+    kernel_thread: u32('1 when the task has no program'),
+    exec_id: u32("number of the task's exec: low bits of self_exec_id"),
+    stack_start: u64("address of the program's first stack frame, which /proc/PID/stat has too; 0 for a kernel thread"),
+    share: u64('share that it counts against, a number: see current_share() of bpf/budget.bpf.h'),
+  },
+);
 
 export const PROGRAM_FLAGS = {
   /** A variable was longer than there is room for, there were too many to search, or they were not there yet. */

@@ -18,7 +18,7 @@ export const LOSS_CAUSES = {
   marker_unreadable:
     'a line for /dev/null could not be read where the program keeps it, and may have been a marker: the events that followed have no owner',
   marker_flood:
-    "one user's markers took more than a user's share of the definition ring: the events that followed have no owner",
+    "markers took more than their user's or their cgroup's share of the definition ring: the events that followed have no owner",
   program_busy: 'the program was running on that CPU already, and the kernel skipped it',
   bad_record: 'a record had an unknown type or a wrong size',
   store_failed: 'the recording could not be written',
@@ -53,7 +53,8 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
   no_memory: 'free memory, or record less with --service or --event-type',
   end_missed: null,
-  definition_lost: 'give the agent a larger --ring-size: starts of processes and files come faster than it reads them',
+  definition_lost:
+    'give the agent more CPU time: programs and files of one user or cgroup, or of all, come faster than it reads them',
   marker_unreadable: 'keep the marker line in memory that was written to, such as a buffer of the program',
   marker_flood: 'set a marker once for each transaction, and not for each call',
   program_busy: null,

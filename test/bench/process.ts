@@ -44,6 +44,8 @@ export interface Running {
   ended: Promise<Ended>;
   /** Sends a message over the channel and returns the answer. Only one question at a time. */
   ask(question: string): Promise<unknown>;
+  /** Sends a signal to the program and all that it has started. */
+  send(name: NodeJS.Signals): void;
   stop(): void;
 }
 
@@ -102,7 +104,7 @@ export function start(program: readonly string[], { signal, channel, tracefs }: 
     child.send(question);
     return nextMessage();
   };
-  return { ready, ended, ask, stop };
+  return { ready, ended, ask, send, stop };
 }
 
 export function run(program: readonly string[], options: StartOptions): Promise<Ended> {

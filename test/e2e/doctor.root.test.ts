@@ -129,6 +129,21 @@ test('in its own PID namespace it asks for that of the host', () => {
   expect(stdout).toMatch(/NO +pid namespace .*docker run --pid=host/);
 });
 
+test('in a time namespace with clocks of its own it asks for those of the host', () => {
+  const shifted = (name: string) =>
+    doctor(['unshare', '--time', '--fork', `--${name}`, '100000'], '--data', folder.path);
+  for (const clock of ['boottime', 'monotonic']) {
+    const { status, stdout } = shifted(clock);
+    expect(status).toBe(NOT_HERE);
+    expect(stdout).toMatch(new RegExp(`NO +time namespace .*${clock}.*without unshare --time`));
+    expect(stdout).toMatch(/NO +programs +the agent is in a time namespace/);
+  }
+  // One that sets nothing off changes nothing.
+  expect(doctor(['unshare', '--time', '--fork'], '--data', folder.path).stdout).toMatch(
+    /yes +time namespace|ok +time namespace/,
+  );
+});
+
 describe('the disk', () => {
   test('a full disk cannot be recorded to', () => {
     const small = FILE_SYSTEMS.ext4(32);

@@ -117,6 +117,27 @@ test('short events are left out', async () => {
   expect(recorded.events()).toEqual([]);
 });
 
+test('calls that failed are recorded however short they were', async () => {
+  const recorded = await filtered.record({ min_duration: '1s' }, () => {
+    bash(
+      `python3 -c '
+import os
+full, (reader, writer), file = os.open("/dev/full", os.O_WRONLY), os.pipe(), os.open(os.environ["folder"] + "/short", os.O_WRONLY | os.O_CREAT)
+for call in [lambda: os.write(full, b"x"), lambda: os.pwrite(full, b"x", 0), lambda: os.writev(full, [b"x"]),
+             lambda: os.fsync(reader), lambda: os.fdatasync(writer), lambda: os.write(file, b"x")] * 100:
+    try: call()
+    except OSError: pass
+os.fsync(file)'`,
+      { env: { ...process.env, folder } },
+    );
+  });
+  const results = recorded.events({ comms: ['python3'] }).map((event) => `${event.event_type} ${event.result}`);
+  const counts = Object.fromEntries(
+    [...Map.groupBy(results, (text) => text)].map(([text, { length }]) => [text, length]),
+  );
+  expect(counts).toEqual({ 'sys_write -28': 300, 'sys_sync -22': 200 });
+});
+
 test('a filter file is read again on SIGHUP, and an invalid one changes nothing', async () => {
   const file = join(folder, 'filter.json');
   writeFileSync(file, '{"comms": ["none"]}');

@@ -225,6 +225,34 @@ const SINGLE: Readonly<Record<string, { family: Family; owners: readonly string[
     family: { does: thread(say(1), mark('txn=a@'), exec(say(2), mark('end'), say(3))), environment: { TRACEPARENT } },
     owners: ['trace env exact', 'a trace marker exact', 'trace env exact'],
   },
+  'a program that another thread executes than the first keeps the owner that this thread has': {
+    family: {
+      does: [...mark('txn=a@'), ...thread(exec(say(1), thread(say(2)), joined, fork(say(3)), mark('end'), say(4)))],
+    },
+    owners: ['a marker exact', 'a inherited inherited', 'a inherited inherited', 'none none'],
+  },
+  'and so from a thread of a thread': {
+    family: { does: [...mark('txn=a@'), ...thread(thread(exec(say(1), exec(say(2)))))] },
+    owners: ['a marker exact', 'a marker exact'],
+  },
+  'but not an owner that has ended by then': {
+    family: { does: [...mark('txn=a@'), ...thread(wait(0), exec(say(1))), ...mark('end'), ...post(0)] },
+    owners: ['none none'],
+  },
+  'nor one that the first thread has meanwhile': {
+    family: { does: [...mark('txn=a@'), ...thread(wait(0), exec(say(1))), ...mark('txn=b@'), ...post(0)] },
+    owners: ['none none'],
+  },
+  'a program that another thread executes than the first keeps the default of its process': {
+    family: {
+      does: [...mark('proc txn=a@'), ...thread(exec(say(1), thread(say(2)), joined, fork(say(3)), exec(say(4))))],
+    },
+    owners: ['a marker exact', 'a marker exact', 'a inherited inherited', 'a marker exact'],
+  },
+  'and so when the first thread has ended before': {
+    family: { does: [...mark('proc txn=a@'), ...thread(alone, exec(say(1))), ...leave] },
+    owners: ['a marker exact'],
+  },
   'a pool thread has no owner between the transactions that it marks itself': {
     family: {
       does: [

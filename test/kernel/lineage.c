@@ -196,7 +196,7 @@ static void spawn(struct words words)
 	char *argv[WORDS_MAX + 3];
 
 	argv_of(words, argv);
-	must(!posix_spawn(&(pid_t){0}, "/proc/self/exe", NULL, NULL, argv, environ), "spawn");
+	must(!posix_spawn(&(pid_t){0}, "/proc/thread-self/exe", NULL, NULL, argv, environ), "spawn");
 }
 
 static void exec(struct words words)
@@ -204,7 +204,7 @@ static void exec(struct words words)
 	char *argv[WORDS_MAX + 3];
 
 	argv_of(words, argv);
-	execv("/proc/self/exe", argv);
+	execv("/proc/thread-self/exe", argv);
 	must(0, "exec");
 }
 

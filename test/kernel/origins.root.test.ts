@@ -2,8 +2,8 @@
  * The owner of data on the disk: each block names its writer, and is read back from the disk. Whatever the kernel does
  * on the way, no block may be charged to another transaction.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { times } from '../repeats.ts';
@@ -143,6 +143,60 @@ test('of two writers of one file each keeps its own blocks, and the second does 
   });
   expectCount(truth.right + truth.shared, 400, recorded);
   expect({ none: truth.none, wrong: truth.wrong }).toEqual({ none: 0, wrong: 0 });
+});
+
+/** Each thread writes its own part of one page while all of them are there; the transaction's label is their process's. */
+const THREADS = `
+import os, sys, threading
+file, count, label = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), int(sys.argv[2]), sys.argv[3]
+if label: open("/dev/null", "w").write("KREPLAY1 proc txn=" + label)
+start = threading.Barrier(count)
+def write(at):
+    start.wait()
+    os.pwrite(file, b"x" * 16, at * 16)
+    start.wait()
+threads = [threading.Thread(target=write, args=(i,)) for i in range(count)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()`;
+
+/** The service of a script that is not in a file. */
+const PYTHON = basename(realpathSync('/usr/bin/python3'));
+
+test.each([2, 3, 4, 40])('%i threads of one process that write to one page are one owner', async (count) => {
+  const labels = ['labelled', ''];
+  const { writes } = await onFresh(() => {
+    for (const label of labels) {
+      run('python3', ['-c', THREADS, join(disk.mountPoint, `f${label}`), String(count), label]);
+      run('sync', ['-f', disk.mountPoint]);
+    }
+  });
+  const owners = writes
+    .filter(({ comm, bytes }) => !comm.startsWith('jbd2/') && bytes === 4096n)
+    .flatMap(({ origins, unnamed_bytes }) =>
+      origins.map(({ service_name, transaction_id, bytes }) => [service_name, transaction_id, bytes, unnamed_bytes]),
+    )
+    .filter(([service]) => service === PYTHON);
+  expect(owners).toEqual(labels.map((label) => [PYTHON, label || null, 4096n, 0n]));
+});
+
+test('any number of processes of one transaction are one owner, of a request and of a page', async () => {
+  const PROCESSES = 40;
+  const scenario = await onFresh(() => {
+    for (let i = 0; i < PROCESSES; i++) run('sh', ['-c', writer('pages', 'many', 'write', { first: i, count: 1 })]);
+    for (let i = 0; i < PROCESSES; i++)
+      bash(`echo 'KREPLAY1 txn=one-page' > /dev/null; exec sh -c 'printf "<one-page>" >> ${disk.mountPoint}/page'`);
+  });
+  expectRight(scenario, PROCESSES + 1);
+  const data = scenario.writes.filter(({ comm }) => !comm.startsWith('jbd2/'));
+  const [pages, page] = ['many', 'one-page'].map((name) =>
+    data.filter(({ transaction_id }) => transaction_id === name),
+  );
+  for (const { unnamed_bytes, attribution } of [...pages!, ...page!])
+    expect([unnamed_bytes, attribution.quality]).toEqual([0n, 'exact']);
+  const bytesOfTransaction = (requests: readonly BlockIoEvent[]) =>
+    requests.flatMap(({ origins }) => origins).reduce((sum, { bytes }) => sum + Number(bytes), 0);
+  if (scenario.recorded.losses().length > 0) return;
+  expect([bytesOfTransaction(pages!), bytesOfTransaction(page!)]).toEqual([PROCESSES * 4096, 4096]);
 });
 
 test(

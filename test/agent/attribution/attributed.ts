@@ -18,7 +18,7 @@ export function contextDefinition(fields: Partial<ContextDefinition>): ContextDe
     uid: 0,
     scope: CONTEXT_SCOPES.SCOPE_THREAD,
     outer_context_id: 0,
-    user: 0,
+    share: 0,
     ...fields,
   };
 }
@@ -26,7 +26,7 @@ export function contextDefinition(fields: Partial<ContextDefinition>): ContextDe
 export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDefinition {
   const [ids, process] = [
     { process_id: 256, program_id: 0 },
-    { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, user: 0 },
+    { start_ns: 0, cgroup_id: 0, pid: 10, uid: 0, share: 0 },
   ];
   return { ...ids, ...process, kernel_thread: 0, exec_id: 1, stack_start: 0x7ffd_0000_0010, ...fields };
 }

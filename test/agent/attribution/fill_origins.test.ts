@@ -104,6 +104,25 @@ test('a page that two processes of one transaction wrote belongs entirely to tha
   expect([slots(), unnamed()]).toEqual([['shop order-3 0'], 4096]);
 });
 
+test('more processes of one transaction than a request can name are of that transaction, and of no known service', () => {
+  const owners = [
+    ...Array.from({ length: ORIGIN_SLOTS - 1 }, () => origin(ORDER_1, DD, 512)),
+    origin(ORDER_1, 0, 4096),
+  ];
+  const values = { bytes: 512 * (ORIGIN_SLOTS - 1) + 4096, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request(owners, { ...values, context_id: 0, process_id: CP })]);
+  expect(attribution.owner()).toMatch(/^order-1 origin exact /);
+  expect([slots(), unnamed()]).toEqual([['dd order-1 7680', 'unknown order-1 4096'], 0]);
+});
+
+test('data of nobody is no owner: its bytes are unnamed, and a request that has other data as well is shared', () => {
+  const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request([origin(ORDER_1, DD, 512), origin(0, 0, 3584)], values)]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- origin shared dd', ['dd order-1 512'], 3584]);
+  attribution.resolve([request([origin(0, 0, 4096)], values)]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- none none unknown', [], 4096]);
+});
+
 test('bytes of owners beyond the listed ones are counted', () => {
   const ids = Array.from({ length: 6 }, (_, i) => 2048 + i);
   for (const id of ids) attribution.marker(id, `txn=t-${id}`);

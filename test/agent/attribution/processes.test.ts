@@ -103,6 +103,27 @@ test('an index that the recording has dropped is requested again', () => {
   expect(names.text(processes.of(256).serviceId)).toBe('dd');
 });
 
+test('a process that is defined again is kept from then on, or left out, as it is then', () => {
+  const told: string[] = [];
+  let wanted = 'none';
+  const programs = createPrograms();
+  const processes = createProcesses({
+    programs,
+    programOfProcess: () => undefined,
+    cgroups: { pathOf: () => undefined, pathOfProcess: () => undefined },
+    ...{ intern: createNames().intern, oldestIds: { name: 1 }, isOwn: () => false },
+    wants: ({ service }) => service === wanted,
+    onUnwanted: (id) => told.push(`${id} is left out`),
+    onWantedAgain: (id) => told.push(`${id} is kept`),
+  });
+  programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
+  for (const service of ['none', 'dd', 'dd', 'none']) {
+    wanted = service;
+    processes.define(processDefinition({ program_id: PROGRAM }));
+  }
+  expect(told).toEqual(['256 is left out', '256 is kept', '256 is left out']);
+});
+
 test('a process belongs to the recorder when the check finds so, and a kernel thread never does', () => {
   const asked: number[][] = [];
   const { processes } = createTables((pid, uid) => asked.push([pid, uid]) > 0);

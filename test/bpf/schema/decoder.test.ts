@@ -13,7 +13,7 @@ import {
   REFERENCE_FIELDS,
   recordOffset,
 } from '../../../bpf/schema/decoder.ts';
-import type { RecordDefinition } from '../../../bpf/schema/define.ts';
+import { ORIGIN_SIZE, ORIGIN_SLOTS, type RecordDefinition } from '../../../bpf/schema/define.ts';
 import { DEFINITIONS } from '../../../bpf/schema/definitions.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { CType } from '../../../bpf/schema/kinds.ts';
@@ -52,8 +52,10 @@ const sample: fc.Arbitrary<Sample> = fc.constantFrom(...EVENTS).chain((event) =>
   }),
 );
 
+/** A request's record has any number of origins. */
 function bytesOf({ event, values }: Sample): Uint8Array {
-  return recordBytes(event, values as Values);
+  const origins = Array.from({ length: Number((values.cgroup_id ?? 0n) % BigInt(ORIGIN_SLOTS + 1)) }, () => ({}));
+  return recordBytes(event, (event.size > event.sizeMin ? { ...values, origins } : values) as Values);
 }
 
 /** The frames at `start` of a buffer, with other bytes before and after them. */
@@ -213,6 +215,12 @@ describe('malformed records', () => {
     ["another type's size", recordBytes(sysWrite, { event_type: blockIo.id })],
     ['a byte too few', good.subarray(0, good.length - 1)],
     ['a word too many', Uint8Array.from([...good, 0, 0, 0, 0, 0, 0, 0, 0])],
+    ['a request without a part of an origin', recordBytes(blockIo, { origins: [{}] }).subarray(0, -8)],
+    [
+      'a request of more origins than there are slots',
+      Uint8Array.from([...recordBytes(blockIo), ...new Uint8Array(ORIGIN_SIZE)]),
+    ],
+    ['a request without its fields', recordBytes(blockIo, { origins: [] }).subarray(0, -32)],
     ['only the type', good.subarray(0, 2)],
     ...DEFINITIONS.map((definition) => [`a ${definition.name}`, recordBytes(definition)] as [string, Uint8Array]),
   ])('%s is counted, and the neighbouring records are kept', (_, bad) => {
@@ -257,8 +265,8 @@ describe('malformed records', () => {
         const { block, recordOffsets } = decoder.decoded;
         const types = block.columns.get('event_type')! as Uint8Array;
         for (let row = 0; row < block.rowCount; row++) {
-          const { size } = EVENTS.find(({ id }) => id === types[row])!;
-          expect(recordOffsets[row]! + size).toBeLessThanOrEqual(end);
+          const { sizeMin } = EVENTS.find(({ id }) => id === types[row])!;
+          expect(recordOffsets[row]! + sizeMin).toBeLessThanOrEqual(end);
         }
       }),
       { numRuns: 500 },

@@ -14,13 +14,16 @@ export type Values = Readonly<Record<string, number | bigint | string | Uint8Arr
 
 const encoder = new TextEncoder();
 
+/** A record has as many origins as it is given; 16 when it is given none. */
 export function recordBytes(
   definition: RecordDefinition,
   values: Values = {},
   text: Uint8Array = new Uint8Array(),
 ): Uint8Array {
-  const bytes = new Uint8Array(definition.size + text.length);
-  bytes.set(text, definition.size);
+  const { origins } = values;
+  const size = Array.isArray(origins) ? definition.sizeMin + origins.length * ORIGIN_SIZE : definition.size;
+  const bytes = new Uint8Array(size + text.length);
+  bytes.set(text, size);
   const { layout } = definition;
   const type = {
     [layout[0]!.name]: definition.id,
