@@ -32,6 +32,8 @@ interface Seen {
   before: number;
   most: number;
   after: number;
+  /** CPU time that the daemon's main thread takes for a page of 10,000 events. */
+  page: number;
   /** With the CPU time that the daemon's main thread took until each answer. */
   first: [path: string, status: string, ms: number][];
   then: [path: string, status: string, ms: number][];
@@ -44,16 +46,16 @@ test.each([
 ])('%s that are never read keep no client out, and release their memory', async (_name, count, path, accept) => {
   const args = [CLIENTS, port, String(count), path, accept, String(daemon.process.pid), String(MORE_MIB_MAX)];
   const { stdout } = await promisify(execFile)('python3', args, { maxBuffer: 1e8 });
-  const { before, most, after, first, then } = JSON.parse(stdout) as Seen;
+  const { before, most, after, page, first, then } = JSON.parse(stdout) as Seen;
   if (process.env.SIZES) {
     const slowest = (answers: Seen['first']) => Math.max(...answers.map(([, , ms]) => ms));
-    process.stderr.write(`${before} ${most} ${after} MiB, ${slowest(first)} ${slowest(then)} ms\n`);
+    process.stderr.write(`${before} ${most} ${after} MiB, ${slowest(first)} ${slowest(then)} ms, ${page} ms a page\n`);
   }
   expect(new Set([...first, ...then].map(([, status]) => status))).toEqual(new Set(['200']));
-  // The first of them may come after all large requests, which take up to 1.3 s to begin.
-  for (const [, , ms] of first) expect(ms).toBeLessThan(2000);
+  // The first of them may come after all large requests have begun.
+  for (const [, , ms] of first) expect(ms).toBeLessThan(100 * page);
   // The median is compared, because what the large requests have begun may come in between.
-  expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(100);
+  expect(then.map(([, , ms]) => ms).sort((a, b) => a - b)[Math.floor(then.length / 2)]).toBeLessThan(3 * page);
   expect(most).toBeLessThan(500);
   expect(after - before).toBeLessThan(MORE_MIB_MAX);
 });
