@@ -159,6 +159,8 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 		walk->unknown_bytes += bytes;
 		return;
 	}
+	if (is_stored_to_since(at.mapping, dirtier->origin.time_ns))
+		dirtier->origin.flags |= ORIGIN_AMBIGUOUS;
 	add_dirtiers(walk, dirtier, &key, bytes);
 	count_queued(dirtier, &key, bytes, walk->device);
 }
@@ -264,7 +266,11 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
-	if (owners && owners->count && (walk->metadata_bytes || !walk->owner.origin_count))
+	/*
+	 * Data that a commit writes before its own blocks, as data=ordered asks for, is not of all that take part in
+	 * it. A commit's flush has no bytes.
+	 */
+	if (owners && owners->count && (walk->metadata_bytes || !(walk->owner.origin_count || walk->unknown_bytes)))
 		add_journal_owners(walk, owners);
 	else
 		walk->unknown_bytes += walk->metadata_bytes;

@@ -13,6 +13,7 @@
 #define KREPLAY_DIRTY_PAGE_BPF_H
 
 #include "kernel_compat.bpf.h"
+#include "mapped_file.bpf.h"
 #include "origin.bpf.h"
 
 /*
@@ -133,14 +134,6 @@ struct written {
 	bool is_written_back;
 };
 
-/* Returns whether the task stores to a mapping of the file: the page is then writable for all processes that map it. */
-static __always_inline bool is_in_page_fault(struct task_struct *task)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	return regs && regs->orig_ax == ~0ul;
-}
-
 static __always_inline int remember_dirtier(const struct written *written)
 {
 	struct dirtier dirtier = {.mapping = written->mapping, .index = written->index, .count = 1}, *known = NULL;
@@ -171,11 +164,13 @@ static __always_inline int remember_dirtier(const struct written *written)
 	}
 	origin_of(&dirtier.origin, task, state);
 	dirtier.origin.flags |= written->flags;
-	if (is_in_page_fault(task))
+	if (is_stored_to_since(written->mapping, known ? known->origin.time_ns : dirtier.origin.time_ns))
 		dirtier.origin.flags |= ORIGIN_AMBIGUOUS;
-	if (known)
+	if (known) {
+		/* With several owners, the first one has the flags of all. */
+		known->origin.flags |= dirtier.origin.flags & ORIGIN_AMBIGUOUS;
 		add_dirtier(known, key, &dirtier.origin);
-	else
+	} else
 		bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
 	return 0;
 }
@@ -198,6 +193,18 @@ static __always_inline bool is_by_block(__u64 folio)
 	return is_last;
 }
 
+/*
+ * Returns whether the pages are those of the trees of btrfs, which keeps them in an inode of their own. A task that
+ * makes them dirty may do so for others, whose commit it carries out. The type of that inode is not set.
+ */
+static __always_inline bool is_btrfs_tree(__u64 mapping)
+{
+	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+
+	return BPF_CORE_READ(inode, i_ino) == BTRFS_TREE_INODE &&
+	       BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_SUPER_MAGIC;
+}
+
 static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 {
 	__u64 flags = page_flags(folio);
@@ -210,8 +217,13 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 	};
 	bool by_block = is_by_block(folio);
 
-	if (has_page_flag(flags, PG_head)) {
+	if (has_page_flag(flags, PG_head))
 		written.key |= 1;
+	if (!by_block && mapping && is_btrfs_tree(mapping)) {
+		forget_dirtier(written.key);
+		return 0;
+	}
+	if (has_page_flag(flags, PG_head)) {
 		/* The pages of this folio are recorded one by one. */
 		if (by_block) {
 			forget_dirtier(written.key);

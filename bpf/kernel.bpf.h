@@ -15,7 +15,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di, si, dx, bx, cx, orig_ax;
+	unsigned long di, si, dx, bx, cx, r8, r10, orig_ax;
 };
 
 struct qstr {
@@ -59,9 +59,18 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct address_space {
+	struct inode *host;
+	struct {
+		int counter;
+	} i_mmap_writable;
+};
+
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	struct address_space *f_mapping;
+	unsigned int f_mode;
 	const struct cred *f_cred;
 };
 
@@ -248,6 +257,17 @@ enum pageflags {
 #define CLONE_THREAD 0x00010000
 #define TS_COMPAT 0x0002
 
+/* include/uapi/linux/mman.h, include/uapi/asm-generic/mman-common.h, include/linux/fs.h */
+#define MAP_SHARED 0x01
+#define MAP_SHARED_VALIDATE 0x03
+#define MAP_TYPE 0x0f
+#define MAP_ANONYMOUS 0x20
+#define FMODE_WRITE 0x2
+
+/* include/uapi/linux/magic.h, include/uapi/linux/btrfs_tree.h: BTRFS_BTREE_INODE_OBJECTID */
+#define BTRFS_SUPER_MAGIC 0x9123683e
+#define BTRFS_TREE_INODE 1
+
 /* include/linux/buffer_head.h */
 #define BH_DIRTY (1ul << 1)
 
@@ -277,8 +297,10 @@ enum pageflags {
 
 /* arch/x86/entry/syscalls/syscall_32.tbl */
 #define NR32_WRITE 4
+#define NR32_MMAP 90
 #define NR32_WRITEV 146
 #define NR32_PWRITE64 181
+#define NR32_MMAP2 192
 #define NR32_PWRITEV 334
 #define NR32_PWRITEV2 379
 
@@ -286,6 +308,7 @@ enum pageflags {
 #define NR_READ 0
 #define NR_WRITE 1
 #define NR_CLOSE 3
+#define NR_MMAP 9
 #define NR_PWRITE64 18
 #define NR_READV 19
 #define NR_WRITEV 20

@@ -9,6 +9,7 @@
 #define KREPLAY_SYSCALL_BPF_H
 
 #include "http.bpf.h"
+#include "mapped_file.bpf.h"
 #include "sys_sync.bpf.h"
 #include "sys_write.bpf.h"
 
@@ -23,6 +24,8 @@ int BPF_PROG(call_exit, struct pt_regs *regs, long result)
 		end_sync(regs, id, result);
 	else if (programs_are_preempted && is_write32(id))
 		end_write32(regs, id, result);
+	else if (dirty_page_layer && is_mmap(id))
+		map_by_call(regs, id);
 	else if (http_layer && is_read(id) && result > 0)
 		http_read(id, regs->di, regs->si, result);
 	return 0;
@@ -40,6 +43,8 @@ int BPF_PROG(call_enter, struct pt_regs *regs, long id)
 		begin_sync(regs, id);
 	else if (is_write32(id))
 		begin_write32(regs, id);
+	else if (dirty_page_layer && is_mmap(id))
+		map_by_call(regs, id);
 	if (http_layer && is_answer_or_wait(id))
 		http_answer_or_wait(id, regs->di);
 	return 0;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Finds files that processes may have stored to through a shared map: the kernel shows the first store to a clean page
+ * at most, and none to a page that a write has made dirty.
+ *
+ * A file that is mapped now counts its maps itself. One that is no longer was mapped in a call that was seen here.
+ */
+#ifndef KREPLAY_MAPPED_FILE_BPF_H
+#define KREPLAY_MAPPED_FILE_BPF_H
+
+#include "file.bpf.h"
+
+/* Files that have a place in common count as mapped when one of them is. A power of two. */
+#define MAPPED_PLACES 16384
+
+/* Time at which a file with this place was last mapped, by CLOCK_BOOTTIME; 0: never. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAPPED_PLACES);
+	__type(key, __u32);
+	__type(value, __u64);
+} mapped_files SEC(".maps");
+
+static __always_inline __u64 *mapped_ns_of(__u64 mapping)
+{
+	/* Structures of the kernel are 8 bytes apart at least, and most of these some hundred. */
+	__u32 place = (mapping >> 3 ^ mapping >> 17) & (MAPPED_PLACES - 1);
+
+	return bpf_map_lookup_elem(&mapped_files, &place);
+}
+
+/* Returns whether a process may have stored to the file through a map, since a time or now. */
+static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
+{
+	__u64 *mapped_ns;
+
+	if (BPF_CORE_READ((struct address_space *)mapping, i_mmap_writable.counter) > 0)
+		return true;
+	mapped_ns = mapped_ns_of(mapping);
+	return mapped_ns && *mapped_ns >= since_ns;
+}
+
+/* The low four bits of a map's flags are its type: shared, or shared with other flags checked. */
+static __always_inline bool is_shared_map(__u64 flags)
+{
+	return (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+}
+
+/*
+ * A file that is open for writing may be made writable in a map that begins as a read-only one. This is called at the
+ * entry of mmap() and at its exit: the file counts the map at some moment in between.
+ */
+static __always_inline void map_file(__u32 fd, __u64 flags)
+{
+	struct file *file;
+	__u64 *mapped_ns;
+
+	if (!is_shared_map(flags) || flags & MAP_ANONYMOUS)
+		return;
+	file = file_of(bpf_get_current_task_btf(), fd);
+	if (!file || !(READ(struct file, file, f_mode) & FMODE_WRITE))
+		return;
+	mapped_ns = mapped_ns_of(address_of(READ(struct file, file, f_mapping)));
+	if (mapped_ns)
+		*mapped_ns = bpf_ktime_get_boot_ns();
+}
+
+/* The arguments of the 32-bit mmap() of old, which are in memory. */
+struct user_mmap32 {
+	__u32 address, size, protection, flags, fd, offset;
+};
+
+/* Handles mmap() and the two of 32-bit programs, whose numbers mean other calls to a 64-bit one. */
+static __always_inline void map_by_call(struct pt_regs *regs, __u32 id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool is_compat = task->thread_info.status & TS_COMPAT;
+	struct user_mmap32 old = {};
+
+	if (id == NR_MMAP && !is_compat)
+		map_file(regs->r8, regs->r10);
+	else if (id == NR32_MMAP2 && is_compat)
+		map_file(regs->di, regs->si);
+	else if (id == NR32_MMAP && is_compat &&
+		 !bpf_probe_read_user(&old, sizeof(old), (void *)(__u64)(__u32)regs->bx))
+		map_file(old.fd, old.flags);
+}
+
+static __always_inline bool is_mmap(__u32 id)
+{
+	return id == NR_MMAP || id == NR32_MMAP || id == NR32_MMAP2;
+}
+
+#endif
