@@ -10,6 +10,7 @@
 #ifndef KREPLAY_BUDGET_BPF_H
 #define KREPLAY_BUDGET_BPF_H
 
+#include "cgroup.bpf.h"
 #include "kreplay.bpf.h"
 
 /* A task whose definition was refused asks for room again after this time. */
@@ -54,33 +55,6 @@ struct {
 /* Larger than any user id, and smaller than the number of any namespace. */
 #define CGROUP_SHARE (1ULL << 50)
 
-/* The cgroup hierarchy that definitions refer to. The agent sets it before load. */
-enum cgroup_hierarchy { CGROUP_V2, CGROUP_V1_MEMORY, CGROUP_V1_PIDS };
-const volatile __u32 cgroup_hierarchy = CGROUP_V2;
-
-/* Inode number of the cgroup's directory. bpf_get_current_cgroup_id() supports v2 only. */
-static __always_inline __u64 cgroup_id_of(struct task_struct *task)
-{
-	struct cgroup_subsys_state **states, *state = NULL;
-	__u32 index;
-
-	if (cgroup_hierarchy == CGROUP_V2)
-		return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-	if (cgroup_hierarchy == CGROUP_V1_MEMORY)
-		index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	else
-		index = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
-	/* CO-RE cannot relocate an index that is not a constant. */
-	states = (void *)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
-	bpf_probe_read_kernel(&state, sizeof(state), states + index);
-	return BPF_CORE_READ(state, cgroup, kn, id);
-}
-
-static __always_inline __u64 cgroup_share(struct task_struct *task)
-{
-	return CGROUP_SHARE | (cgroup_id_of(task) & (CGROUP_SHARE - 1));
-}
-
 /*
  * Returns the share that the current task's records count against, as a number.
  *
@@ -97,7 +71,7 @@ __noinline __u64 current_share(void)
 	__u32 user = bpf_get_current_uid_gid();
 
 	if (!level)
-		return user ? user : cgroup_share(task);
+		return user ? user : CGROUP_SHARE | (cgroup_id_of(task) & (CGROUP_SHARE - 1));
 	for (int i = 0; i < NAMESPACES_MAX && level > 1; i++) {
 		space = BPF_CORE_READ(space, parent);
 		level--;

@@ -34,6 +34,7 @@ struct super_block {
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
 	__u32 i_rdev;
 };
@@ -90,6 +91,13 @@ struct mm_struct {
 
 struct kernfs_node {
 	__u64 id;
+	const char *name;
+	/* It is called `parent` before 633488947ef6 (6.15). */
+	struct kernfs_node *__parent;
+};
+
+struct kernfs_node___parent {
+	struct kernfs_node *parent;
 };
 
 struct cgroup {
@@ -170,6 +178,18 @@ struct page {
 	unsigned long compound_head;
 	unsigned long compound_info;
 	unsigned long private;
+};
+
+struct iomap {
+	__u64 length;
+};
+
+struct iomap_iter {
+	struct inode *inode;
+	__u64 pos;
+	__u64 len;
+	unsigned int flags;
+	struct iomap iomap;
 };
 
 struct folio {
@@ -267,6 +287,13 @@ enum pageflags {
 /* include/uapi/linux/magic.h, include/uapi/linux/btrfs_tree.h: BTRFS_BTREE_INODE_OBJECTID */
 #define BTRFS_SUPER_MAGIC 0x9123683e
 #define BTRFS_TREE_INODE 1
+
+/*
+ * include/linux/iomap.h: a write, and other kinds of what passes through iomap, which write no data of a caller: zeros,
+ * a report, a fault, direct I/O, a copy of shared blocks, a file without page cache.
+ */
+#define IOMAP_WRITE (1u << 0)
+#define IOMAP_KIND (IOMAP_WRITE | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 7 | 1u << 8)
 
 /* include/linux/buffer_head.h */
 #define BH_DIRTY (1ul << 1)

@@ -3,7 +3,7 @@
 #ifndef KREPLAY_PROCESS_BPF_H
 #define KREPLAY_PROCESS_BPF_H
 
-#include "budget.bpf.h"
+#include "cgroup_path.bpf.h"
 #include "kreplay.bpf.h"
 #include "program.bpf.h"
 
@@ -18,7 +18,7 @@ static __always_inline __u64 program_id_of(struct task_struct *task, struct task
 }
 
 /* Emits the definition of the current process with this id; returns false if it was refused. */
-static __always_inline bool emit_process(struct task_struct *task, __u64 process_id, __u64 program_id)
+static __always_inline bool emit_process(struct task_struct *task, __u64 process_id, __u64 program_id, __u64 now_ns)
 {
 	bool kernel_thread = task->flags & PF_KTHREAD;
 	struct mm_struct *mm = task->mm;
@@ -27,6 +27,7 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 
 	if (!use_definitions(share, sizeof(*definition)))
 		return false;
+	define_cgroup(share, now_ns);
 	definition = bpf_ringbuf_reserve(&definitions, sizeof(*definition), 0);
 	if (!definition)
 		return false;
@@ -59,7 +60,7 @@ static __always_inline void define_process(struct task_struct *task, struct task
 	id = is_same ? known_id : new_id();
 	if (!(task->flags & PF_KTHREAD))
 		program_id = program_id_of(task, leader);
-	if ((!program_id && !(task->flags & PF_KTHREAD)) || !emit_process(task, id, program_id))
+	if ((!program_id && !(task->flags & PF_KTHREAD)) || !emit_process(task, id, program_id, now_ns))
 		id = 0;
 	leader->process_exec_id = task->self_exec_id;
 	leader->process_cgroups = cgroups;

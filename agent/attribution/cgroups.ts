@@ -1,15 +1,18 @@
 /** Cgroups: resolves the id that the kernel uses to a path, which shows what runs in the cgroup. */
-import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createReferenceTable } from './reference_table.ts';
 
-/** The order matches `enum cgroup_hierarchy` in bpf/process.bpf.h. */
+/** The order matches `enum cgroup_hierarchy` in bpf/cgroup.bpf.h. */
 export const CGROUP_HIERARCHIES = ['v2', 'v1_memory', 'v1_pids'] as const;
 
 export type CgroupHierarchy = (typeof CGROUP_HIERARCHIES)[number];
 
 /** include/uapi/linux/magic.h */
 const CGROUP2_SUPER_MAGIC = 0x63677270;
+
+/** PROC_CGROUP_INIT_INO in include/linux/proc_ns.h. */
+const ROOT_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 const CGROUPS_MAX = 4096;
 /** Number of folders that one search visits at most. */
@@ -38,6 +41,8 @@ export function findCgroups(
 }
 
 export interface Cgroups {
+  /** `folders` are the names in the path of a cgroup, leaf first, as the kernel has sent them. */
+  define(cgroupId: number, folders: readonly string[]): void;
   /** Path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown. */
   pathOf(cgroupId: number, pid: number): string | undefined;
   pathOfProcess(pid: number): string | undefined;
@@ -46,6 +51,8 @@ export interface Cgroups {
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   const controller = hierarchy === 'v2' ? '' : hierarchy.slice('v1_'.length);
   const paths = createReferenceTable<string>(CGROUPS_MAX);
+  // The kernel's paths begin at the root of the hierarchy, which is not that of a namespace.
+  const isHosts = readlinkSync('/proc/self/ns/cgroup') === ROOT_CGROUP_NAMESPACE;
   let searchedMs = Number.NEGATIVE_INFINITY;
 
   function isAt(path: string, cgroupId: number): boolean {
@@ -87,6 +94,9 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   }
 
   return {
+    define(cgroupId, folders) {
+      if (isHosts) paths.set(cgroupId, `/${folders.toReversed().join('/')}`);
+    },
     pathOfProcess,
     pathOf(cgroupId, pid) {
       const known = paths.get(cgroupId);

@@ -42,6 +42,8 @@ export interface Contexts {
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
+  /** The service that the owner of such an event names; it enters the recording only with ownerAt(). */
+  serviceAt(contextId: number, flags: number, startNs: number): string | null | undefined;
   /** Owner of an event that started at `startNs` with these flags; undefined if it is unknown. */
   ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
   /**
@@ -91,6 +93,9 @@ export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT
  */
 export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
 
+const hasEnded = (owner: Owner, flags: number, startNs: number) =>
+  (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs;
+
 export function createContexts(options: ContextsOptions): Contexts {
   const { intern, internName, oldestIds, threadKeys, trustsService } = options;
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
@@ -131,12 +136,11 @@ export function createContexts(options: ContextsOptions): Contexts {
       const context = said(definition, text);
       const { transactionId = null, traceId = null, spanId = null } = context ?? {};
       const ids = transactionId || traceId || spanId ? { transactionId, traceId, spanId } : undefined;
-      const contextId = ids ? intern(ids) : 0;
-      if (ids && contextId === 0) lost++;
       const service = trustsService(definition.uid) ? (context?.service ?? null) : null;
-      const serviceId = service ? internName(service) : 0;
       const { context_id, share } = definition;
-      contexts.set(context_id, { ids, contextId, service, serviceId, endedNs: Number.POSITIVE_INFINITY }, share);
+      // What it says enters the recording with the first event that is kept.
+      const owner = { ids, contextId: 0, service, serviceId: 0, endedNs: Number.POSITIVE_INFINITY };
+      contexts.set(context_id, owner, share);
     },
     end(contextId, timeNs) {
       const owner = contexts.get(contextId);
@@ -154,12 +158,20 @@ export function createContexts(options: ContextsOptions): Contexts {
         return undefined;
       }
       if (!owner.ids && !owner.service) return undefined;
+      if (hasEnded(owner, flags, startNs)) return undefined;
       if (owner.ids && owner.contextId < oldestIds.context) {
         owner.contextId = intern(owner.ids);
-        if (owner.contextId === 0) return undefined;
+        if (owner.contextId === 0) {
+          lost++;
+          return undefined;
+        }
       }
       if (owner.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
-      return (flags & BY_REFERENCE) !== 0 && startNs >= owner.endedNs ? undefined : owner;
+      return owner;
+    },
+    serviceAt(contextId, flags, startNs) {
+      const owner = contexts.get(contextId);
+      return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
     },
     withoutSpan: (ids) => intern({ ...ids, spanId: null }),
     get badFieldCount() {

@@ -101,7 +101,7 @@ function fillReferences(find: (tables: Tables, id: number) => number): Filler {
   };
 }
 
-export const fillServices = fillReferences(({ processes }, id) => processes.of(id).serviceId);
+export const fillServices = fillReferences(({ processes }, id) => processes.serviceIdOf(processes.of(id)));
 export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
 export function sourceOf(flags: number): number {

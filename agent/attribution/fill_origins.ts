@@ -136,7 +136,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs);
       const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
-      const service = owner?.service && !process.isNamedByRule ? owner.serviceId : process.serviceId;
+      const service = owner?.service && !process.isNamedByRule ? owner.serviceId : processes.serviceIdOf(process);
       const place = placeOf(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
       shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
       if (isSameOwner(words, record, origin)) isQueuers = true;
@@ -179,7 +179,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
       const isWhole = originCount <= ORIGIN_SLOTS;
       if (shares.count === 0) {
         setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        rowServices[row] = processes.of(0).serviceId;
+        rowServices[row] = processes.serviceIdOf(processes.of(0));
         continue;
       }
       const isShared =

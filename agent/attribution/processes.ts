@@ -28,7 +28,7 @@ export interface ProcessDefinition {
 export interface Process {
   id: number;
   service: string;
-  /** The recording's id of the service name. */
+  /** The recording's id of the service name, or a smaller number while it has none: see serviceIdOf(). */
   serviceId: number;
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
@@ -48,6 +48,11 @@ export interface Processes {
   rename(program: RunningProgram, service: string): void;
   /** Never fails: a process whose definition was lost is of an unknown service. */
   of(processId: number): Process;
+  /**
+   * The recording's id of the process's service. The name enters the recording with the first event that is kept, so
+   * that a process whose events are all filtered out leaves no name.
+   */
+  serviceIdOf(process: Process): number;
 }
 
 export interface ProcessesOptions {
@@ -90,7 +95,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
   const unknown: Process = {
     id: 0,
     service: UNKNOWN_SERVICE,
-    serviceId: intern(UNKNOWN_SERVICE),
+    serviceId: 0,
     own: false,
     isKernelThread: false,
     isWanted: true,
@@ -102,12 +107,12 @@ export function createProcesses(options: ProcessesOptions): Processes {
   function factsOf(definition: ProcessDefinition, running: RunningProgram): ProcessFacts {
     const { program_id, cgroup_id, pid, kernel_thread } = definition;
     const isKernelThread = kernel_thread !== 0;
-    if (isKernelThread)
-      return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath: undefined };
+    const cgroupPath = cgroups.pathOf(cgroup_id, pid);
+    if (isKernelThread) return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath };
     const atExec = programs.of(program_id);
     const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, running) ?? atExec);
     const { executable = '', args = [], environment = new Map() } = program ?? {};
-    return { isKernelThread, executable, args, environment, cgroupPath: cgroups.pathOf(cgroup_id, pid) };
+    return { isKernelThread, executable, args, environment, cgroupPath };
   }
 
   function serviceOf(facts: ProcessFacts, running: RunningProgram): string {
@@ -132,12 +137,11 @@ export function createProcesses(options: ProcessesOptions): Processes {
       const service = serviceOf(facts, running);
       const own = !isKernelThread && isOwn(pid, uid);
       const { cgroupPath } = facts;
-      const serviceId = intern(service);
       const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
       const process = {
         id: process_id,
         service,
-        serviceId,
+        serviceId: 0,
         own,
         isKernelThread,
         // A process that is defined again may have been left out so far.
@@ -157,14 +161,16 @@ export function createProcesses(options: ProcessesOptions): Processes {
       for (const process of processes.values()) {
         if (process.isNamedByRule || !isSameProgram(process.running, program)) continue;
         process.service = service;
-        process.serviceId = intern(service);
+        process.serviceId = 0;
         consider(process);
       }
     },
     of(processId) {
-      const process = processes.get(processId) ?? unknown;
+      return processes.get(processId) ?? unknown;
+    },
+    serviceIdOf(process) {
       if (process.serviceId < oldestIds.name) process.serviceId = intern(process.service);
-      return process;
+      return process.serviceId;
     },
   };
 }

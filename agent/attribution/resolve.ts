@@ -60,7 +60,7 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
       const { processes, contexts } = tables;
       const flags = words[(offset + FLAGS_OFFSET) >>> 2]!;
       const startNs = u64At(words, offset + TIMESTAMP_OFFSET);
-      const labelled = contexts.ownerAt(u64At(words, offset + CONTEXT_OFFSET), flags, startNs)?.service;
+      const labelled = contexts.serviceAt(u64At(words, offset + CONTEXT_OFFSET), flags, startNs);
       if (labelled) return wantsService(labelled);
       if (processes.of(u64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
       if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;

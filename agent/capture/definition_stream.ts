@@ -3,6 +3,7 @@ import type { RingReader } from 'libbpf-ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import {
   CONTEXT_SCOPES,
+  cgroupDefinition,
   contextDefinition,
   contextEnd,
   DEFINITIONS,
@@ -14,6 +15,7 @@ import {
   programDefinition,
 } from '../../bpf/schema/definitions.ts';
 import { recordReader } from '../../bpf/schema/record_reader.ts';
+import type { Cgroups } from '../attribution/cgroups.ts';
 import type { Contexts } from '../attribution/contexts.ts';
 import type { Files } from '../attribution/files.ts';
 import type { Processes } from '../attribution/processes.ts';
@@ -27,6 +29,7 @@ const readContextEnd = recordReader(contextEnd);
 const readProcess = recordReader(processDefinition);
 const readProgram = recordReader(programDefinition);
 const readFile = recordReader(fileDefinition);
+const readCgroup = recordReader(cgroupDefinition);
 /** Every definition starts with its type and the size of its text. */
 const HEAD_SIZE = 8;
 
@@ -45,11 +48,12 @@ interface Tables {
   processes: Processes;
   programs: Programs;
   files: Files;
+  cgroups: Pick<Cgroups, 'define'>;
 }
 
 export function createDefinitionStream(
   ring: RingReader,
-  { contexts, processes, programs, files }: Tables,
+  { contexts, processes, programs, files, cgroups }: Tables,
 ): DefinitionStream {
   const buffer = new Uint8Array(BUFFER_BYTES);
   const view = new DataView(buffer.buffer);
@@ -58,6 +62,7 @@ export function createDefinitionStream(
 
   const latin1 = (offset: number, size: number) => Buffer.from(buffer.buffer, offset, size).toString('latin1');
   const text = (offset: number, size: number) => decoder.decode(buffer.subarray(offset, offset + size));
+  const names = (offset: number, size: number) => text(offset, size).split('\0').slice(0, -1);
 
   function apply(offset: number, size: number): void {
     const type = size < HEAD_SIZE ? 0 : view.getUint16(offset, true);
@@ -82,7 +87,9 @@ export function createDefinitionStream(
       const argsSize = Math.min(program.arguments_size, textSize);
       programs.define(program, text(textOffset, argsSize), text(textOffset + argsSize, textSize - argsSize));
     } else if (type === fileDefinition.id) {
-      files.define(readFile(view, offset), text(textOffset, textSize).split('\0').slice(0, -1));
+      files.define(readFile(view, offset), names(textOffset, textSize));
+    } else if (type === cgroupDefinition.id) {
+      cgroups.define(readCgroup(view, offset).cgroup_id, names(textOffset, textSize));
     } else if (type === contextEnd.id) {
       const end = readContextEnd(view, offset);
       contexts.end(end.context_id, end.time_ns);

@@ -73,8 +73,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
   const { oldestIds } = writer;
   const wanted: Wanted = { asks: false, service: () => true, process: () => true };
-  const { publishers, contexts, processes, programs, files, cgroupServiceId } = createTables(options, wanted);
-  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files });
+  const { publishers, contexts, processes, programs, files, cgroups, cgroupServiceId } = createTables(options, wanted);
+  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, {
     contexts,
@@ -252,5 +252,5 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
   });
   const files = createFiles(writer.fileId);
   const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.pathOf(id, process.pid) ?? '') ?? '');
-  return { publishers, contexts, processes, programs, files, cgroupServiceId };
+  return { publishers, contexts, processes, programs, files, cgroups, cgroupServiceId };
 }

@@ -19,7 +19,7 @@ export const REQUIRED_TRACEPOINTS: readonly Tracepoint[] = [
   { name: 'sys_enter', reads: 2 },
   { name: 'sys_exit', reads: 2 },
   { name: 'task_newtask', reads: 2 },
-  { name: 'sched_process_exec', reads: 1 },
+  { name: 'sched_process_exec', reads: 2 },
   { name: 'sched_process_exit', reads: 1 },
   { name: 'block_rq_issue', reads: 1, noMore: true },
   { name: 'block_rq_complete', reads: 3, noMore: true },

@@ -3,11 +3,14 @@ import type { FilterSettings, List } from './settings.ts';
 
 export interface ProcessFacts {
   service: string;
+  /** Undefined if it is unknown. */
   cgroupPath: string | undefined;
 }
 
 export function wantsProcess({ services, cgroups }: FilterSettings, { service, cgroupPath }: ProcessFacts): boolean {
-  return passes(services, (name) => name === service) && passes(cgroups, (path) => isInside(cgroupPath, path));
+  if (!passes(services, (name) => name === service)) return false;
+  // A cgroup that is not known may be a wanted one.
+  return cgroupPath === undefined || passes(cgroups, (path) => isInside(cgroupPath, path));
 }
 
 export function wantsService({ services }: FilterSettings, service: string): boolean {
@@ -24,7 +27,7 @@ function passes({ only, except }: List, matches: (item: string) => boolean): boo
 }
 
 /** Whether `path` is the cgroup or below it. */
-function isInside(path: string | undefined, cgroup: string): boolean {
+function isInside(path: string, cgroup: string): boolean {
   const folder = cgroup.replace(/\/*$/, '/');
-  return path !== undefined && `${path.replace(/\/*$/, '/')}`.startsWith(folder);
+  return `${path.replace(/\/*$/, '/')}`.startsWith(folder);
 }

@@ -10,6 +10,7 @@
 #define PROCESS_DEFINITION 66
 #define PROGRAM_DEFINITION 68
 #define FILE_DEFINITION 67
+#define CGROUP_DEFINITION 69
 #define CONTEXT_INHERITED_PROCESS 1
 #define CONTEXT_INHERITED_THREAD 2
 #define CONTEXT_PROCESS_DEFAULT 4
@@ -319,5 +320,18 @@ _Static_assert(__builtin_offsetof(struct file_definition, inode) == 16, "file_de
 _Static_assert(__builtin_offsetof(struct file_definition, filesystem) == 24, "file_definition.filesystem");
 _Static_assert(__builtin_offsetof(struct file_definition, mode) == 32, "file_definition.mode");
 _Static_assert(__builtin_offsetof(struct file_definition, flags) == 36, "file_definition.flags");
+
+/* a process was seen in a cgroup */
+struct cgroup_definition {
+	__u16 definition_type; /* what the record defines */
+	__u16 reserved; /* zero */
+	__u32 text_size; /* bytes of text after the record */
+	__u64 cgroup_id; /* inode of its folder, which process definitions carry */
+};
+_Static_assert(sizeof(struct cgroup_definition) == 16, "cgroup_definition");
+_Static_assert(__builtin_offsetof(struct cgroup_definition, definition_type) == 0, "cgroup_definition.definition_type");
+_Static_assert(__builtin_offsetof(struct cgroup_definition, reserved) == 2, "cgroup_definition.reserved");
+_Static_assert(__builtin_offsetof(struct cgroup_definition, text_size) == 4, "cgroup_definition.text_size");
+_Static_assert(__builtin_offsetof(struct cgroup_definition, cgroup_id) == 8, "cgroup_definition.cgroup_id");
 
 #endif

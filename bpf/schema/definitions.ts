@@ -74,6 +74,12 @@ export const processDefinition = defineRecord(
   },
 );
 
+/** The text after the record has the names of the path's folders, leaf first, each with a NUL. */
+export const cgroupDefinition = defineRecord('cgroup_definition', 69, 'a process was seen in a cgroup', {
+  ...head,
+  cgroup_id: u64('inode of its folder, which process definitions carry'),
+});
+
 export const PROGRAM_FLAGS = {
   /** A variable was longer than there is room for, there were too many to search, or they were not there yet. */
   PROGRAM_ENVIRONMENT_CUT: 1,
@@ -114,4 +120,5 @@ export const DEFINITIONS = [
   processDefinition,
   programDefinition,
   fileDefinition,
+  cgroupDefinition,
 ] as const;

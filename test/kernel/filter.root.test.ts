@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { times } from '../repeats.ts';
 import { isTold, missingNumbers, recordedNumbers, startNumberedWrites } from './numbered_writes.ts';
 import { bash } from './programs.ts';
@@ -75,6 +76,40 @@ test.each<[object, string[]]>([
   [{ except_cgroups: ['/'] }, []],
 ])('%j records %j', async (filter, names) => {
   expect(namesIn(await filtered.record(filter, runWorkload))).toEqual(names);
+});
+
+/** Containers that are gone before anybody could look for the cgroup of what ran in them. */
+const CONTAINERS = 20;
+const containerOf = (i: number) => `${i}`.repeat(6);
+const runContainers = (slice: string) =>
+  bash(
+    `
+    mkdir ${slice}; trap 'rmdir ${slice}' EXIT
+    for i in $(seq 10 $((9 + ${CONTAINERS}))); do
+      cgroup=${slice}/$(for n in $(seq 32); do printf $i; done)
+      mkdir $cgroup
+      sh -c "echo \\$\\$ > $cgroup/cgroup.procs; exec dd if=/dev/zero of=$folder/$i bs=10 count=5 status=none"
+      rmdir $cgroup
+    done`,
+    { env: { ...process.env, folder } },
+  );
+
+test.each([
+  ['is recorded', (slice: string) => ({ cgroups: [slice] }), CONTAINERS],
+  ['is left out', (slice: string) => ({ except_cgroups: [slice] }), 0],
+  ['is named', () => ({}), CONTAINERS],
+])('what ran in a container that is there for a moment %s', async (_, filterOf, count) => {
+  const slice = `kreplay-ci-${process.pid}`;
+  const recorded = await filtered.record(
+    filterOf(`/${slice}`),
+    () => void runContainers(join(findCgroups().root, slice)),
+  );
+  const services = Map.groupBy(
+    recorded.writes({ comms: ['dd'] }).filter(({ file }) => file?.startsWith(`${folder}/`)),
+    ({ service_name }) => service_name!,
+  );
+  const expected = Array.from({ length: count }, (_, i) => [containerOf(10 + i), 5]);
+  expect([...services].map(([service, { length }]) => [service, length])).toEqual(expected);
 });
 
 test('--comm echo --only-labelled records the writes that pass both', async () => {

@@ -49,7 +49,7 @@ export function createAttribution(wallOffsetNs = 0n) {
   const processes = createProcesses({
     programs,
     programOfProcess: () => undefined,
-    cgroups: { pathOf: () => undefined, pathOfProcess: () => undefined },
+    cgroups: { define: () => undefined, pathOf: () => undefined, pathOfProcess: () => undefined },
     intern: names.intern,
     oldestIds,
     isOwn: (pid) => pid === OWN_PID,

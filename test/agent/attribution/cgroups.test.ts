@@ -39,6 +39,13 @@ test('a cgroup that does not exist is unknown, and is not searched for again imm
   expect(cgroups.pathOf(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
 });
 
+test('a cgroup that the kernel has named is known without a look, whether or not it is still there', () => {
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  cgroups.define(2 ** 40, ['x.service', 'system.slice']);
+  cgroups.define(1, []);
+  expect([cgroups.pathOf(2 ** 40, NOBODY), cgroups.pathOf(1, NOBODY)]).toEqual(['/system.slice/x.service', '/']);
+});
+
 test('the cgroup hierarchy of the host is found, and a process in it names its path', () => {
   const source = findCgroups();
   const own = createCgroups(source).pathOf(statSync(source.root).ino, process.pid);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { RingReader } from 'libbpf-ts';
 import { createDefinitionStream } from '../../../agent/capture/definition_stream.ts';
 import {
+  cgroupDefinition,
   contextDefinition,
   contextEnd,
   DEFINITIONS,
@@ -33,6 +34,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       define: ({ context_id, time_ns, uid }, line) => told.push({ context_id, time_ns, uid, line }),
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),
       ownerAt: () => undefined,
+      serviceAt: () => undefined,
       withoutSpan: () => 0,
       badFieldCount: 0,
       endAll: () => undefined,
@@ -42,6 +44,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
       rename: () => undefined,
       reconsider: () => undefined,
+      serviceIdOf: () => 0,
       of: () => ({
         id: 0,
         service: '',
@@ -64,6 +67,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         told.push({ file_id, inode, filesystem, mode, flags, names }),
       of: () => 0,
     },
+    cgroups: { define: (cgroup_id, folders) => told.push({ cgroup_id, folders }) },
   });
   return { stream, told };
 }
@@ -84,6 +88,10 @@ test('every kind of definition reaches its table, in order', () => {
       end,
     ]),
     framed([recordBytes(fileDefinition, { file_id: 9, inode: 7, mode: 0o100644 }, text('wal\0data\0'))]),
+    framed([
+      recordBytes(cgroupDefinition, { cgroup_id: 2n ** 40n }, text('x.service\0system.slice\0')),
+      recordBytes(cgroupDefinition, { cgroup_id: 1 }),
+    ]),
   );
   stream.drain();
   expect(told).toEqual([
@@ -92,6 +100,8 @@ test('every kind of definition reaches its table, in order', () => {
     { process_id: 64, program_id: 32, pid: 10, uid: 3 },
     { ended: 256, timeNs: 7 },
     { file_id: 9, inode: 7, filesystem: 0, mode: 0o100644, flags: 0, names: ['wal', 'data'] },
+    { cgroup_id: 2 ** 40, folders: ['x.service', 'system.slice'] },
+    { cgroup_id: 1, folders: [] },
   ]);
   expect(stream.takeBadRecords()).toBe(0);
 });

@@ -83,7 +83,10 @@ test.each<[FilterTexts, string, string | undefined, boolean]>([
   [{ cgroups: ['/x'] }, 'a', '/x', true],
   [{ cgroups: ['/x/'] }, 'a', '/x/y', true],
   [{ cgroups: ['/x'] }, 'a', '/xy', false],
-  [{ cgroups: ['/x'] }, 'a', undefined, false],
+  // A cgroup that is not known is not outside.
+  [{ cgroups: ['/x'] }, 'a', undefined, true],
+  [{ except_cgroups: ['/x'] }, 'a', undefined, true],
+  [{ cgroups: ['/x'], services: ['b'] }, 'a', undefined, false],
   [{ cgroups: ['/'] }, 'a', '/x', true],
   [{ except_cgroups: ['/x'] }, 'a', '/x/y', false],
   [{ services: ['a'], except_cgroups: ['/x'] }, 'a', '/z', true],

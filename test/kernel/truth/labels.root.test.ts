@@ -60,6 +60,10 @@ function bytesOf(dataFolder: string): string {
 interface LeftOut {
   filter: object;
   environment: string;
+  /** The label that it sets for some of its writes. */
+  label?: string;
+  /** The program that makes these; `head` by default. */
+  program?: string;
   /** A script that writes to the file and is recorded. */
   kept(file: string): string;
 }
@@ -67,41 +71,63 @@ interface LeftOut {
 const LEFT_OUT: readonly LeftOut[] = [
   {
     filter: { only_labelled: true },
-    environment: '',
+    environment: 'OTEL_SERVICE_NAME=secret-service',
     kept: (file) => `printf 'KREPLAY1 txn=wanted' > /dev/null; echo x > ${file}`,
   },
   // The kernel side knows the service of a process only after its first writes, and never that of a short one.
   {
     filter: { except_services: ['secret'] },
     environment: 'OTEL_SERVICE_NAME=secret',
+    label: 'txn=secret-transaction',
+    kept: (file) => `echo x > ${file}`,
+  },
+  {
+    filter: { except_services: ['secret-service'] },
+    environment: '',
+    label: 'txn=secret-transaction svc=secret-service',
+    kept: (file) => `echo x > ${file}`,
+  },
+  {
+    filter: { except_comms: ['secret-command'] },
+    environment: '',
+    program: 'secret-command',
     kept: (file) => `echo x > ${file}`,
   },
   // A write takes as long as the pipe is full.
   {
     filter: { min_duration: '1s' },
-    environment: '',
+    environment: 'OTEL_SERVICE_NAME=secret-service',
+    label: 'txn=secret-transaction trace=5ec2e7005ec2e7005ec2e7005ec2e700',
     kept: (file) =>
       `mkfifo ${file}; { sleep 2; cat > /dev/null; } < ${file} & head -c 300000 /dev/zero | dd of=${file} bs=300000 count=1 iflag=fullblock status=none; wait`,
   },
 ];
 
-describe('files that a filter excludes leave no name in the recording', () => {
+describe('what a filter excludes leaves no name in the recording: no file, service, command or transaction', () => {
   const folders: string[] = [];
   let bytes: string;
 
   beforeAll(async () => {
+    // It is there before the agent starts, which would record how it is made.
+    const programs = temporaryFolder();
+    bash(`cp /usr/bin/head ${programs}/head; cp /usr/bin/head ${programs}/secret-command`);
     const filtered: FilteredRecorder = await startFilteredAgent();
     try {
-      for (const { filter, environment, kept } of LEFT_OUT) {
+      for (const { filter, environment, label, program = 'head', kept } of LEFT_OUT) {
         const folder = temporaryFolder();
         folders.push(folder);
         await filtered.record(filter, () => {
           const sizes = 'for size in 2 11 500 1023 1024 5000';
-          bash(`${sizes}; do ${environment} head -c $size /dev/zero > ${folder}/secret-$size; done`);
+          bash(`${sizes}; do ${environment} ${programs}/${program} -c $size /dev/zero > ${folder}/secret-$size; done`);
+          if (label) {
+            const script = `echo "KREPLAY1 ${label}" > /dev/null; exec ${programs}/${program} -c 10 /dev/zero`;
+            bash(`${environment} bash -c '${script}' > ${folder}/secret-labelled`);
+          }
+          bash(kept(`${folder}/wanted`));
+          if (program !== 'head') return;
           const vector = `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`;
           bash(`${environment} python3 -c "${vector}"`);
           bash(`${environment} dd if=/dev/zero of=${folder}/secret-synced bs=1k count=1 conv=fsync status=none`);
-          bash(kept(`${folder}/wanted`));
         });
       }
     } finally {
