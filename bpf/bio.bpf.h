@@ -9,7 +9,7 @@
 #define KREPLAY_BIO_BPF_H
 
 #include "bio_owner.bpf.h"
-#include "dirty_page.bpf.h"
+#include "iomap_write.bpf.h"
 #include "filter.bpf.h"
 #include "journal.bpf.h"
 
@@ -58,14 +58,37 @@ static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const s
 }
 
 /*
+ * Returns the dirtier of a page of a folio that became dirty by a write whose range is known, or NULL. An owner that
+ * wrote before `since_ns` did so before an earlier write-back, or the data was discarded.
+ */
+static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at, __u64 *key,
+							__u64 *since_ns)
+{
+	struct dirtier *dirtier;
+
+	*since_ns = of_folio->origin.time_ns;
+	*key = place_key(at->mapping, at->index);
+	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
+	if (is_dirtier_of(dirtier, at, at->index))
+		return dirtier;
+	*key = at->folio | 1;
+	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
+}
+
+/*
  * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
  * of its entry. An entry in queued_pages counts only for another disk of a mirror: on the same disk, it belongs to an
  * earlier write-back.
  */
-static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key)
+static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key, __u64 *since_ns)
 {
 	struct dirtier *dirtier, *of_folio;
 
+	*key = at->folio | 1;
+	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
+	if (of_folio && of_folio->range &&
+	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)))
+		return dirtier_by_range(of_folio, at, key, since_ns);
 	*key = at->page;
 	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
 	if (!is_dirtier_of(dirtier, at, at->index)) {
@@ -99,19 +122,32 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 	}
 	dirtier->queued_bytes = 0;
 	dirtier->is_dirty_again = 0;
+	if (is_place_key(*key))
+		dirtier->range = RANGE_QUEUED;
 }
 
-static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes)
+/* Owners that wrote before `since_ns` do not count. */
+static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes,
+					 __u64 since_ns)
 {
+	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
 	if (dirtier->count == 1) {
-		add_origin(&walk->owner, &dirtier->origin, bytes);
+		if (is_since)
+			add_origin(&walk->owner, &dirtier->origin, bytes);
+		else
+			walk->unknown_bytes += bytes;
+		return;
+	}
+	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, key) : NULL;
+	if (!is_since && second && second->time_ns >= since_ns) {
+		add_origin(&walk->owner, second, bytes);
 		return;
 	}
 	/* It is unknown how many of the bytes belong to which owner. */
-	add_origin(&walk->owner, &dirtier->origin, 0);
-	second = dirtier->count == 2 ? bpf_map_lookup_elem(&dirty_with, key) : NULL;
+	if (is_since)
+		add_origin(&walk->owner, &dirtier->origin, 0);
 	if (second)
 		add_origin(&walk->owner, second, 0);
 	else
@@ -134,6 +170,7 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	struct bio_page at = {.page = page, .folio = folio};
 	bool is_written_back = has_page_flag(flags, PG_writeback);
 	struct dirtier *dirtier = NULL;
+	__u64 since_ns = 0;
 
 	at.mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping);
 	if (!walk->is_kernel && is_memory(at.mapping, flags)) {
@@ -153,7 +190,7 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	}
 	if (at.mapping && !(at.mapping & PAGE_MAPPING_FLAGS)) {
 		at.index = page_index(page, folio);
-		dirtier = dirtier_of(&at, walk->device, &key);
+		dirtier = dirtier_of(&at, walk->device, &key, &since_ns);
 	}
 	if (!dirtier) {
 		walk->unknown_bytes += bytes;
@@ -161,7 +198,7 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	}
 	if (is_stored_to_since(at.mapping, dirtier->origin.time_ns))
 		dirtier->origin.flags |= ORIGIN_AMBIGUOUS;
-	add_dirtiers(walk, dirtier, &key, bytes);
+	add_dirtiers(walk, dirtier, &key, bytes, since_ns);
 	count_queued(dirtier, &key, bytes, walk->device);
 }
 

@@ -7,7 +7,8 @@
  *                           a large folio, and a second writer before the write-back
  *
  * Where the kernel does not show each write to a page, other tasks may have written to it after the one that made it
- * dirty: on file systems without buffer heads (XFS, btrfs), and through a mapping of the file.
+ * dirty: on file systems without buffer heads (XFS, btrfs), and through a mapping of the file. iomap_write.bpf.h sees
+ * more of XFS.
  */
 #ifndef KREPLAY_DIRTY_PAGE_BPF_H
 #define KREPLAY_DIRTY_PAGE_BPF_H
@@ -31,14 +32,53 @@ struct dirtier {
 	/* Device on which its write-back is queued. */
 	__u32 device;
 	/* It was written to while its write-back was in progress and not yet queued. */
-	__u32 is_dirty_again;
+	__u16 is_dirty_again;
+	/* RANGE_* */
+	__u16 range;
 };
+
+enum {
+	RANGE_UNKNOWN,
+	/* The folio became dirty by a write whose range is known: entries of its pages since then say who wrote to
+	   them. */
+	RANGE_PART,
+	/* The range covers the folio: pages without such an entry belong to the same write. */
+	RANGE_WHOLE,
+	/* An entry of such a page stays although its write-back is queued: the next write to the page replaces it. */
+	RANGE_QUEUED,
+};
+
+/* The last write of a task through iomap, in pages: see iomap_write.bpf.h. */
+struct written_range {
+	__u64 mapping;
+	__u64 first;
+	__u64 end;
+	__u64 time_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct written_range);
+} written_ranges SEC(".maps");
+
+/* The key of a page by its place in a file: an address has no such low bits. */
+static __always_inline __u64 place_key(__u64 mapping, __u64 index)
+{
+	return (((mapping << 16 | mapping >> 48) ^ index * 0x9e3779b97f4a7c15ull) & ~3ull) | 2;
+}
+
+static __always_inline bool is_place_key(__u64 key)
+{
+	return (key & 3) == 2;
+}
 
 #define DIRTIERS_MAX 3
 
 /*
- * Pages that wait for their write-back. The key is the address of a page, or that of a large folio | 1. The agent sizes
- * the map for a part of the host's memory.
+ * Pages that wait for their write-back. The key is the address of a page, that of a large folio | 1, or place_key().
+ * The agent sizes the map for a part of the host's memory.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -143,7 +183,8 @@ static __always_inline int remember_dirtier(const struct written *written)
 
 	if (!written->is_clean || written->is_written_back) {
 		known = bpf_map_lookup_elem(&dirty_pages, &key);
-		if (known && (known->mapping != written->mapping || known->index != written->index))
+		if (known && (known->mapping != written->mapping || known->index != written->index ||
+			      known->range == RANGE_QUEUED))
 			known = NULL;
 		/* The earlier writer is unknown: the owner of the folio, if any, represents it. */
 		if (!known && !written->is_clean)
@@ -205,6 +246,34 @@ static __always_inline bool is_btrfs_tree(__u64 mapping)
 	       BPF_CORE_READ(inode, i_sb, s_magic) == BTRFS_SUPER_MAGIC;
 }
 
+/*
+ * If the task makes the folio dirty by a write whose range is known, keeps that for the folio and returns true. The
+ * task may have made that write before, and store through a map now: pages outside of the range then have no owner.
+ */
+static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, __u64 pages)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct written_range *range = bpf_task_storage_get(&written_ranges, task, 0, 0);
+	struct dirtier dirtier = {.mapping = mapping, .index = folio_index(folio), .count = 1, .range = RANGE_PART};
+	struct task_state *state;
+	__u64 key = folio | 1;
+
+	if (!range || range->mapping != mapping || range->first >= dirtier.index + pages || range->end <= dirtier.index)
+		return false;
+	state = new_state_of(task);
+	if (!state) {
+		forget_dirtier(key);
+		return true;
+	}
+	origin_of(&dirtier.origin, task, state);
+	dirtier.origin.time_ns = range->time_ns;
+	dirtier.origin.flags |= ORIGIN_AMBIGUOUS;
+	if (range->first <= dirtier.index && range->end >= dirtier.index + pages)
+		dirtier.range = RANGE_WHOLE;
+	bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
+	return true;
+}
+
 static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 {
 	__u64 flags = page_flags(folio);
@@ -223,6 +292,9 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 		forget_dirtier(written.key);
 		return 0;
 	}
+	if (!by_block && becomes_dirty_by_range(
+			     folio, mapping, has_page_flag(flags, PG_head) ? large_folio_size(folio) / PAGE_SIZE : 1))
+		return 0;
 	if (has_page_flag(flags, PG_head)) {
 		/* The pages of this folio are recorded one by one. */
 		if (by_block) {

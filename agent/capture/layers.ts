@@ -37,6 +37,7 @@ const OPTIONAL_PROGRAMS: readonly { layer: LayerName; program: string; tracepoin
   { layer: 'dirty_page', program: 'folio_dirtied', tracepoint: { name: 'writeback_dirty_folio', reads: 2 } },
   { layer: 'dirty_page', program: 'page_dirtied', tracepoint: { name: 'writeback_dirty_page', reads: 2 } },
   { layer: 'dirty_page', program: 'buffer_dirtied', tracepoint: { name: 'block_dirty_buffer', reads: 1 } },
+  { layer: 'dirty_page', program: 'iomap_written', tracepoint: { name: 'iomap_iter', reads: 1 } },
   { layer: 'journal', program: 'journal_handle_restart', tracepoint: ofJournal('jbd2_handle_restart') },
   { layer: 'journal', program: 'journal_handle_start', tracepoint: ofJournal('jbd2_handle_start') },
   { layer: 'journal', program: 'journal_commit_start', tracepoint: ofJournal('jbd2_start_commit') },

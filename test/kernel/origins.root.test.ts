@@ -123,6 +123,50 @@ async function withSysctl(values: Readonly<Record<string, string>>, work: () => 
   }
 }
 
+test.each([['4M'], ['64k'], ['4k']])(
+  'XFS: pages of a file made in pieces of %s, whose folios are as large',
+  async (piece) => {
+    const WRITERS = 8;
+    const PAGES = 40;
+    const file = () => join(disk.mountPoint, 'f');
+    const scenario = await onFresh(
+      () => {
+        bash(
+          `dd if=/dev/zero of=${file()} bs=${piece} count=$((8388608 / $(numfmt --from=iec ${piece.toUpperCase()}))) status=none`,
+        );
+        run('sync', ['-f', disk.mountPoint]);
+        // No two of them are beside each other: each is a request of its own.
+        const writers = Array.from({ length: WRITERS }, (_, i) =>
+          writer('f', `w${i}`, 'write', { first: 2 * i, count: PAGES, step: 2 * WRITERS }),
+        );
+        for (const command of writers) run('sh', ['-c', command]);
+        // Its own request is queued in its call, among pages that others have made dirty.
+        run('sh', ['-c', writer('f', 'synced', 'fsync', { first: 2001, count: 1 })]);
+        // Data that was discarded before it reached the disk is nobody's when others write there.
+        run('sh', ['-c', writer('g', 'discarded', 'write', { count: 16 })]);
+        bash(`truncate -s 0 ${disk.mountPoint}/g`);
+        run('sh', ['-c', writer('g', 'rewritten', 'write', { count: 16 })]);
+        // The same pages in turn; one of them has two owners at first.
+        for (const name of ['r0', 'r1', 'r2', 'r3']) {
+          run('sh', ['-c', writer('h', name, 'write', { count: 4 })]);
+          if (name === 'r0') run('sh', ['-c', writer('h', 'over', 'write', { count: 1 })]);
+          run('sync', ['-f', disk.mountPoint]);
+        }
+      },
+      { type: 'xfs' },
+    );
+    expectRight(scenario, WRITERS * PAGES + 1 + 16 + 4);
+    const bytes = (name: string) =>
+      scenario.writes
+        .flatMap(({ origins }) => origins.filter(({ transaction_id }) => transaction_id === name))
+        .reduce((sum, origin) => sum + Number(origin.bytes), 0);
+    if (scenario.recorded.losses().length > 0) return;
+    expect(['w0', 'w7', 'synced', 'discarded', 'rewritten', 'r0', 'over', 'r1', 'r2', 'r3'].map(bytes)).toEqual(
+      [PAGES, PAGES, 1, 0, 16, 3, 0, 4, 4, 4].map((pages) => pages * 4096),
+    );
+  },
+);
+
 test("the kernel's flusher writes back old pages long after their writers have exited", async () => {
   const scenario = await onFresh(() =>
     withSysctl({ 'vm/dirty_expire_centisecs': '100', 'vm/dirty_writeback_centisecs': '50' }, async () => {
