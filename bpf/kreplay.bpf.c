@@ -7,6 +7,7 @@
 #include "http_process.bpf.h"
 #include "syscall.bpf.h"
 #include "dirty_page.bpf.h"
+#include "iomap_write.bpf.h"
 #include "journal.bpf.h"
 #include "bio.bpf.h"
 #include "block_io.bpf.h"

@@ -64,7 +64,7 @@ static __always_inline void define_process(struct task_struct *task, struct task
 		id = 0;
 	leader->process_exec_id = task->self_exec_id;
 	leader->process_cgroups = cgroups;
-	/* Of threads that define their process at the same time, the first decides: one process has one id. */
+	/* When threads define their process at the same time, the first decides: one process has one id. */
 	__sync_val_compare_and_swap(&leader->process_id, known_id, id);
 	leader->process_defined_ns = now_ns;
 }

@@ -115,7 +115,7 @@ test('more processes of one transaction than a request can name are of that tran
   expect([slots(), unnamed()]).toEqual([['dd order-1 7680', 'unknown order-1 4096'], 0]);
 });
 
-test('data of nobody is no owner: its bytes are unnamed, and a request that has other data as well is shared', () => {
+test('data without an owner has no origin: its bytes are unnamed, and a request that has other data as well is shared', () => {
   const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
   attribution.resolve([request([origin(ORDER_1, DD, 512), origin(0, 0, 3584)], values)]);
   expect([attribution.owner(), slots(), unnamed()]).toEqual(['- origin shared dd', ['dd order-1 512'], 3584]);

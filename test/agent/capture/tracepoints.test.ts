@@ -25,7 +25,14 @@ test('every tracepoint of the programs is required with the arguments that are r
   for (const { name, reads } of REQUIRED_TRACEPOINTS) expect([name, sources.get(name)]).toEqual([name, reads]);
   const required = new Set(REQUIRED_TRACEPOINTS.map(({ name }) => name));
   expect([...sources.keys()].filter((name) => !required.has(name)).sort()).toEqual([
-    ...['block_dirty_buffer', 'iomap_iter', 'jbd2_end_commit', 'jbd2_handle_restart', 'jbd2_handle_start', 'jbd2_start_commit'],
+    ...[
+      'block_dirty_buffer',
+      'iomap_iter',
+      'jbd2_end_commit',
+      'jbd2_handle_restart',
+      'jbd2_handle_start',
+      'jbd2_start_commit',
+    ],
     ...['writeback_dirty_folio', 'writeback_dirty_page'],
   ]);
 });
