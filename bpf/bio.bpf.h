@@ -58,18 +58,32 @@ static __always_inline bool is_dirtier_of(const struct dirtier *dirtier, const s
 }
 
 /*
+ * Returns the page's entry with this key, or NULL. An entry in queued_pages counts only for another disk of a mirror:
+ * on the same disk, it belongs to an earlier write-back.
+ */
+static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct bio_page *at, __u32 device)
+{
+	struct dirtier *dirtier = bpf_map_lookup_elem(&dirty_pages, key);
+
+	if (is_dirtier_of(dirtier, at, at->index))
+		return dirtier;
+	dirtier = bpf_map_lookup_elem(&queued_pages, key);
+	return is_dirtier_of(dirtier, at, at->index) && dirtier->device != device ? dirtier : NULL;
+}
+
+/*
  * Returns the dirtier of a page of a folio that became dirty by a write whose range is known, or NULL. An owner that
  * wrote before `since_ns` did so before an earlier write-back, or the data was discarded.
  */
-static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at, __u64 *key,
-							__u64 *since_ns)
+static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at,
+							__u32 device, __u64 *key, __u64 *since_ns)
 {
 	struct dirtier *dirtier;
 
 	*since_ns = of_folio->origin.time_ns;
 	*key = place_key(at->mapping, at->index);
-	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
-	if (is_dirtier_of(dirtier, at, at->index))
+	dirtier = dirtier_at(key, at, device);
+	if (dirtier)
 		return dirtier;
 	*key = at->folio | 1;
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
@@ -77,8 +91,7 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 
 /*
  * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
- * of its entry. An entry in queued_pages counts only for another disk of a mirror: on the same disk, it belongs to an
- * earlier write-back.
+ * of its entry.
  */
 static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key, __u64 *since_ns)
 {
@@ -88,14 +101,9 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
 	if (of_folio && of_folio->range &&
 	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)))
-		return dirtier_by_range(of_folio, at, key, since_ns);
+		return dirtier_by_range(of_folio, at, device, key, since_ns);
 	*key = at->page;
-	dirtier = bpf_map_lookup_elem(&dirty_pages, key);
-	if (!is_dirtier_of(dirtier, at, at->index)) {
-		dirtier = bpf_map_lookup_elem(&queued_pages, key);
-		if (!is_dirtier_of(dirtier, at, at->index) || dirtier->device == device)
-			dirtier = NULL;
-	}
+	dirtier = dirtier_at(key, at, device);
 	/* The page may belong to a large folio that became dirty as a whole. */
 	*key = at->folio | 1;
 	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
@@ -108,11 +116,18 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 }
 
 /* Moves a page whose write-back is queued out of dirty_pages, where it must not take the place of a page that waits. */
-static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u32 bytes, __u32 device)
+static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __u8 sectors, __u32 device)
 {
-	dirtier->queued_bytes += bytes;
+	__u8 dirty = dirtier->own_sectors | dirtier->second_sectors | dirtier->other_sectors;
+
+	dirtier->queued_sectors |= sectors;
 	/* The entry of a large folio stays: perhaps only some of its pages are dirty. */
-	if (*key & 1 || dirtier->queued_bytes < PAGE_SIZE)
+	if (*key & 1)
+		return;
+	/* It is not known which blocks of the page are dirty, but all of them are queued at once. */
+	if (is_place_key(*key))
+		dirtier->range = RANGE_QUEUED;
+	if (dirty & ~dirtier->queued_sectors)
 		return;
 	dirtier->device = device;
 	bpf_map_update_elem(&queued_pages, key, dirtier, BPF_ANY);
@@ -120,16 +135,24 @@ static __always_inline void count_queued(struct dirtier *dirtier, __u64 *key, __
 		bpf_map_delete_elem(&dirty_pages, key);
 		return;
 	}
-	dirtier->queued_bytes = 0;
+	dirtier->queued_sectors = 0;
 	dirtier->is_dirty_again = 0;
-	if (is_place_key(*key))
-		dirtier->range = RANGE_QUEUED;
+}
+
+static __always_inline __u32 bytes_of_sectors(__u8 sectors)
+{
+	__u32 bytes = 0;
+
+	for (int bit = 0; bit < 8; bit++)
+		bytes += (sectors >> bit & 1) << 9;
+	return bytes;
 }
 
 /* Owners that wrote before `since_ns` do not count. */
 static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier *dirtier, __u64 *key, __u32 bytes,
-					 __u64 since_ns)
+					 __u8 sectors, __u64 since_ns)
 {
+	__u8 own = dirtier->own_sectors & sectors, of_second = dirtier->second_sectors & sectors;
 	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
@@ -145,12 +168,12 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		add_origin(&walk->owner, second, bytes);
 		return;
 	}
-	/* It is unknown how many of the bytes belong to which owner. */
-	if (is_since)
-		add_origin(&walk->owner, &dirtier->origin, 0);
-	if (second)
-		add_origin(&walk->owner, second, 0);
-	else
+	/* Of a block that both wrote to, it is unknown how many bytes belong to which owner. */
+	if (is_since && (own || !of_second))
+		add_origin(&walk->owner, &dirtier->origin, second ? bytes_of_sectors(own & ~of_second) : 0);
+	if (second && (of_second || !own))
+		add_origin(&walk->owner, second, bytes_of_sectors(of_second & ~own));
+	if (!second)
 		walk->owner.has_others = 1;
 }
 
@@ -164,7 +187,7 @@ static __always_inline bool is_memory(__u64 mapping, __u64 flags)
  * Adds a page of the bio to the shares of its owners. A page that is not under write-back is the file system's own
  * metadata, such as its log, whichever task writes it.
  */
-static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes)
+static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 bytes, __u8 sectors)
 {
 	__u64 folio = folio_of((struct page *)page), flags = page_flags(folio), key;
 	struct bio_page at = {.page = page, .folio = folio};
@@ -198,8 +221,8 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 	}
 	if (is_stored_to_since(at.mapping, dirtier->origin.time_ns))
 		dirtier->origin.flags |= ORIGIN_AMBIGUOUS;
-	add_dirtiers(walk, dirtier, &key, bytes, since_ns);
-	count_queued(dirtier, &key, bytes, walk->device);
+	add_dirtiers(walk, dirtier, &key, bytes, sectors, since_ns);
+	count_queued(dirtier, &key, sectors, walk->device);
 }
 
 /*
@@ -224,7 +247,8 @@ __noinline int walk_page(void)
 		return 0;
 	if (bytes > walk->left)
 		bytes = walk->left;
-	add_page(walk, (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page), bytes);
+	add_page(walk, (__u64)BPF_CORE_READ(vector, bv_page) + at / PAGE_SIZE * bpf_core_type_size(struct page), bytes,
+		 sectors_of(at, bytes));
 	walk->left -= bytes;
 	walk->done += bytes;
 	if (walk->done == length) {

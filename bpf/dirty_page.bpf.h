@@ -25,8 +25,14 @@ struct dirtier {
 	struct event_origin origin;
 	__u64 mapping;
 	__u64 index;
-	/* Number of its bytes whose write-back is queued. */
-	__u32 queued_bytes;
+	/*
+	 * Sectors of 512 bytes, a bit each: those that are dirty by the first owner, by the second and by others, and
+	 * those whose write-back is queued. A page has several blocks where these are smaller than it.
+	 */
+	__u8 own_sectors;
+	__u8 second_sectors;
+	__u8 other_sectors;
+	__u8 queued_sectors;
 	/* Number of owners known to have written to it, up to DIRTIERS_MAX; the second one is in dirty_with. */
 	__u32 count;
 	/* Device on which its write-back is queued. */
@@ -75,6 +81,17 @@ static __always_inline bool is_place_key(__u64 key)
 }
 
 #define DIRTIERS_MAX 3
+#define ALL_SECTORS 0xff
+
+/* The sectors of a part of a page. */
+static __always_inline __u8 sectors_of(__u64 offset, __u64 bytes)
+{
+	__u64 first = offset % PAGE_SIZE >> 9, count = bytes >> 9;
+
+	if (count >= 8)
+		return ALL_SECTORS;
+	return ((1u << count) - 1) << first;
+}
 
 /*
  * Pages that wait for their write-back. The key is the address of a page, that of a large folio | 1, or place_key().
@@ -109,7 +126,8 @@ struct {
  */
 struct block_write {
 	__u64 folio;
-	__u64 tid;
+	__u32 tid;
+	__u32 sectors;
 };
 
 struct {
@@ -119,8 +137,38 @@ struct {
 	__type(value, struct block_write);
 } block_writes SEC(".maps");
 
-/* Adds another writer to a page that is already dirty: it is unknown how much of the page belongs to which writer. */
-static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin)
+/*
+ * Removes sectors that are clean, as their block is: their write-back is queued, or the data was discarded. Returns
+ * whether the page has other dirty ones.
+ */
+static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u8 sectors)
+{
+	struct event_origin *second;
+
+	known->own_sectors &= ~sectors;
+	known->second_sectors &= ~sectors;
+	known->other_sectors &= ~sectors;
+	known->queued_sectors &= ~sectors;
+	if (known->count == 2 && !known->second_sectors)
+		known->count = 1;
+	if (known->count == 2 && !known->own_sectors) {
+		second = bpf_map_lookup_elem(&dirty_with, &key);
+		if (second) {
+			known->origin = *second;
+			known->own_sectors = known->second_sectors;
+			known->second_sectors = 0;
+			known->count = 1;
+		}
+	}
+	return known->own_sectors | known->second_sectors | known->other_sectors;
+}
+
+/*
+ * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to which of those that
+ * wrote to it.
+ */
+static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin,
+					__u8 sectors)
 {
 	struct event_origin *second;
 
@@ -131,28 +179,36 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 		 */
 		known->origin.time_ns = origin->time_ns;
 		known->origin.flags |= origin->flags;
+		known->own_sectors |= sectors;
 		return;
 	}
 	if (known->count == 1 && !known->origin.process_id && is_same_label(&known->origin, origin)) {
 		add_process(&known->origin, origin);
+		known->own_sectors |= sectors;
 		return;
 	}
-	if (known->count == 1) {
-		/* Without room for the second writer, the page counts as having more writers than are known. */
-		known->count = bpf_map_update_elem(&dirty_with, &key, origin, BPF_ANY) ? DIRTIERS_MAX : 2;
+	if (known->count == 1 && !bpf_map_update_elem(&dirty_with, &key, origin, BPF_ANY)) {
+		known->second_sectors = sectors;
+		known->count = 2;
 		return;
 	}
 	second = bpf_map_lookup_elem(&dirty_with, &key);
-	if (known->count == 2 && second && is_same_owner(second, origin))
+	if (known->count == 2 && second && is_same_owner(second, origin)) {
+		known->second_sectors |= sectors;
 		return;
+	}
 	/* More processes of one transaction than there is room for. */
 	if (known->count == 2 && second && is_same_label(&known->origin, second) &&
 	    is_same_label(&known->origin, origin)) {
 		known->count = 1;
+		known->own_sectors |= known->second_sectors | sectors;
+		known->second_sectors = 0;
 		add_process(&known->origin, second);
 		add_process(&known->origin, origin);
 		return;
 	}
+	/* Also without room for a second writer: the page has more than are known. */
+	known->other_sectors |= sectors;
 	known->count = DIRTIERS_MAX;
 }
 
@@ -169,14 +225,18 @@ struct written {
 	__u64 mapping;
 	__u64 index;
 	__u32 flags;
+	__u8 sectors;
 	/* No task has written to it since its last write-back began. */
 	bool is_clean;
+	/* Nor to the block, whether or not to others of the page. */
+	bool is_block_clean;
 	bool is_written_back;
 };
 
 static __always_inline int remember_dirtier(const struct written *written)
 {
 	struct dirtier dirtier = {.mapping = written->mapping, .index = written->index, .count = 1}, *known = NULL;
+	__u8 sectors = written->sectors;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_state *state = NULL;
 	__u64 key = written->key;
@@ -189,7 +249,11 @@ static __always_inline int remember_dirtier(const struct written *written)
 		/* The earlier writer is unknown: the owner of the folio, if any, represents it. */
 		if (!known && !written->is_clean)
 			return 0;
+		if (known && written->is_block_clean && !written->is_written_back &&
+		    !remove_sectors(known, key, sectors))
+			known = NULL;
 	}
+	dirtier.own_sectors = sectors;
 	/* The write-back is not queued yet, and its data may still include this write. */
 	if (known && written->is_written_back)
 		known->is_dirty_again = 1;
@@ -197,10 +261,12 @@ static __always_inline int remember_dirtier(const struct written *written)
 	if (!(task->flags & PF_KTHREAD))
 		state = new_state_of(task);
 	if (!state) {
-		if (known)
+		if (known) {
+			known->other_sectors |= sectors;
 			known->count = DIRTIERS_MAX;
-		else
+		} else {
 			forget_dirtier(key);
+		}
 		return 0;
 	}
 	origin_of(&dirtier.origin, task, state);
@@ -210,7 +276,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 	if (known) {
 		/* With several owners, the first one has the flags of all. */
 		known->origin.flags |= dirtier.origin.flags & ORIGIN_AMBIGUOUS;
-		add_dirtier(known, key, &dirtier.origin);
+		add_dirtier(known, key, &dirtier.origin, sectors);
 	} else
 		bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
 	return 0;
@@ -223,15 +289,15 @@ static __always_inline struct block_write *block_write(void)
 	return bpf_map_lookup_elem(&block_writes, &zero);
 }
 
-/* Returns whether buffer_dirtied() has just seen the write that makes the folio dirty. */
-static __always_inline bool is_by_block(__u64 folio)
+/* Returns the sectors of the write that makes the folio dirty, if buffer_dirtied() has just seen it; 0 otherwise. */
+static __always_inline __u8 sectors_of_block_write(__u64 folio)
 {
 	struct block_write *last = block_write();
 	bool is_last = last && last->folio == folio && last->tid == (__u32)bpf_get_current_pid_tgid();
 
 	if (last)
 		last->folio = 0;
-	return is_last;
+	return is_last ? last->sectors : 0;
 }
 
 /*
@@ -284,7 +350,10 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 	    .is_clean = true,
 	    .is_written_back = has_page_flag(flags, PG_writeback),
 	};
-	bool by_block = is_by_block(folio);
+	__u8 sectors = sectors_of_block_write(folio);
+	bool by_block = sectors;
+
+	written.sectors = by_block ? sectors : ALL_SECTORS;
 
 	if (has_page_flag(flags, PG_head))
 		written.key |= 1;
@@ -320,7 +389,7 @@ int BPF_PROG(page_dirtied, void *page, void *mapping)
 	return folio_becomes_dirty(address_of(page), address_of(mapping));
 }
 
-static __always_inline void announce_block_write(__u64 folio)
+static __always_inline void announce_block_write(__u64 folio, __u8 sectors)
 {
 	struct block_write *next = block_write();
 
@@ -328,6 +397,7 @@ static __always_inline void announce_block_write(__u64 folio)
 		return;
 	next->folio = folio;
 	next->tid = (__u32)bpf_get_current_pid_tgid();
+	next->sectors = sectors;
 }
 
 SEC("tp_btf/block_dirty_buffer")
@@ -337,13 +407,15 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	struct written written = {
 	    .mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping),
 	    .is_clean = !(buffer->b_state & BH_DIRTY),
+	    .is_block_clean = !(buffer->b_state & BH_DIRTY),
 	    .is_written_back = has_page_flag(flags, PG_writeback),
+	    .sectors = sectors_of((__u64)buffer->b_data, buffer->b_size),
 	};
 
 	if (!has_page_flag(flags, PG_head)) {
 		/* The first write to a page makes its folio dirty next: folio_dirtied records it. */
 		if (!has_page_flag(flags, PG_dirty)) {
-			announce_block_write(folio);
+			announce_block_write(folio, written.sectors);
 			return 0;
 		}
 		written.is_clean = false;
@@ -352,7 +424,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 		if (!size)
 			return 0;
 		if (!has_page_flag(flags, PG_dirty))
-			announce_block_write(folio);
+			announce_block_write(folio, written.sectors);
 		/* Folios are aligned to their size, in memory and in the kernel's mapping of it. */
 		page += ((__u64)buffer->b_data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
 		/* Another block of the same page may be dirty. */

@@ -70,6 +70,7 @@ int BPF_PROG(iomap_written, struct iomap_iter *iter)
 	__builtin_memset(walk, 0, sizeof(*walk));
 	walk->written.mapping = range->mapping;
 	walk->written.flags = ORIGIN_AMBIGUOUS;
+	walk->written.sectors = ALL_SECTORS;
 	/* An entry may be there. It stays when its page is queued: the write may come before or later. */
 	walk->written.is_clean = true;
 	walk->written.is_written_back = true;
