@@ -100,6 +100,13 @@ test('the same text has the same pseudonym, and folders stay folders', async () 
   });
 });
 
+test('spans of one transaction and trace stay apart', async () => {
+  const spans = ['00f067aa0ba902b7', '00f067aa0ba902b8', '00f067aa0ba902b7'];
+  const rows = spans.map((span, i) => ({ at: START + BigInt(i), service: 'a', transaction: 't', trace: TRACE, span }));
+  const ids = (await redactedEvents(withLosses(rows))).map(({ span_id }) => Number(span_id));
+  expect(ids).toEqual([1, 2, 1]);
+});
+
 test('numbers, times and words of the schema are kept', async () => {
   const data = withLosses(ROWS);
   const kept = ['timestamp_ns', 'duration_ns', 'pid', 'tid', 'cpu', 'result', 'attribution', 'file_kind', 'syscall'];

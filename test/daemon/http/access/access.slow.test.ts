@@ -285,8 +285,8 @@ describe('pages of allowed sites', () => {
   );
 });
 
-test('a stream ends when its token does', async () => {
-  const { served, path, allowed, clock } = await withTokens();
+/** Two streams of one session. */
+async function streamsOf(served: Served) {
   const created = await served.get('/api/replay/sessions', {
     method: 'POST',
     headers: { ...bearer(both), 'content-type': 'application/json' },
@@ -297,7 +297,27 @@ test('a stream ends when its token does', async () => {
     opened.resume();
     return { opened, cut: new Promise((resolve) => opened.once('error', resolve)) };
   };
-  const [ofReader, ofBoth] = [await stream(reader), await stream(both)];
+  return [await stream(reader), await stream(both)] as const;
+}
+
+test('a stream ends when its token loses a scope, and not when it gets one', async () => {
+  const { served, path, allowed } = await withTokens();
+  const withScopes = (scopesOf: Record<string, Scope[]>) => {
+    const tokens = TOKENS.map((token) => ({ ...token, scopes: scopesOf[token.name] ?? token.scopes }));
+    writeFileSync(path, JSON.stringify({ version: 1, tokens }));
+    allowed.bearer!.answers.cut();
+  };
+  const [ofReader, ofBoth] = await streamsOf(served);
+  withScopes({ reader: ['events:read', 'replay:control'] });
+  expect([ofReader, ofBoth].map(({ opened }) => opened.destroyed)).toEqual([false, false]);
+  withScopes({ both: ['replay:control'] });
+  await ofBoth.cut;
+  expect(ofReader.opened.destroyed).toBe(false);
+});
+
+test('a stream ends when its token does', async () => {
+  const { served, path, allowed, clock } = await withTokens();
+  const [ofReader, ofBoth] = await streamsOf(served);
   allowed.bearer!.answers.cut();
   writeFileSync(path, JSON.stringify({ version: 1, tokens: TOKENS.filter(({ name }) => name !== 'reader') }));
   allowed.bearer!.answers.cut();
