@@ -45,6 +45,16 @@ test('a node that was never heard of is missed when it is named', () => {
   expect(gaps([spanOf('a', {})], { nodes: ['b'], toNs: 100n * S })).toEqual(['b not_recorded_yet 0-100']);
 });
 
+test('a recording within the time of another says nothing of what comes later', () => {
+  const whole = spanOf('a', { until: 5000n, ago: 4900n, end: 'closed', isGone: true });
+  const within = spanOf('a', { from: 100n, until: 9000n, ago: 8900n, end: 'killed', isGone: true });
+  for (const spans of [
+    [whole, within],
+    [within, whole],
+  ])
+    expect(gaps(spans, { fromNs: 0n, toNs: 6000n * S, nodes: ['a'] })).toEqual(['a agent_stopped 5000-6000']);
+});
+
 test('the time between two recordings of a node is missed', () => {
   const before = spanOf('a', { until: 5000n, ago: 4900n, end: 'closed', isGone: true });
   expect(gaps([before, spanOf('a', { from: 6000n })], { fromNs: 0n })).toEqual(['a agent_stopped 5000-6000']);
