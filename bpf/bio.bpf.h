@@ -95,23 +95,22 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
  */
 static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u32 device, __u64 *key, __u64 *since_ns)
 {
+	__u64 folio_index = at->index - (at->page - at->folio) / bpf_core_type_size(struct page);
 	struct dirtier *dirtier, *of_folio;
 
 	*key = at->folio | 1;
 	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
-	if (of_folio && of_folio->range &&
-	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)))
+	if (!is_dirtier_of(of_folio, at, folio_index))
+		of_folio = NULL;
+	if (of_folio && of_folio->range)
 		return dirtier_by_range(of_folio, at, device, key, since_ns);
 	*key = at->page;
 	dirtier = dirtier_at(key, at, device);
 	/* The page may belong to a large folio that became dirty as a whole. */
-	*key = at->folio | 1;
-	of_folio = bpf_map_lookup_elem(&dirty_pages, key);
-	if (of_folio &&
-	    is_dirtier_of(of_folio, at, at->index - (at->page - at->folio) / bpf_core_type_size(struct page)) &&
-	    (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns))
+	if (of_folio && (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns)) {
+		*key = at->folio | 1;
 		return of_folio;
-	*key = at->page;
+	}
 	return dirtier;
 }
 
