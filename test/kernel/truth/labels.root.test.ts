@@ -78,13 +78,7 @@ const LEFT_OUT: readonly LeftOut[] = [
   {
     filter: { except_services: ['secret'] },
     environment: 'OTEL_SERVICE_NAME=secret',
-    label: 'txn=secret-transaction',
-    kept: (file) => `echo x > ${file}`,
-  },
-  {
-    filter: { except_services: ['secret-service'] },
-    environment: '',
-    label: 'txn=secret-transaction svc=secret-service',
+    label: 'txn=secret-transaction svc=secret',
     kept: (file) => `echo x > ${file}`,
   },
   {
