@@ -324,7 +324,9 @@ static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, _
 	struct task_state *state;
 	__u64 key = folio | 1;
 
-	if (!range || range->mapping != mapping || range->first >= dirtier.index + pages || range->end <= dirtier.index)
+	/* The size of a large folio is not known on kernels before 6.6. */
+	if (!range || !pages || range->mapping != mapping || range->first >= dirtier.index + pages ||
+	    range->end <= dirtier.index)
 		return false;
 	state = new_state_of(task);
 	if (!state) {

@@ -41,7 +41,9 @@ static __always_inline bool is_same_label(const struct event_origin *a, const st
 {
 	__u64 label;
 
-	if (!a->context_id || !b->context_id || is_held_by_reference(a) || is_held_by_reference(b))
+	/* What a lost context said is unknown. */
+	if (a->context_id <= CONTEXT_LOST || b->context_id <= CONTEXT_LOST || is_held_by_reference(a) ||
+	    is_held_by_reference(b))
 		return false;
 	if (a->context_id == b->context_id)
 		return true;

@@ -47,26 +47,32 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 	return true;
 }
 
-/* Defines the process whose leader this is, or defines it again with the same id when only its age asks for it. */
+/*
+ * Defines the process whose leader this is, or defines it again with the same id when only its age asks for it: if that
+ * is refused, the agent most probably knows the id still.
+ */
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
-	bool is_same;
+	bool is_same, has_program = task->mm && !(task->flags & PF_KTHREAD), is_refused = false;
 
 	/* These are read before the cgroup's id: if the process moves in between, its next event defines it again. */
 	cgroups = (__u64)task->group_leader->cgroups;
 	is_same =
 	    known_id && leader->process_exec_id == (__u32)task->self_exec_id && leader->process_cgroups == cgroups;
 	id = is_same ? known_id : new_id();
-	if (!(task->flags & PF_KTHREAD))
+	/* An exiting process has released its memory: its cgroup may name it. */
+	if (has_program)
 		program_id = program_id_of(task, leader);
-	if ((!program_id && !(task->flags & PF_KTHREAD)) || !emit_process(task, id, program_id, now_ns))
+	if ((has_program && !program_id) || !emit_process(task, id, program_id, now_ns))
+		is_refused = true;
+	if (is_refused && !is_same)
 		id = 0;
 	leader->process_exec_id = task->self_exec_id;
 	leader->process_cgroups = cgroups;
 	/* When threads define their process at the same time, the first decides: one process has one id. */
 	__sync_val_compare_and_swap(&leader->process_id, known_id, id);
-	leader->process_defined_ns = now_ns;
+	leader->process_defined_ns = is_refused && is_same ? now_ns - PROCESS_AGE_MAX_NS + REFUSAL_NS : now_ns;
 }
 
 static __always_inline bool is_defined(struct task_struct *task, struct task_state *state, __u64 now_ns)
