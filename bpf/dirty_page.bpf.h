@@ -406,12 +406,13 @@ SEC("tp_btf/block_dirty_buffer")
 int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 {
 	__u64 folio = buffer_folio(buffer), flags = page_flags(folio), page = folio, size;
+	__u64 data = address_of(buffer->b_data);
 	struct written written = {
 	    .mapping = (__u64)BPF_CORE_READ((struct page *)folio, mapping),
 	    .is_clean = !(buffer->b_state & BH_DIRTY),
 	    .is_block_clean = !(buffer->b_state & BH_DIRTY),
 	    .is_written_back = has_page_flag(flags, PG_writeback),
-	    .sectors = sectors_of((__u64)buffer->b_data, buffer->b_size),
+	    .sectors = sectors_of(data, buffer->b_size),
 	};
 
 	if (!has_page_flag(flags, PG_head)) {
@@ -428,7 +429,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 		if (!has_page_flag(flags, PG_dirty))
 			announce_block_write(folio, written.sectors);
 		/* Folios are aligned to their size, in memory and in the kernel's mapping of it. */
-		page += ((__u64)buffer->b_data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
+		page += (data & (size - 1)) / PAGE_SIZE * bpf_core_type_size(struct page);
 		/* Another block of the same page may be dirty. */
 		if (written.is_clean && buffer->b_size < PAGE_SIZE && has_page_flag(flags, PG_dirty)) {
 			if (bpf_map_lookup_elem(&dirty_pages, &page))
