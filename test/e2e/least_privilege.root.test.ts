@@ -161,11 +161,12 @@ test('CAP_BPF and CAP_PERFMON record all data of other users; the daemon and the
 
   const incident = ['--bundle', join(ofOrders.dataFolder, 'recording.kreplay'), '--transaction', 'order-8'];
   chmodSync(folder.path, 0o777);
-  const [file, ...args] = [...AS_NOBODY, KREPLAY, 'run', ...incident, '--extra-latency', '20ms', '--', ...copy];
+  // Longer by far than calls are late on a busy machine, which a verdict would say.
+  const [file, ...args] = [...AS_NOBODY, KREPLAY, 'run', ...incident, '--extra-latency', '200ms', '--', ...copy];
   const startMs = performance.now();
   const { status, stderr } = spawnSync(file, args, { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, expect.stringMatching(/^kreplay run: replayed/)]);
-  expect(performance.now() - startMs).toBeGreaterThan(4 * 20);
+  expect(performance.now() - startMs).toBeGreaterThan(4 * 200);
 });
 
 test('a program that ran before the agent is named nevertheless', () => {
