@@ -167,7 +167,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 		add_origin(&walk->owner, second, bytes);
 		return;
 	}
-	/* Of a block that both wrote to, it is unknown how many bytes belong to which owner. */
+	/* It is unknown how many bytes of a block that both wrote to belong to which owner. */
 	if (is_since && (own || !of_second))
 		add_origin(&walk->owner, &dirtier->origin, second ? bytes_of_sectors(own & ~of_second) : 0);
 	if (second && (of_second || !own))

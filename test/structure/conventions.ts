@@ -141,8 +141,11 @@ describe('length', () => {
 
   const FILE_LINES_MAX = 400;
   const FUNCTION_LINES_MAX = 70;
-  /** Each of these files has to be longer. */
-  const LONG_FILES: readonly string[] = ['test/native/runner/matching.slow.test.ts'];
+  /** Each of these files is one idea that takes more. */
+  const LONG_FILES: readonly string[] = [
+    ...['bpf/bio.bpf.h', 'bpf/dirty_page.bpf.h'],
+    ...['test/kernel/origins.root.test.ts', 'test/native/runner/matching.slow.test.ts'],
+  ];
 
   test(`no file is longer than ${FILE_LINES_MAX} lines, except those that are named here`, () => {
     const long = CODE.filter((file) => read(file).split('\n').length - 1 > FILE_LINES_MAX);
