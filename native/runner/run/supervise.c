@@ -77,8 +77,6 @@ static void hear_control(struct run *run, short events)
 	case COMMAND_NONE:
 		break;
 	}
-	if (run->control.is_closed)
-		stop(run);
 }
 
 static void hear_news(struct run *run)
@@ -138,11 +136,14 @@ void supervise(struct run *run)
 	look_after_guardian(run);
 	while (!run->is_over) {
 		sources[2].events = control_events(&run->control);
-		if (run->control.is_closed)
-			sources[2].fd = -1;
 		poll(sources, 3, FLUSH_EVERY_MS);
 		if (sources[2].fd >= 0 && sources[2].revents)
 			hear_control(run, sources[2].revents);
+		/* Also a failed write of a line shows that the other side is gone, even before the first poll. */
+		if (sources[2].fd >= 0 && run->control.is_closed) {
+			sources[2].fd = -1;
+			stop(run);
+		}
 		hear_news(run);
 		hear_signals(run);
 		watch_the_clock(run);

@@ -9,9 +9,9 @@ const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md
 /** Files that mention options of other programs, which they start, read or build. */
 const ABOUT_OTHERS =
   /^agent\/(attribution\/service_name|package)\/|^agent\/up\.ts|daemon\/(run\/execution\/runner_process|thread_schedule)\.ts/;
-/** Options of curl, useradd and setpriv. */
+/** Options of curl, useradd, setpriv and unshare. */
 const OF_OTHERS =
-  '--json --max-time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(
+  '--json --max-time --time --expose-gc --system --reuid --regid --clear-groups --inh-caps --ambient-caps --bounding-set'.split(
     ' ',
   );
 const OPTION = /(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])/g;

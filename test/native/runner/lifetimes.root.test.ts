@@ -280,6 +280,13 @@ describe('death of', () => {
     expect((await started.ended).code).toBe(9);
     expect(await leftOf(started.mark)).toEqual([]);
   });
+
+  test('the listener before the first line was written to it: the build is asked to end', async () => {
+    const started = startRun(folder, { plan: endless(), command: [build, 'write_on', file, '1'] });
+    started.control.destroy();
+    expect((await started.ended).code).toBe(143);
+    expect(await leftOf(started.mark)).toEqual([]);
+  });
 });
 
 test('passthrough releases held calls, resume holds them again, stop ends', async () => {
