@@ -3,6 +3,7 @@
  * ends when the recording can no longer be written where it is.
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { YOUNG_NS } from './capture/in_progress.ts';
 import type { Probes } from './capture/probes.ts';
 import type { Recorder } from './capture/recorder.ts';
 import type { WallClock } from './capture/wall_clock.ts';
@@ -29,6 +30,8 @@ const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
+/** Looks at what is in progress take this part of the time at most: all threads of the host are visited. */
+const LOOK_SHARE = 200;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
@@ -36,8 +39,14 @@ const UNFINISHED_RECORD_MS = 1000;
 export interface DrainProgress {
   /** When the loop last polled the rings. */
   lookedMs: number;
-  /** All events that ended before this time have been taken out of the ring. */
+  /** All events that began before this time have been taken out of the ring, or are known to be in progress. */
   completeNs: bigint;
+}
+
+/** Bytes found in the rings by an earlier look that have yet to be taken out. */
+interface Waiting {
+  lookedNs: bigint;
+  bytes: number;
 }
 
 export interface DrainParts {
@@ -60,8 +69,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   let turnedMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
-  /** Bytes found in the rings by an earlier poll that have yet to be taken out. */
-  let waiting: { lookedNs: bigint; bytes: number } | undefined;
+  let waiting: Waiting | undefined;
+  let nextLookMs = 0;
   while (!signal.aborted) {
     const nowMs = performance.now();
     progress.lookedMs = nowMs;
@@ -70,19 +79,18 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
       if (!files.areThere()) break;
     }
     if (writer.isOverwritten() || writer.damage()) break;
-    // Read before the poll: what ended by then is among the bytes that it finds, however long this loop is delayed in
-    // between.
-    const lookedNs = clock.nowNs();
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.pendingBytes());
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
+      if (!waiting && nowMs >= nextLookMs) waiting = look();
       hasRoom = recorder.turn() !== undefined;
-      if (!waiting) waiting = { lookedNs, bytes: pendingBytes };
-      if (hasRoom) waiting.bytes -= TURN_BYTES_MIN;
-      if (waiting.bytes <= 0) {
-        progress.completeNs = waiting.lookedNs;
+      if (waiting && hasRoom) waiting.bytes -= TURN_BYTES_MIN;
+      const isDrained = waiting !== undefined && waiting.bytes <= 0;
+      recorder.settleInProgress(isDrained);
+      if (isDrained) {
+        progress.completeNs = waiting!.lookedNs;
         waiting = undefined;
       }
       if (nowMs - flushedMs >= FLUSH_AFTER_MS) {
@@ -97,7 +105,23 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   }
   const detachedNs = clock.nowNs();
   probes.detach();
-  if (await drainAll()) progress.completeNs = detachedNs;
+  recorder.lookInProgress();
+  if (await drainAll()) {
+    recorder.settleInProgress(true);
+    progress.completeNs = detachedNs - BigInt(YOUNG_NS);
+  }
+
+  /**
+   * Looks at what is in progress and at what waits. The clock is read first: what ended by then is among the bytes that
+   * wait, however long this loop is delayed in between, and what had begun and not ended is among what is in progress.
+   */
+  function look(): Waiting {
+    const startMs = performance.now();
+    const lookedNs = clock.nowNs() - BigInt(YOUNG_NS);
+    recorder.lookInProgress();
+    nextLookMs = startMs + LOOK_SHARE * (performance.now() - startMs);
+    return { lookedNs, bytes: probes.pendingBytes() };
+  }
 
   /**
    * Drains what is left. No program adds events any more, but an interrupted one may still have to finish a record,

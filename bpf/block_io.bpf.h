@@ -137,7 +137,31 @@ static __always_inline __u32 copy_origins(struct block_io *event, const struct b
 	return sizeof(*event) - sizeof(event->origins) + count * sizeof(event->origins[0]);
 }
 
-/* A record is as long as the origins that it has: most requests have one, and some have sixteen. */
+/*
+ * Fills in the fields that a request has before it ends, of which the caller gives those of the request itself, and
+ * returns the size of the record: it is as long as the origins that it has. Most requests have one, and some have
+ * sixteen.
+ */
+static __always_inline __u32 describe_request(struct block_io *event, const struct bio_owner *owner,
+					      struct gendisk *disk)
+{
+	event->event_type = EVENT_BLOCK_IO;
+	event->cpu = bpf_get_smp_processor_id();
+	event->flags = owner->queuer.flags;
+	event->timestamp_ns = owner->queuer.queued_ns;
+	event->context_id = owner->queuer.context_id;
+	event->process_id = owner->queuer.process_id;
+	event->pid = owner->queuer.pid;
+	event->tid = owner->queuer.tid;
+	__builtin_memcpy(event->comm, owner->queuer.comm, sizeof(event->comm));
+	event->origin_count = owner->has_others ? ORIGIN_SLOTS + 1 : owner->origin_count;
+	event->cgroup_id = owner->queuer.cgroup_id;
+	event->unnamed_bytes = UNKNOWN_U64; /* The agent computes it: it can tell which origins are the same owner. */
+	__builtin_memset(event->device, 0, sizeof(event->device));
+	bpf_probe_read_kernel_str(event->device, sizeof(event->device), disk->disk_name);
+	return copy_origins(event, owner);
+}
+
 static __always_inline void emit(struct request_state *request, struct request *rq, __u64 now_ns)
 {
 	struct filter_settings *settings = filter();
@@ -151,27 +175,13 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event = bpf_map_lookup_elem(&block_io_scratch, &zero);
 	if (!event)
 		return;
-	event->event_type = EVENT_BLOCK_IO;
-	event->cpu = bpf_get_smp_processor_id();
-	event->flags = request->owner.queuer.flags;
-	event->timestamp_ns = request->owner.queuer.queued_ns;
 	event->duration_ns = now_ns - request->owner.queuer.queued_ns;
-	event->context_id = request->owner.queuer.context_id;
-	event->process_id = request->owner.queuer.process_id;
-	event->pid = request->owner.queuer.pid;
-	event->tid = request->owner.queuer.tid;
-	__builtin_memcpy(event->comm, request->owner.queuer.comm, sizeof(event->comm));
 	event->result = request->error ? request->error : request->bytes_done;
 	event->sector = request->sector;
 	event->bytes = request->bytes;
 	event->queue_ns = request->issued_ns ? request->issued_ns - request->owner.queuer.queued_ns : UNKNOWN_U64;
 	event->operation = request->operation;
-	event->origin_count = request->owner.has_others ? ORIGIN_SLOTS + 1 : request->owner.origin_count;
-	event->cgroup_id = request->owner.queuer.cgroup_id;
-	event->unnamed_bytes = UNKNOWN_U64; /* The agent computes it: it can tell which origins are the same owner. */
-	__builtin_memset(event->device, 0, sizeof(event->device));
-	bpf_probe_read_kernel_str(event->device, sizeof(event->device), BPF_CORE_READ(rq, q, disk)->disk_name);
-	size = copy_origins(event, &request->owner);
+	size = describe_request(event, &request->owner, BPF_CORE_READ(rq, q, disk));
 	barrier_var(size);
 	if (size <= sizeof(*event) && bpf_ringbuf_output(&events, event, size, BPF_RB_NO_WAKEUP))
 		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);

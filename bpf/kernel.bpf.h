@@ -213,6 +213,7 @@ struct bio_vec {
 };
 
 struct bvec_iter {
+	__u64 bi_sector;
 	unsigned int bi_size;
 	unsigned int bi_idx;
 	/* A kernel has one of these two: see bytes_done_in_vector(). */
@@ -230,6 +231,7 @@ struct blkcg_gq {
 
 struct block_device {
 	__u32 bd_dev;
+	struct gendisk *bd_disk;
 };
 
 struct bio {
@@ -259,6 +261,28 @@ struct request {
 	unsigned int __data_len;
 	__u64 __sector;
 	struct bio *bio;
+	/* Reference count: a number in a struct, of another type before 5.16. */
+	struct {
+		int counter;
+	} ref;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	void *map;
+	void *key;
+	void *value;
 };
 
 enum pageflags {

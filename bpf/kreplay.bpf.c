@@ -11,5 +11,6 @@
 #include "journal.bpf.h"
 #include "bio.bpf.h"
 #include "block_io.bpf.h"
+#include "in_progress.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

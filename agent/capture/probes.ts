@@ -35,6 +35,11 @@ export interface Probes {
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
+  /**
+   * Returns frames of what has begun and not ended, in pieces: calls, requests that a device has, and bios that wait for
+   * it. The records are those of events, without their ends: bpf/in_progress.bpf.h. It works after `detach` as well.
+   */
+  inProgress(): readonly Uint8Array[];
   /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
   /** Stops capturing events; the rings stay. */
@@ -117,6 +122,11 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
       watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
+      inProgress: () => [
+        object.iterate('calls_in_progress'),
+        object.iterate('requests_in_progress', 'request_states'),
+        object.iterate('bios_in_progress', 'bio_owners'),
+      ],
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
       close: () => object.close(),
@@ -129,11 +139,12 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
 
 /**
  * All loaded programs must attach: without one of them, the recording would be wrong or lack events that nothing
- * counts.
+ * counts. Iterators are run instead.
  */
 function attachAll(object: BpfObject): string[] {
   const attached = object.attach();
-  const others = object.programs.filter(({ autoload, attached }) => autoload && !attached);
+  const mayAttach = object.programs.filter(({ section, autoload }) => autoload && !section.startsWith('iter/'));
+  const others = mayAttach.filter(({ attached }) => !attached);
   if (others.length === 0) return attached;
   throw new AgentError(`the BPF programs ${others.map(({ name }) => name).join(', ')} could not be attached`);
 }

@@ -24,6 +24,7 @@ import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from 
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
+import { createInProgress } from './in_progress.ts';
 import { createLossCounters, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
 import type { WallClock } from './wall_clock.ts';
@@ -42,6 +43,13 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
+  /** Looks at what is in progress, ahead of turns. */
+  lookInProgress(): void;
+  /**
+   * Passes what is still in progress to the writer, before a flush; that of the last look if everything that the rings
+   * held then has been taken out.
+   */
+  settleInProgress(isDrained: boolean): void;
   /**
    * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. It is not part of a turn:
    * when nothing is recorded, a turn would be too late for it.
@@ -76,7 +84,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { publishers, contexts, processes, programs, files, cgroups, cgroupServiceId } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
-  const resolver = createResolver(decoder.decoded, {
+  const resolved = {
     contexts,
     processes,
     files,
@@ -84,12 +92,19 @@ export function createRecorder(options: RecorderOptions): Recorder {
     internName: writer.nameId,
     oldestIds,
     wallOffset: clock.offsetWords,
-  });
+  };
+  const resolver = createResolver(decoder.decoded, resolved);
   const kernelLosses = createLossCounters(probes.losses);
   const buffer = new Uint8Array(BUFFER_BYTES);
   const words = new Uint32Array(buffer.buffer);
   const isKept = (record: Uint32Array, offset: number) =>
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
+  const inProgress = createInProgress({
+    read: probes.inProgress,
+    resolverOf: (decoded) => createResolver(decoded, resolved),
+    accept: isKept,
+    pass: writer.setInProgress,
+  });
   let recursionMisses = 0n;
   let lookedBootNs = clock.bootNs();
   let nextRoomBootNs = 0;
@@ -145,6 +160,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const { counts, fromNs, toNs } = takeKernelLosses();
       for (let at = 0; at < filled; ) {
         at = decoder.decode(buffer, at, filled, isKept);
+        inProgress.forgetEnded(words, decoder.decoded);
         resolver.resolve(words);
         eventCount += decoder.decoded.block.rowCount;
         writer.append(decoder.decoded.block);
@@ -155,6 +171,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
       }
       return filled;
     },
+    lookInProgress: () => inProgress.look(clock.bootNs()),
+    settleInProgress: inProgress.settle,
     checkPublishers: (nowMs) => publishers?.look(nowMs),
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);

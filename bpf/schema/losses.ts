@@ -28,6 +28,8 @@ export const LOSS_CAUSES = {
   not_recorded_yet: 'no agent had recorded yet',
   not_written_yet:
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
+  in_progress:
+    'calls or requests that had begun and not ended when the agent ended, or have not yet: how long they took is not known',
   recording_removed:
     'the recording was removed, replaced, overwritten or moved while an agent recorded into it: what that file held is not here',
   recording_damaged:
@@ -64,6 +66,7 @@ export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   agent_killed: null,
   not_recorded_yet: null,
   not_written_yet: null,
+  in_progress: null,
   recording_removed: 'keep others away from the folder of --data; --retain-bytes and --retain-age remove what is old',
   recording_damaged: 'check the disk: the log says where the damaged recording is',
   retention: null,

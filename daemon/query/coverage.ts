@@ -1,7 +1,8 @@
 /** Computes which events are missing from the recording in a window, in the API's terms. */
 import type { ShardWatch } from '../store/fleet_state.ts';
-import type { NodeLoss, NodeSpan, Store } from '../store/store.ts';
+import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
 import { type Coverage, GAPS_MAX } from './coverage_schema.ts';
+import { type FoundUnended, findUnended, withInProgress } from './in_progress.ts';
 import { type CoverageQuery, unrecorded } from './unrecorded.ts';
 
 /** Gaps closer to each other than this are merged if there are too many. */
@@ -14,6 +15,8 @@ const UNREADABLE_MAX = 100;
 /** What is read before an answer. */
 export interface AnswerSpans {
   spans: readonly NodeSpan[];
+  /** What was in progress then, or is in progress since. */
+  unended: FoundUnended;
   /** Set if the answer may lack shards of a fleet. */
   shards: ShardWatch | undefined;
 }
@@ -22,21 +25,30 @@ export async function spansFor(
   store: Store,
   nodes: readonly string[] | undefined,
   nowNs: bigint,
+  filter: EventFilter = {},
 ): Promise<AnswerSpans> {
   const shards = store.fleet?.watchShards();
   const spans = await store.spans(nodes);
+  // What ends after this is among the events, which are read next; before it, what begins after the spans would be missed.
+  const unended = await findUnended(store, nodes, filter);
   // Later pages use the time of the first page and leave out events recorded after it.
   const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
-  return { spans: cut, shards };
+  return { spans: cut, unended, shards };
 }
 
 /** `spans` must be read before the events: events committed in between may be missing from the answer. */
-export async function coverageIn(store: Store, spans: readonly NodeSpan[], window: CoverageQuery): Promise<Coverage> {
+export async function coverageIn(
+  store: Store,
+  { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
+  window: CoverageQuery,
+): Promise<Coverage> {
   const { fromNs, toNs, nodes, excludedNodes = [] } = window;
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
-  const losses = await store.losses(fromNs, toNs, nodes);
-  const coverage = coverageOf(losses.filter(isAsked), spans.filter(isAsked), asked);
+  const recorded = await store.losses(fromNs, toNs, nodes);
+  const { losses, inProgress } = withInProgress(recorded, unended, { spans, window });
+  const known = coverageOf(losses.filter(isAsked), spans.filter(isAsked), asked);
+  const coverage = inProgress ? { ...known, in_progress: inProgress } : known;
   const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }

@@ -8,6 +8,26 @@ import { int64 } from '../../bpf/schema/api.ts';
  */
 export const GAPS_MAX = 1000;
 
+/** Number of calls in progress that one answer describes. */
+export const IN_PROGRESS_MAX = 100;
+
+/** An event whose end is not known. */
+const unendedSchema = z.object({
+  event_type: z.string(),
+  timestamp_ns: int64().meta({ description: 'start, nanoseconds since the epoch' }),
+  service_name: z.string(),
+  transaction_id: z.string().nullable(),
+  trace_id: z.string().nullable(),
+  node: z.string(),
+  pid: z.int(),
+  tid: z.int(),
+  comm: z.string(),
+  syscall: z.string().optional().meta({ description: 'of a call' }),
+  file: z.string().nullable().optional().meta({ description: 'of a call; null when not known' }),
+  operation: z.string().optional().meta({ description: 'of a block request' }),
+  device: z.string().optional().meta({ description: 'of a block request' }),
+});
+
 export const coverageSchema = z
   .object({
     complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
@@ -35,6 +55,17 @@ export const coverageSchema = z
     nodes: z
       .array(z.object({ node: z.string(), recorded_until: int64() }))
       .meta({ description: 'recorded_until of each node' }),
+    in_progress: z
+      .object({
+        count: z.int().positive(),
+        oldest: int64().meta({ description: 'start of the one that began first, nanoseconds since the epoch' }),
+        events: z.array(unendedSchema).meta({ description: `those that began first, ${IN_PROGRESS_MAX} at most` }),
+      })
+      .optional()
+      .meta({
+        description:
+          'only when there are some: calls and requests of the query that had begun and not ended at recorded_until of their node; each is also in a gap from its start',
+      }),
     unreadable: z.array(z.string()).optional().meta({
       description:
         'only when there are some: imported files that cannot be read, whose events may be missing; /readyz reports why',

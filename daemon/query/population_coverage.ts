@@ -14,6 +14,7 @@ import type { Store, TransactionFilter, TransactionReach } from '../store/store.
 import { withAway } from './away_nodes.ts';
 import { type AnswerSpans, coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
+import { ofTransactions } from './in_progress.ts';
 import type { Population } from './population.ts';
 import { coverageFor } from './transaction_coverage.ts';
 
@@ -26,7 +27,7 @@ interface Answered {
 /** `spans` are those of all nodes. */
 export async function coverageOfTransactions(
   store: Store,
-  { spans, shards }: AnswerSpans,
+  { spans, unended, shards }: AnswerSpans,
   { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
 ): Promise<Coverage> {
   const { fromNs, toNs } = filter;
@@ -34,7 +35,9 @@ export async function coverageOfTransactions(
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
   const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
   const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
-  const coverage = await coverageIn(store, asked, { fromNs, toNs: endNs, nodes, nowNs });
+  const own = await ofTransactions(store, unended, { fromNs, toNs });
+  const read = { spans: asked, unended: own };
+  const coverage = await coverageIn(store, read, { fromNs, toNs: endNs, nodes, nowNs });
   // A transaction of any node may go on at others.
   return withAway(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
 }
@@ -42,10 +45,10 @@ export async function coverageOfTransactions(
 /** `spans` are those of all nodes. */
 export function coverageOfPopulation(
   store: Store,
-  { spans, shards }: AnswerSpans,
+  { spans, ...read }: AnswerSpans,
   { of, filter, ...answered }: Population & Answered,
 ): Promise<Coverage> {
-  if (of === 'transactions') return coverageOfTransactions(store, { spans, shards }, { filter, ...answered });
+  if (of === 'transactions') return coverageOfTransactions(store, { spans, ...read }, { filter, ...answered });
   const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
-  return coverageFor(store, { spans: asked, shards }, { filter, nowNs: answered.nowNs });
+  return coverageFor(store, { spans: asked, ...read }, { filter, nowNs: answered.nowNs });
 }

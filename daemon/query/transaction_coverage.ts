@@ -24,7 +24,7 @@ export async function coverageFor(
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
-  const coverage = await recordedCoverage(store, read.spans, { filter, nowNs });
+  const coverage = await recordedCoverage(store, read, { filter, nowNs });
   // Where a transaction begins and ends may be known to any node.
   const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
   return withAway(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
@@ -32,15 +32,15 @@ export async function coverageFor(
 
 async function recordedCoverage(
   store: Store,
-  spans: readonly NodeSpan[],
+  read: AnswerSpans,
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
-  if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, spans, window);
+  if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, read, window);
   const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
-  return transaction ? transactionCoverage(store, spans, transaction, window) : coverageIn(store, spans, window);
+  return transaction ? transactionCoverage(store, read, transaction, window) : coverageIn(store, read, window);
 }
 
 export async function coverageOfTransaction(
@@ -49,19 +49,19 @@ export async function coverageOfTransaction(
   transaction: TransactionSummary,
   nowNs: bigint,
 ): Promise<Coverage> {
-  const coverage = await transactionCoverage(store, read.spans, transaction, { nowNs });
+  const coverage = await transactionCoverage(store, read, transaction, { nowNs });
   // It may go on at any node.
   return withAway(coverage, await read.shards?.away(), { nowNs });
 }
 
 async function transactionCoverage(
   store: Store,
-  spans: readonly NodeSpan[],
+  { spans, unended }: AnswerSpans,
   transaction: TransactionSummary,
   window: CoverageQuery,
 ): Promise<Coverage> {
   const own = { ...window, nodes: window.nodes ?? transaction.nodes };
-  const ownSpans = spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan);
+  const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
   const ownNs = { fromNs: transaction.firstTimestampNs - QUIET_NS, toNs: wholeEndOf(transaction) + QUIET_NS };
   // The window may begin or end within a gap.
   const wide = {
@@ -69,10 +69,10 @@ async function transactionCoverage(
     ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
     ...(own.toNs !== undefined && { toNs: max(own.toNs, ownNs.toNs) }),
   };
-  const around = await coverageIn(store, ownSpans, wide);
+  const around = await coverageIn(store, ownRead, wide);
   const { fromNs, toNs } = reachAmong(around.gaps, ownNs);
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
-  const coverage = isWide ? await coverageIn(store, ownSpans, own) : around;
+  const coverage = isWide ? await coverageIn(store, ownRead, own) : around;
   const gaps = coverage.gaps.filter((gap) => gap.from < toNs && gap.to > fromNs);
   return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
 }

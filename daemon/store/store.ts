@@ -6,6 +6,7 @@
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { EventType } from '../../bpf/schema/index.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
 import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
@@ -39,7 +40,28 @@ export interface NodeLoss {
   node: string | null;
 }
 
-/** A span of time in which a node was recorded. Everything that happened by `toNs` is committed. */
+/** An event without its end. */
+export interface UnendedEvent extends Pick<ApiEvent, UnendedField> {
+  event_type: EventType;
+  syscall?: string;
+  file?: string | null;
+  operation?: string;
+  device?: string;
+}
+
+type UnendedField = 'timestamp_ns' | 'service_name' | 'transaction_id' | 'trace_id' | 'node' | 'pid' | 'tid' | 'comm';
+
+/** Calls and requests that have begun and not ended. */
+export interface Unended {
+  /** Those in progress. */
+  events: UnendedEvent[];
+  /** Those in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
+  lost: UnendedEvent[];
+  /** Others in progress, of any kind, which began at `sinceNs` or later. */
+  unlisted: { node: string; count: number; sinceNs: bigint }[];
+}
+
+/** A span of time in which a node was recorded. Everything that ended by `toNs` is committed. */
 export interface NodeSpan extends WrittenSpan {
   node: string;
   /** For a node whose events arrive from elsewhere: when it was last heard of, and whether it counts as gone since. */
@@ -295,6 +317,8 @@ export interface Store {
   nodes(): Promise<string[]>;
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
+  /** What is in progress, or was when an agent ended, of the events that the filter selects as far as it can tell. */
+  unended(filter: EventFilter): Promise<Unended>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   spans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;

@@ -1,15 +1,20 @@
 // Events that the recorder could not keep are counted to the last one, and reported with every answer that lacks them.
+import { spawnSync } from 'node:child_process';
 import { isMissedEnd } from './missed_ends.ts';
-import { bash } from './programs.ts';
 import { readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 afterAll(removeFolders);
 
 const WRITES = 49_999;
 
-/** dd writes this often to its output; the few lines that it prints go elsewhere. */
-function writeMany(): void {
-  bash(`dd if=/dev/zero of=/dev/null bs=1 count=${WRITES} status=none`);
+/**
+ * dd writes this often to its output; the few lines that it prints go elsewhere. Returns its process id: others of this
+ * machine may run dd, too.
+ */
+function writeMany(): number {
+  const { pid, status } = spawnSync('dd', ['if=/dev/zero', 'of=/dev/null', 'bs=1', `count=${WRITES}`, 'status=none']);
+  expect(status).toBe(0);
+  return pid;
 }
 
 test('a ring that overflows loses events and counts each of them', async () => {
@@ -21,11 +26,11 @@ test('a ring that overflows loses events and counts each of them', async () => {
   });
   // A stopped agent drains nothing: 1 MiB holds some 10 000 events.
   agent.process.kill('SIGSTOP');
-  writeMany();
+  const pid = writeMany();
   agent.process.kill('SIGCONT');
   await agent.stop();
   const { writes, losses } = readRecording(dataFolder);
-  const own = writes({ comms: ['dd'] }).filter(({ file }) => file === '/dev/null');
+  const own = writes({ pid }).filter(({ file }) => file === '/dev/null');
   const lost = losses().filter(({ cause }) => cause === 'ring_full');
   const lostCount = lost.reduce((sum, loss) => sum + loss.lost, 0);
   expect(own.length).toBeGreaterThan(1000);
@@ -46,11 +51,11 @@ test('a ring that overflows loses events and counts each of them', async () => {
 test('a ring of the default size loses no event, and a killed agent leaves everything that it had flushed', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder);
-  writeMany();
+  const pid = writeMany();
   // An event that a query sees is flushed: that is 250 ms after its end at the latest.
   const recorded = readRecording(dataFolder);
   const deadline = performance.now() + 10_000;
-  const count = () => recorded.writes({ comms: ['dd'] }).filter(({ file }) => file === '/dev/null').length;
+  const count = () => recorded.writes({ pid }).filter(({ file }) => file === '/dev/null').length;
   while (count() < WRITES && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 100));
   agent.process.kill('SIGKILL');
   await expect(agent.stop()).rejects.toThrow();

@@ -73,8 +73,8 @@ test.each([
     expect(setAside()).toHaveLength(1);
     expect(holds('after')).toBe(true);
     const nowNs = BigInt(Date.now()) * 1_000_000n;
-    const { spans } = await spansFor(embeddedStore(store), undefined, nowNs);
-    const { complete, gaps } = await coverageIn(embeddedStore(store), spans, { nowNs });
+    const read = await spansFor(embeddedStore(store), undefined, nowNs);
+    const { complete, gaps } = await coverageIn(embeddedStore(store), read, { nowNs });
     expect(complete).toBe(false);
     expect(gaps.map(({ cause }) => cause)).toContain('recording_damaged');
     expect(store.recordingStates().map(({ source }) => source)[0]).toBe('live');

@@ -2,6 +2,7 @@
  * The content of one commit. The half of a writer that gathers events makes it, and the half that owns the database
  * writes it. They may be in two threads, so a batch is plain data, and refers to events by the block that they are in.
  */
+import type { Block } from '../../../bpf/schema/block.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
@@ -38,6 +39,14 @@ export type ContextRow = readonly [
   spanId: string | null,
 ];
 
+/** Calls and requests that have begun and not ended. */
+export interface Unended {
+  /** Rows of those that began first, with durations and results of 0, and with arrays of their own. */
+  block: Block;
+  /** Number of others, which began later. */
+  unlisted: number;
+}
+
 export interface Batch {
   /** Sorted from the oldest to the newest rows. */
   rows: readonly RowsToWrite[];
@@ -46,6 +55,8 @@ export interface Batch {
   contexts: NewEntries<ContextRow>;
   losses: readonly Loss[];
   clockSteps: readonly ClockStep[];
+  /** What is in progress; undefined if it has not changed since the last batch. */
+  unended: Unended | undefined;
   /** Wall clock when the batch was made, which shows that the writer was alive. */
   nowNs: bigint;
 }

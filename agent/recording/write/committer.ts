@@ -7,6 +7,7 @@ import { openRetention, type RetentionLimits, type RetentionState } from '../ret
 import type { Batch, OpenedRecording } from './batch.ts';
 import { columnPlaces, openForWriting } from './create.ts';
 import { heartbeat, recordCleanEnd, recordGap } from './gaps.ts';
+import { endInProgress, inProgressWriter } from './in_progress.ts';
 import { lockRecording } from './lock.ts';
 import { lossWriter } from './loss_tables.ts';
 import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
@@ -83,12 +84,15 @@ function committerOf(
   unlock: () => void,
 ): Committer {
   const dictionaries = openStoredDictionaries(database);
-  const segments = segmentWriter(database, columnPlaces(database));
+  const places = columnPlaces(database);
+  const segments = segmentWriter(database, places);
   segments.sealLeftParts(dictionaries.nextIds());
+  endInProgress(database, places);
   recordGap(database, startNs, bootId);
   const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
   const notes = lossWriter(database);
   const alive = heartbeat(database);
+  const writeInProgress = inProgressWriter(database, places);
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
   const identity = identityOf(path);
   const files = ownFiles(path);
@@ -132,6 +136,7 @@ function committerOf(
       if (seal) segments.writeSealed({ block, range: fromStart(unwritten), firstNumber, ...ids });
       else segments.writePart({ block, range: unwritten, firstNumber: firstNumber + unwritten.from, ...ids });
     }
+    if (batch.unended) writeInProgress(batch.unended);
     alive(batch.nowNs);
   });
 

@@ -12,7 +12,7 @@ import { eventById } from '../../../bpf/schema/index.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
 import { extremes } from '../words64.ts';
-import type { Batch, OpenedRecording, RowsToWrite } from './batch.ts';
+import type { Batch, OpenedRecording, RowsToWrite, Unended } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { copyRows, newOpenRows, type OpenRows, rangeOf, reuse } from './open_rows.ts';
 import { createPendingLosses, type PendingLosses } from './pending_losses.ts';
@@ -35,6 +35,8 @@ export interface Gatherer
   drop(block: Block, fromRow: number): void;
   /** Number of rows for which there is room. */
   freeRows(): number;
+  /** Sets what is in progress, as the next batch says. */
+  setInProgress(unended: Unended): void;
   /** Returns everything that waits; undefined when nothing does. The caller must then call `committed` or `failed`. */
   take(options?: { sealAll?: boolean }): Batch | undefined;
   committed(): void;
@@ -56,6 +58,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
   let nextNumber = opened.nextNumber;
   let taken: Taken | undefined;
   let hasFailed = false;
+  let unended: Unended | undefined;
   let aliveNs = nowNs();
 
   /** Returns the block for the next row; undefined when all blocks wait. */
@@ -119,6 +122,9 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       });
     },
     freeRows: () => free.length * SEGMENT_ROWS_MAX + (open ? SEGMENT_ROWS_MAX - open.block.rowCount : 0),
+    setInProgress(what) {
+      unended = what;
+    },
     take({ sealAll = false } = {}) {
       // While the file cannot be written, room is scarce: only full blocks are closed.
       const mayClose = sealAll || (!hasFailed && open !== undefined && mustSeal(open));
@@ -127,9 +133,9 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       const rows = closed.map((one) => toWrite(one, true, idsEnd));
       if (open && open.block.rowCount > open.writtenRows) rows.push(toWrite(open, false, idsEnd));
       const now = nowNs();
-      const idle = rows.length === 0 && !notes.pending();
+      const idle = rows.length === 0 && !notes.pending() && !unended;
       if (idle && now - aliveNs < QUIET_BATCH_EVERY_NS && now >= aliveNs) return undefined;
-      const batch = { rows, ...dictionaries.take(), ...notes.take(), nowNs: now };
+      const batch = { rows, ...dictionaries.take(), ...notes.take(), unended, nowNs: now };
       taken = { batch, closedCount: closed.length };
       return batch;
     },
@@ -139,6 +145,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       taken = undefined;
       hasFailed = false;
       aliveNs = batch.nowNs;
+      if (unended === batch.unended) unended = undefined;
       dictionaries.committed();
       notes.committed();
       free.push(...closed.slice(0, closedCount));

@@ -1,6 +1,7 @@
 /** Records interruptions: the time between one writer and the next is a gap, which the recording reports. */
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { ALIVE } from '../format/in_progress.ts';
 import { toStored } from '../format/schema.ts';
 import { lossWriter } from './loss_tables.ts';
 
@@ -8,8 +9,6 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
-const ALIVE = 'alive_ns';
 /** The same moment by a clock that cannot be set: CLOCK_MONOTONIC of this boot. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
 const ALIVE_BOOT = 'alive_boot_id';

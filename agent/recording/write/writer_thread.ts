@@ -204,6 +204,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     contextId: gatherer.contextId,
     recordLoss: gatherer.addLoss,
     recordClock: gatherer.addClockStep,
+    setInProgress: gatherer.setInProgress,
     flush,
     isOverwritten: () => isOverwritten,
     damage: () => damage,

@@ -22,6 +22,22 @@ export interface ShownCoverage {
   complete: boolean;
   lost: number | bigint;
   gaps: Gap[];
+  in_progress?: { count: number | bigint; oldest: number | bigint; events: Unended[] };
+}
+
+/** An event without its end. */
+interface Unended {
+  event_type: string;
+  timestamp_ns: number | bigint;
+  service_name: string;
+  transaction_id: string | null;
+  node: string;
+  pid: number | bigint;
+  comm: string;
+  syscall?: string;
+  file?: string | null;
+  operation?: string;
+  device?: string;
 }
 
 /** Gets the coverage for an answer that does not contain it, and warns. */
@@ -31,10 +47,14 @@ export async function warnOfLosses(url: string, query: URLSearchParams): Promise
 }
 
 /** Reports what is missing and why; prints nothing if the answer is complete. */
-export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
+export function warnOf({ complete, lost, gaps: all, in_progress }: ShownCoverage): void {
   if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
+  if (in_progress) warnOfUnended(in_progress);
+  const described = in_progress?.events.length === Number(in_progress?.count);
+  const until = in_progress && BigInt(in_progress.oldest);
+  const gaps = all.filter(({ cause, from }) => !(described && cause === 'in_progress' && BigInt(from) >= until!));
   const areOfSeveral = gaps.some(({ node }) => node !== gaps[0]?.node);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
     const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
@@ -45,4 +65,16 @@ export function warnOf({ complete, lost, gaps }: ShownCoverage): void {
   }
   const rest = gaps.length - GAPS_SHOWN_MAX;
   if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);
+}
+
+function warnOfUnended({ count, events }: NonNullable<ShownCoverage['in_progress']>): void {
+  for (const event of events.slice(0, GAPS_SHOWN_MAX)) {
+    const { syscall, file, operation, device, comm, pid, transaction_id, timestamp_ns } = event;
+    const what = syscall === undefined ? `${operation} request to ${device}` : `${syscall} of ${file ?? 'a file'}`;
+    const whose = transaction_id === null ? '' : ` for ${transaction_id}`;
+    const by = printable(`${what} by ${comm} (pid ${pid})${whose}`);
+    process.stderr.write(`kreplay:   in progress since ${formatTime(BigInt(timestamp_ns))}: ${by}\n`);
+  }
+  const rest = BigInt(count) - BigInt(Math.min(events.length, GAPS_SHOWN_MAX));
+  if (rest > 0n) process.stderr.write(`kreplay:   and ${rest} more in progress\n`);
 }

@@ -8,6 +8,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../exact_json.ts';
 import { itemsIn } from '../../query/list_text.ts';
 import { callDaemon, readText } from '../client/connection.ts';
+import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { wholeNumber } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
@@ -52,6 +53,7 @@ interface Answer {
   after_timeout_count: number;
   smallest_latency_ns: Integer | null;
   after_timeout: LateEvent[];
+  coverage: ShownCoverage;
 }
 
 export function whatIfCommand(): Command {
@@ -94,6 +96,7 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
   const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));
   const answer = parseJson(text) as Answer;
+  warnOf(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
   if (options.failIfTimeout && answer.times_out) process.exitCode = TIMES_OUT;
 }
@@ -125,9 +128,12 @@ function clockLine({ node, offset_ns, uncertainty_ns }: Clock): string {
   return `clock of ${printable(node)}: ${sign}${ns(offset_ns)}, measured within ${ns(uncertainty_ns!)}`;
 }
 
-function timeoutLines({ after_timeout_count: count, smallest_latency_ns: smallest }: Answer, timeoutNs: bigint) {
+function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
+  const { after_timeout_count: count, smallest_latency_ns: smallest, times_out, coverage } = answer;
   const events = count === 1 ? '1 event ends' : `${count} events end`;
-  const outcome = count === 0 ? 'kept' : `not kept, ${events} after it`;
+  const kept = coverage.complete ? 'kept' : 'kept by what is recorded, which is not all';
+  const unended = times_out ? 'not kept, a call in progress has not ended by then' : kept;
+  const outcome = count === 0 ? unended : `not kept, ${events} after it`;
   return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
 }
 

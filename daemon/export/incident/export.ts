@@ -52,7 +52,7 @@ export async function exportEvents(options: ExportOptions): Promise<ExportSummar
 
 async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
   const { source, selection, signal, onProgress } = options;
-  const losses = () => lossesIn(source, selection.window);
+  const losses = () => lossesIn(source, selection);
   const clockSteps = clockStepsIn(source, selection.window);
   const { createdNs } = source.reader.info();
   const { dictionary, blocks } = chosenBlocks(options);

@@ -1,6 +1,8 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
-import type { EventType } from '../../../bpf/schema/index.ts';
+import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { type EventType, eventById } from '../../../bpf/schema/index.ts';
+import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { resolveTime, type TimeExpression } from '../../query/time.ts';
 import type { TimeRange } from '../../query/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
@@ -56,8 +58,40 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
   return { fromNs, toNs: wholeEndOf(transaction) + contextNs + 1n };
 }
 
-export function lossesIn({ reader }: Source, { fromNs, toNs }: TimeRange): Loss[] {
-  return reader.losses(fromNs, toNs);
+/** Losses of the time, with what is in progress, or was when an agent ended: it is missing from its start on. */
+export function lossesIn({ reader }: Source, { filter, window: { fromNs, toNs } }: Selection): Loss[] {
+  const losses = reader.losses(fromNs, toNs);
+  const { inProgress, unfinished, unlisted } = reader.unended(filter);
+  const untilNs = reader.recordedSpan()?.toNs ?? 0n;
+  // Events that a transaction has are followed by what it is missing, however long it was quiet in between.
+  const isKnown = (startNs: bigint) => (fromNs ?? 0n) <= startNs && (toNs === undefined || startNs < toNs);
+  const reaching = (startNs: bigint, endNs: bigint): Pick<Loss, 'fromNs' | 'toNs'> => {
+    const firstNs = toNs !== undefined && toNs < startNs ? toNs : startNs;
+    return { fromNs: firstNs, toNs: endNs > startNs ? endNs : startNs };
+  };
+  const open = startsOf(inProgress).map(({ startNs, eventType }) => ({
+    ...reaching(startNs, untilNs),
+    ...{ cause: IN_PROGRESS, eventType, count: 1 },
+  }));
+  const ended = startsOf(unfinished)
+    .filter(({ startNs }) => !isKnown(startNs))
+    .map(({ startNs, eventType }) => ({
+      ...reaching(startNs, startNs),
+      ...{ cause: IN_PROGRESS, eventType, count: 1 },
+    }));
+  const { count, sinceNs } = unlisted;
+  const others: Loss[] =
+    count > 0 ? [{ ...reaching(sinceNs, untilNs), cause: IN_PROGRESS, eventType: null, count }] : [];
+  return [...losses, ...ended, ...open, ...others];
+}
+
+const IN_PROGRESS: LossCause = 'in_progress';
+
+function startsOf(block: NumberedBlock | undefined): { startNs: bigint; eventType: EventType | null }[] {
+  if (!block) return [];
+  const starts = block.columns.get('timestamp_ns') as BigUint64Array;
+  const types = block.columns.get('event_type') as Uint8Array;
+  return Array.from(types, (type, row) => ({ startNs: starts[row]!, eventType: eventById(type)?.name ?? null }));
 }
 
 /** Returns the steps that were in force at some time within the window. */

@@ -170,7 +170,10 @@ export const whatIfSchema = z.object({
   duration_ns: durationNs('of its own events, as recorded'),
   replay_duration_ns: durationNs('likewise, with the extra latency'),
   curve: curveSchema,
-  times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
+  times_out: z.boolean().meta({
+    description:
+      'whether an event of its own would end after the deadline, or is in progress and has not ended by then: see coverage.in_progress',
+  }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(
     'smallest extra latency with which an event of its own would end after the deadline; null when there is none',
@@ -182,4 +185,5 @@ export const whatIfSchema = z.object({
       sysSyncSchema.extend(scheduled).meta({ id: 'late_sys_sync' }),
     ]),
   ),
+  coverage: coverageSchema,
 });

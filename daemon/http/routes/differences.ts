@@ -26,7 +26,7 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseDifferencesQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res, { keepsEvents: true });
-      const spans = await spansFor(store, undefined, nowNs);
+      const spans = await spansFor(store, undefined, nowNs, query.of === 'events' ? query.filter : {});
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;
       const { reach, window } = found;

@@ -82,7 +82,7 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
   const answering = store.forAnswer?.() ?? store;
   // One event more than requested shows whether there is a next page. Each block is written before the next is read.
   const scan = answering.scan({ ...scanOf(query), limit: query.limit + 1, reusesMemory: true });
@@ -121,7 +121,7 @@ async function sendSlowest(
   const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
   if (!isPage && !query.limited) throw refused('limit', 'sort=slowest needs one in a stream');
   const { filter, limit, slowest, nowNs } = query;
-  const spans = await spansFor(store, filter.nodes, nowNs);
+  const spans = await spansFor(store, filter.nodes, nowNs, filter);
   const page = await finished(res, turn, store.slowest({ filter, limit, after: slowest.after }));
   if (!page) return;
   const coverage = await coverageFor(store, spans, query);
@@ -174,7 +174,7 @@ async function* shownOf(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncG
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
   const known = async () => {
     const { complete, lost } = await coverageFor(store, spans, query);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
@@ -198,7 +198,7 @@ function refuseOtherOrders({ order, slowest }: EventQuery): void {
 }
 
 async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs);
+  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
   if (req.method === 'HEAD') return void res.type(COLUMNS).end();
   const limit = query.limited && { limit: query.limit };
   const blocks = store.scan({ ...scanOf(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });

@@ -32,7 +32,7 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
       const { columnCount: _, ...population } = query;
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
       const turn = await scanGate.enter(res, { keepsEvents });
-      const spans = await spansFor(store, undefined, nowNs);
+      const spans = await spansFor(store, undefined, nowNs, population.of === 'events' ? population.filter : {});
       const states = await store.recordingStates();
       const columnsFor = (reach: TransactionReach | null) => columnsOf(query, states, spans.spans, reach);
       const request: HeatmapRequest =

@@ -26,7 +26,7 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res);
-      const spans = await spansFor(store, query.filter.nodes, nowNs);
+      const spans = await spansFor(store, query.filter.nodes, nowNs, query.filter);
       const { filter, bucketNs, groupBy } = query;
       const found = await finished(res, turn, store.stats({ filter, bucketNs, groupBy }));
       if (!found) return;

@@ -13,7 +13,7 @@ import {
   summaryQuerySchema,
   type TransactionsQuery,
 } from '../../query/transactions_query.ts';
-import type { Store, TransactionPage, TransactionSummary } from '../../store/store.ts';
+import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import type {
@@ -50,7 +50,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
       const nowNs = now();
-      const spans = await spansFor(store, undefined, nowNs);
+      const spans = await spansFor(store, undefined, nowNs, { transactionId: req.params.transaction_id });
       const { transaction, view } = await found(req.params.transaction_id, spans);
       sendJson(res, 200, {
         ...view,
@@ -64,7 +64,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
       const turn = await scanGate.enter(res);
       const nowNs = now();
-      const spans = await spansFor(store, undefined, nowNs);
+      const spans = await spansFor(store, undefined, nowNs, { transactionId: req.params.transaction_id });
       const { transaction, view, answering } = await found(req.params.transaction_id, spans);
       const { transactionId } = transaction;
       const times = await finished(res, turn, transactionTimes(answering, { transactionId, limit }));
@@ -77,15 +77,23 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     })
     .all(methodNotAllowed('GET', 'HEAD'));
 
-  async function found(id: string, { shards }: AnswerSpans) {
+  async function found(id: string, { shards, unended }: AnswerSpans) {
     const answering = store.forAnswer?.() ?? store;
     const transaction = await answering.transaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
-    if (!transaction) throw new Problem('transaction_not_found', `no events of transaction ${id} are recorded`);
+    if (!transaction) throw notFound(id, unended.own);
     return { transaction, answering, view: viewOf(transaction, (await store.pins(id)).length > 0) };
   }
 
   return router;
+}
+
+/** A transaction is known by events that have ended. */
+function notFound(id: string, { events }: Unended): Problem {
+  const none = `no events of transaction ${id} are recorded`;
+  const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;
+  const more = events.length > 0 ? `, but ${unended} in progress: see coverage.in_progress of its events` : '';
+  return new Problem('transaction_not_found', `${none}${more}`);
 }
 
 async function sendPage(

@@ -1,7 +1,11 @@
 /** Computes the effect of extra latency on transactions without playing them. */
 import { type Response, Router } from 'express';
+import type { z } from 'zod';
+import { spansFor } from '../../query/coverage.ts';
+import type { Coverage } from '../../query/coverage_schema.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
+import { coverageFor } from '../../query/transaction_coverage.ts';
 import { clockView } from '../../replay/plan/clock_offsets.ts';
 import { curveView } from '../../replay/plan/curve.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
@@ -9,6 +13,7 @@ import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../rep
 import type { Store } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
+import type { whatIfSchema } from '../contract/replay_answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { offsetsOfTransaction } from './asked_offsets.ts';
@@ -41,13 +46,15 @@ type Asked = Omit<WhatIfBody, 'transaction_id' | 'where'>;
 
 async function sendProjection(
   res: Response,
-  { store, sessions, scanGate }: Options,
+  { store, sessions, now, scanGate }: Options,
   transactionId: string,
   asked: Asked,
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
   const offsets = offsetsOfTransaction(store, asked.clock_offsets_ns, transactionId);
   const turn = await scanGate.enter(res);
+  const nowNs = now();
+  const spans = await spansFor(store, undefined, nowNs, { transactionId });
   const request = {
     transactionId,
     extraLatencyNs: extra_latency_ns,
@@ -61,6 +68,9 @@ async function sendProjection(
     waitedFor(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
   );
   if (!found) return;
+  const filter = { transactionId };
+  const coverage = await coverageFor(store, spans, { filter, nowNs });
+  const isLate = timeout_ns !== null && (await goesOnAfter(store, transactionId, timeout_ns, coverage));
   sendJson(res, 200, {
     transaction_id: transactionId,
     extra_latency_ns,
@@ -72,7 +82,7 @@ async function sendProjection(
     duration_ns: found.recordedDurationNs,
     replay_duration_ns: found.durationNs,
     curve: curveView(found.curve),
-    times_out: found.afterTimeoutCount > 0,
+    times_out: found.afterTimeoutCount > 0 || isLate,
     after_timeout_count: found.afterTimeoutCount,
     smallest_latency_ns: found.smallestLatencyNs,
     after_timeout: found.afterTimeout.map(({ event, offsetNs, durationNs }) => ({
@@ -80,5 +90,21 @@ async function sendProjection(
       replay_offset_ns: offsetNs,
       replay_duration_ns: durationNs,
     })),
-  });
+    coverage,
+  } satisfies z.input<typeof whatIfSchema>);
+}
+
+/** Whether a call in progress has not ended by the deadline. Of several nodes, the clocks may differ. */
+async function goesOnAfter(
+  store: Store,
+  transactionId: string,
+  timeoutNs: bigint,
+  { in_progress, nodes }: Coverage,
+): Promise<boolean> {
+  const transaction = await store.transaction(transactionId);
+  if (!transaction || transaction.nodes.length > 1) return false;
+  const untilOf = (event: { node: string }) => nodes.find(({ node }) => node === event.node)?.recorded_until ?? 0n;
+  const isOwn = ({ event_type }: { event_type: string }) => event_type !== 'block_io';
+  const calls = (in_progress?.events ?? []).filter(isOwn);
+  return calls.some((event) => untilOf(event) - transaction.firstTimestampNs > timeoutNs);
 }

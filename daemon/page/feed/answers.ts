@@ -11,12 +11,25 @@ export interface Gap {
   node: string | null;
 }
 
+/** A call or a request that has begun and not ended. */
+export interface Unended {
+  timestamp_ns: ExactInteger;
+  transaction_id: string | null;
+  node: string;
+  comm: string;
+  syscall?: string;
+  file?: string | null;
+  operation?: string;
+  device?: string;
+}
+
 export interface Coverage {
   complete: boolean;
   lost: number;
   gaps: Gap[];
   recorded_until: ExactInteger | null;
   nodes: { node: string; recorded_until: ExactInteger }[];
+  in_progress?: { count: number; oldest: ExactInteger; events: Unended[] };
 }
 
 export interface WrittenBack {

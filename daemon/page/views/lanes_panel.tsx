@@ -14,6 +14,7 @@ import { EventTable } from './event_table.tsx';
 import { useKeys } from './keys.ts';
 import { type Around, LanesPicture } from './lanes_picture.tsx';
 import { shownName } from './names.ts';
+import { UnendedNote } from './unended_note.tsx';
 
 interface Props {
   lanes: ReadLanes;
@@ -112,6 +113,7 @@ export function Losses({ coverage: known, lanes, hasFailed }: LossesProps) {
           missing in this time, so that it may have waited for more than is shown.
         </p>
       )}
+      {known?.in_progress && <UnendedNote coverage={known} />}
       {hasFailed && lanes?.coverage && lanes.isOthersCut === null && (
         <p class="loss">▲ Others’ requests are missing.</p>
       )}

@@ -12,6 +12,7 @@ import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merg
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
 import { createTransactionLists, transactionIn } from './merged_transactions.ts';
+import { unendedIn } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
 import type { Recordings, UnorderedRequest } from './recordings.ts';
@@ -133,6 +134,7 @@ export function openRecordingStore(
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
     clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
+    unended: (filter) => read((open) => unendedIn(ofNodes(open, filter.nodes), filter)),
     spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
     close: () => files.close(),
   };

@@ -16,6 +16,7 @@ import type {
   TransactionRows,
   TransactionSummary,
   TransactionsRequest,
+  Unended,
   UnreadableFile,
 } from '../store.ts';
 import type { Findings } from './recording_files.ts';
@@ -113,6 +114,7 @@ export interface Recordings {
   services(): string[];
   nodes(): string[];
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  unended(filter: EventFilter): Unended;
   spans(nodes?: readonly string[]): NodeSpan[];
   /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
   clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];

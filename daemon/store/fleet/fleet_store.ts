@@ -90,6 +90,7 @@ export function fleetStore(
     services: () => withFleetErrors(() => servicesIn(reading)),
     nodes: () => withFleetErrors(shards.nodes),
     losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(reading, fromNs, toNs, nodes)),
+    unended: async () => ({ events: [], lost: [], unlisted: [] }),
     spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => spansIn(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
     forAnswer() {

@@ -16,6 +16,7 @@ test('a batch is unchanged by the transfer, with any characters in its contexts'
         contexts: { firstId, entries: [...entries, [1, 'lone \ud800 \udc00', null, '\u2028']] },
         losses: [{ cause: 'ring_full', eventType: null, count: 1, fromNs: 2n ** 63n - 1n, toNs: 2n ** 64n - 1n }],
         clockSteps: [],
+        unended: undefined,
         nowNs: 5n,
       };
       const sent = structuredClone(toMessage(batch)) as Extract<ToWriterThread, { kind: 'write' }>;

@@ -1,0 +1,189 @@
+/**
+ * Finds what is in progress: calls and block requests that have begun and not ended. A look comes before the rings are
+ * drained; what was found and has not ended by the end of the drain is passed on, resolved as an event is:
+ *
+ *   look -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
+ *
+ * So whatever began before the look is among the drained events, or among what is passed on, and never in both.
+ */
+import { type Block, columnLength } from '../../bpf/schema/block.ts';
+import { blockIo } from '../../bpf/schema/block_io.ts';
+import { COLUMNS } from '../../bpf/schema/columns.ts';
+import {
+  type Accept,
+  createDecoder,
+  type DecodedBlock,
+  type Decoder,
+  FRAME_HEADER_SIZE,
+  recordOffset,
+} from '../../bpf/schema/decoder.ts';
+import { TIMESTAMP_OFFSET, u64At } from '../attribution/fill.ts';
+import { blockIoOffset } from '../attribution/fill_origins.ts';
+import type { Resolver } from '../attribution/resolve.ts';
+import type { Unended } from '../recording/write/batch.ts';
+
+/** The most that are passed on: those that began first. */
+export const LISTED_MAX = 256;
+
+/** A call this young may not be wholly described yet: the program at its entry may be running. */
+export const YOUNG_NS = 1_000_000;
+
+/**
+ * A device that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. The
+ * kernel skipped the programs that would have removed an older bio.
+ */
+const WAIT_MAX_NS = 600e9;
+
+const TID_OFFSET = recordOffset('tid');
+const SECTOR_OFFSET = blockIoOffset('sector');
+const BYTES_OFFSET = blockIoOffset('bytes');
+const SECTOR_BYTES = 512;
+
+export interface InProgress {
+  /** Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. */
+  look(nowNs: number): void;
+  /** Forgets what has ended with the decoded events. */
+  forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
+  /**
+   * Passes on what is left, if it has changed; that of the last look if everything is drained that the rings held then.
+   * All definitions that it refers to must have been read.
+   */
+  settle(isDrained: boolean): void;
+}
+
+export interface InProgressParts {
+  /** See `Probes`. */
+  read(): readonly Uint8Array[];
+  resolverOf(decoded: DecodedBlock): Resolver;
+  /** Whether a record is to be kept. */
+  accept: Accept;
+  pass(unended: Unended): void;
+}
+
+/** A frame of a look. */
+interface Entry {
+  frame: Uint8Array;
+  startNs: number;
+  tid: number;
+  /** Sectors of a request: [from, to). */
+  sectors: { from: number; to: number } | undefined;
+}
+
+/** What is in progress as of a look, without what has ended since. */
+interface Look {
+  calls: Map<number, Entry>;
+  requests: Entry[];
+}
+
+export function createInProgress({ read, resolverOf, accept, pass }: InProgressParts): InProgress {
+  /** As of the last look of which everything that the rings held has been drained. */
+  let settled: Look = { calls: new Map(), requests: [] };
+  let looked: Look | undefined;
+  let passed: Buffer = Buffer.alloc(0);
+  let passedUnlisted = 0;
+  /** Made when it is needed: mostly nothing is in progress for long. */
+  let parts: { decoder: Decoder; resolver: Resolver } | undefined;
+
+  function decodedOf(frames: Buffer): DecodedBlock {
+    if (!parts) {
+      const decoder = createDecoder();
+      parts = { decoder, resolver: resolverOf(decoder.decoded) };
+    }
+    const { decoder, resolver } = parts;
+    decoder.decode(frames, 0, frames.length, () => true);
+    resolver.resolve(wordsOf(frames));
+    return decoder.decoded;
+  }
+
+  return {
+    look(nowNs) {
+      const [tasks = [], issued = [], waiting = []] = read().map(entriesOf);
+      const isOld = ({ startNs }: Entry) => startNs <= nowNs - YOUNG_NS;
+      const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
+      looked = {
+        calls: new Map(tasks.filter(isOld).map((entry) => [entry.tid, entry])),
+        requests: [...issued, ...waiting.filter(isThere)].filter(isOld),
+      };
+    },
+    forgetEnded(words, decoded) {
+      forgetEndedIn(settled, words, decoded);
+      if (looked) forgetEndedIn(looked, words, decoded);
+    },
+    settle(isDrained) {
+      if (isDrained && looked) {
+        settled = looked;
+        looked = undefined;
+      }
+      const { calls, requests } = settled;
+      const kept = [...calls.values(), ...requests].filter(({ frame }) => accept(wordsOf(frame), FRAME_HEADER_SIZE));
+      const oldest = kept.sort((a, b) => a.startNs - b.startNs).slice(0, LISTED_MAX);
+      const frames = Buffer.concat(oldest.map(({ frame }) => frame));
+      const unlisted = kept.length - oldest.length;
+      if (unlisted === passedUnlisted && frames.equals(passed)) return;
+      passed = frames;
+      passedUnlisted = unlisted;
+      pass({ block: copyOf(decodedOf(frames).block), unlisted });
+    },
+  };
+}
+
+function forgetEndedIn(
+  look: Look,
+  words: Uint32Array,
+  { block, recordOffsets, typeRecordOffsets }: DecodedBlock,
+): void {
+  const { calls } = look;
+  if (calls.size > 0)
+    for (let row = 0; row < block.rowCount; row++) {
+      const offset = recordOffsets[row]!;
+      const tid = words[(offset + TID_OFFSET) >>> 2]!;
+      const call = calls.get(tid);
+      if (call && u64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) calls.delete(tid);
+    }
+  const count = look.requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
+  for (let i = 0; i < count; i++) {
+    const ended = entryAt(words, typeRecordOffsets[blockIo.id]![i]!);
+    look.requests = look.requests.filter((entry) => !isPartOf(entry, ended));
+  }
+}
+
+function wordsOf(bytes: Uint8Array): Uint32Array {
+  return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
+}
+
+function entriesOf(frames: Uint8Array): Entry[] {
+  const words = wordsOf(frames);
+  const entries: Entry[] = [];
+  for (let at = 0; at < frames.length; ) {
+    const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
+    // A copy, as a frame has to begin at a multiple of 4 in memory of its own.
+    entries.push({ ...entryAt(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
+    at = end;
+  }
+  return entries;
+}
+
+function entryAt(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
+  const isRequest = (words[offset >>> 2]! & 0xffff) === blockIo.id;
+  const from = isRequest ? u64At(words, offset + SECTOR_OFFSET) : 0;
+  return {
+    startNs: u64At(words, offset + TIMESTAMP_OFFSET),
+    tid: words[(offset + TID_OFFSET) >>> 2]!,
+    sectors: isRequest ? { from, to: from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES } : undefined,
+  };
+}
+
+/** Whether a bio or a request is the ended request, or has become part of it. */
+function isPartOf(entry: Pick<Entry, 'startNs' | 'sectors'>, ended: Pick<Entry, 'startNs' | 'sectors'>): boolean {
+  const [own, whole] = [entry.sectors!, ended.sectors!];
+  return entry.startNs >= ended.startNs && own.from >= whole.from && own.to <= whole.to;
+}
+
+/** A block with arrays of its own, which have as many values as there are rows. */
+function copyOf(block: Block): Block {
+  const columns = COLUMNS.map((column) => {
+    const values = block.columns.get(column.name)!;
+    return [column.name, values.slice(0, columnLength(block, column))] as const;
+  });
+  return { rowCount: block.rowCount, typeCounts: block.typeCounts.slice(), columns: new Map(columns) };
+}

@@ -1,0 +1,130 @@
+/**
+ * Writes what is in progress into the recording: calls and requests of which the writer knows that they have begun and
+ * not ended. At the start of the next writer they are unfinished: a loss from the start of each, and for as long as that
+ * is not removed, whose they were.
+ */
+import type Database from 'better-sqlite3';
+import { type Block, type ColumnArray, columnLength, newBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { eventById } from '../../../bpf/schema/index.ts';
+import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { openSegmentData } from '../codec/decode_segment.ts';
+import { segmentEncoder } from '../codec/encode_segment.ts';
+import { ALIVE, IN_PROGRESS, IN_PROGRESS_UNLISTED, UNFINISHED } from '../format/in_progress.ts';
+import type { Unended } from './batch.ts';
+import type { ColumnPlaces } from './create.ts';
+import { lossWriter } from './loss_tables.ts';
+
+/** A value of `meta` has 64 KiB at most. */
+const BYTES_MAX = 65_536;
+/** The most unfinished ones whose owners are kept. */
+const UNFINISHED_MAX = 256;
+const CAUSE: LossCause = 'in_progress';
+
+const SET = 'INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value';
+const GET = 'SELECT value FROM meta WHERE key = ?';
+const DELETE = 'DELETE FROM meta WHERE key = ?';
+
+/** Returns a function that a commit calls inside its transaction. */
+export function inProgressWriter(database: Database.Database, { ids }: ColumnPlaces): (unended: Unended) => void {
+  const encode = fittingEncoder(ids);
+  const set = database.prepare(SET);
+  const remove = database.prepare(DELETE);
+  return ({ block, unlisted }) => {
+    const { bytes, rowCount } = encode(block, (rows) => rowsOf(block, 0, rows));
+    if (rowCount > 0) set.run(IN_PROGRESS, bytes);
+    else remove.run(IN_PROGRESS);
+    const others = unlisted + block.rowCount - rowCount;
+    if (others > 0) set.run(IN_PROGRESS_UNLISTED, BigInt(others));
+    else remove.run(IN_PROGRESS_UNLISTED);
+  };
+}
+
+/** Makes what was in progress when the last writer ended a loss; in its own transaction. */
+export function endInProgress(database: Database.Database, { ids }: ColumnPlaces): void {
+  const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
+  const blockAt = (key: string) => {
+    const bytes = get.get(key);
+    return Buffer.isBuffer(bytes) ? decode(bytes, ids) : newBlock(0);
+  };
+  const ended = blockAt(IN_PROGRESS);
+  const unlisted = Number(get.get(IN_PROGRESS_UNLISTED) ?? 0);
+  if (ended.rowCount === 0 && unlisted === 0) return;
+  database.transaction(() => {
+    const { addLoss } = lossWriter(database);
+    const starts = ended.columns.get('timestamp_ns') as BigUint64Array;
+    const types = ended.columns.get('event_type') as Uint8Array;
+    for (let row = 0; row < ended.rowCount; row++) {
+      const startNs = starts[row]!;
+      const eventType = eventById(types[row]!)?.name ?? null;
+      addLoss({ cause: CAUSE, eventType, count: 1, fromNs: startNs, toNs: startNs });
+    }
+    // They began later than those that are listed, and before the writer ended.
+    const fromNs = starts.at(-1) ?? 0n;
+    const aliveNs = BigInt((get.get(ALIVE) as number | bigint | undefined) ?? 0);
+    const toNs = aliveNs > fromNs ? aliveNs : fromNs;
+    if (unlisted > 0) addLoss({ cause: CAUSE, eventType: null, count: unlisted, fromNs, toNs });
+    const all = joined(blockAt(UNFINISHED), ended);
+    const encode = fittingEncoder(ids);
+    const newest = (rows: number) => rowsOf(all, all.rowCount - rows, all.rowCount);
+    const kept = rowsOf(all, Math.max(0, all.rowCount - UNFINISHED_MAX), all.rowCount);
+    database.prepare(SET).run(UNFINISHED, encode(kept, newest).bytes);
+    for (const key of [IN_PROGRESS, IN_PROGRESS_UNLISTED]) database.prepare(DELETE).run(key);
+  })();
+}
+
+/** Encodes a block, or as many of its rows as fit. */
+function fittingEncoder(ids: ReadonlyMap<string, number>) {
+  const encode = segmentEncoder(ids);
+  return (block: Block, some: (rowCount: number) => Block): { bytes: Buffer; rowCount: number } => {
+    for (let fitting = block; ; fitting = some(fitting.rowCount >> 1)) {
+      const { rowCount, typeCounts } = fitting;
+      const bytes = encode(fitting, {
+        from: 0,
+        to: rowCount,
+        typeFrom: typeCounts.slice().fill(0),
+        typeTo: typeCounts,
+      });
+      if (bytes.length <= BYTES_MAX) return { bytes: Buffer.from(bytes), rowCount };
+    }
+  };
+}
+
+function decode(bytes: Buffer, ids: ReadonlyMap<string, number>): Block {
+  const data = openSegmentData(bytes, ids);
+  const block = { ...newBlock(0), rowCount: data.rowCount };
+  for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = data.typeRowCount(type);
+  for (const column of COLUMNS) block.columns.set(column.name, data.column(column));
+  return block;
+}
+
+function rowsOf(block: Block, from: number, to: number): Block {
+  const types = block.columns.get('event_type') as Uint8Array;
+  const rows: Block = { ...newBlock(0), rowCount: to - from };
+  const before = new Uint32Array(rows.typeCounts.length);
+  for (let row = 0; row < to; row++) (row < from ? before : rows.typeCounts)[types[row]!]!++;
+  for (const { name, eventType } of COLUMNS) {
+    const first = eventType === 0 ? from : before[eventType]!;
+    const count = eventType === 0 ? to - from : rows.typeCounts[eventType]!;
+    rows.columns.set(name, block.columns.get(name)!.slice(first, first + count));
+  }
+  return rows;
+}
+
+function joined(first: Block, second: Block): Block {
+  const both: Block = { ...newBlock(0), rowCount: first.rowCount + second.rowCount };
+  both.typeCounts.forEach((_, type) => {
+    both.typeCounts[type] = first.typeCounts[type]! + second.typeCounts[type]!;
+  });
+  for (const column of COLUMNS) {
+    const [a, b] = [first, second].map((block) =>
+      block.columns.get(column.name)!.subarray(0, columnLength(block, column)),
+    ) as [ColumnArray, ColumnArray];
+    const values = a.constructor as new (length: number) => ColumnArray;
+    const all = new values(a.length + b.length);
+    all.set(a as never, 0);
+    all.set(b as never, a.length);
+    both.columns.set(column.name, all);
+  }
+  return both;
+}

@@ -1,0 +1,33 @@
+/** Which calls and requests have begun and not ended, beside the numbers that they may make larger. */
+import type { Coverage, Unended } from '../feed/answers.ts';
+import { counted } from '../numbers/amounts.ts';
+import { shortDuration } from '../numbers/exact_times.ts';
+import { shownName } from './names.ts';
+
+const SHOWN_MAX = 5;
+
+export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Coverage }) {
+  if (!in_progress) return null;
+  const { count, events } = in_progress;
+  const untilOf = ({ node, timestamp_ns }: Unended) =>
+    BigInt(nodes.find((known) => known.node === node)?.recorded_until ?? timestamp_ns);
+  const shown = events.slice(0, SHOWN_MAX);
+  const texts = shown.map((event) => {
+    const lastedNs = untilOf(event) - BigInt(event.timestamp_ns);
+    return `${whatText(event)} by ${shownName(event.comm)}, for ${shortDuration(Number(lastedNs))} so far`;
+  });
+  const rest = count - shown.length;
+  const more = rest > 0 ? `; and ${counted(rest, 'other')}` : '';
+  return (
+    <p class="loss">
+      ▲ In progress{texts.length > 0 && ': '}
+      {texts.join('; ')}
+      {more}.
+    </p>
+  );
+}
+
+function whatText({ syscall, file, operation, device }: Unended): string {
+  if (syscall === undefined) return `${operation} request to ${shownName(device ?? '')}`;
+  return file ? `${syscall} of ${shownName(file)}` : syscall;
+}

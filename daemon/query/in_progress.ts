@@ -1,0 +1,122 @@
+/**
+ * Computes what an answer is missing because it is in progress: calls and requests that have begun in the window, and not
+ * ended. For those that were in progress when an agent ended, it is known whose they were:
+ *
+ *   window    from ............ to
+ *   calls       [== in progress ======= ...     a gap from its start, and described
+ *          [=== in progress =========== ...     an event of an earlier window
+ *                 [= lost                       a loss at its start
+ */
+import type { LossCause } from '../../bpf/schema/losses.ts';
+import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } from '../store/store.ts';
+import { type Coverage, IN_PROGRESS_MAX } from './coverage_schema.ts';
+import type { CoverageQuery } from './unrecorded.ts';
+
+const CAUSE: LossCause = 'in_progress';
+
+/** What a store has in progress, at any time. */
+export interface FoundUnended {
+  /** That of the answer. */
+  own: Unended;
+  /** What was in progress when agents ended, of the answer or not. */
+  lost: readonly UnendedEvent[];
+  /** Whether `own` is of the window, whenever it began. */
+  isSelected: boolean;
+}
+
+/** What is in progress of an answer. */
+interface InProgress {
+  /** The losses of the window, without those of which it is known that the answer does not miss them. */
+  losses: NodeLoss[];
+  inProgress: Coverage['in_progress'];
+}
+
+/** Finds what is in progress of the events that a filter selects, whenever it began. */
+export async function findUnended(
+  store: Store,
+  nodes: readonly string[] | undefined,
+  { fromNs: _, toNs: _1, ...filter }: EventFilter,
+): Promise<FoundUnended> {
+  const where = nodes && { nodes };
+  const own = await store.unended({ ...where, ...filter });
+  const { lost } = Object.keys(filter).length > 0 ? await store.unended({ ...where }) : own;
+  return { own, lost, isSelected: false };
+}
+
+/** Selects what is of transactions that began in the window, whenever it began itself. */
+export async function ofTransactions(
+  store: Store,
+  { own: { events, lost: ownLost, unlisted }, lost }: FoundUnended,
+  { fromNs, toNs }: Pick<CoverageQuery, 'fromNs' | 'toNs'>,
+): Promise<FoundUnended> {
+  const isIn = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
+  const startOf = async ({ transaction_id, timestamp_ns }: UnendedEvent) => {
+    const transaction = await store.transaction(transaction_id!);
+    return transaction && transaction.firstTimestampNs < timestamp_ns ? transaction.firstTimestampNs : timestamp_ns;
+  };
+  const select = async (all: readonly UnendedEvent[]) => {
+    const labelled = all.filter(({ transaction_id }) => transaction_id !== null);
+    const starts = await Promise.all(labelled.map(startOf));
+    return labelled.filter((_event, i) => isIn(starts[i]!));
+  };
+  return { own: { events: await select(events), lost: await select(ownLost), unlisted }, lost, isSelected: true };
+}
+
+/** `losses` are those of the window, of all nodes that are asked for. */
+export function withInProgress(
+  losses: readonly NodeLoss[],
+  { own, lost, isSelected }: FoundUnended,
+  { spans, window: { fromNs = 0n, toNs } }: { spans: readonly NodeSpan[]; window: CoverageQuery },
+): InProgress {
+  const untilOf = (node: string) => latest(spans.filter((span) => span.node === node));
+  // Without `to`, the window ends where the recording does.
+  const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= untilOf(node) : ns < toNs);
+  const isServed = (node: string) => spans.some((span) => span.node === node);
+  const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
+    isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
+  const events = own.events.filter(isOf);
+  const open = [
+    ...events.map(({ node, timestamp_ns }) => ({ node, count: 1, sinceNs: timestamp_ns })),
+    ...own.unlisted.filter(({ sinceNs, node }) => isServed(node) && isBefore(sinceNs, node)),
+  ];
+  return {
+    losses: [
+      ...withoutKnown(losses, lost),
+      ...own.lost.filter(isOf).map(({ node, timestamp_ns }) => lossOf(node, 1, timestamp_ns, timestamp_ns)),
+      ...open.map(({ node, count, sinceNs }) => lossOf(node, count, sinceNs, untilOf(node))),
+    ],
+    inProgress: summaryOf(events, open),
+  };
+}
+
+/** Whether a loss is one call or request that was in progress when an agent ended. */
+function isOfOne({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
+  return cause === CAUSE && fromNs === toNs && lost === 1;
+}
+
+/** Leaves out losses of which it is known what they are. */
+function withoutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
+  const left = Map.groupBy(known, ({ node, timestamp_ns }) => `${timestamp_ns} ${node}`);
+  return losses.filter((loss) => !(isOfOne(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));
+}
+
+function lossOf(node: string, lost: number, fromNs: bigint, untilNs: bigint): NodeLoss {
+  return { node, lost, fromNs, toNs: untilNs > fromNs ? untilNs : fromNs, cause: CAUSE };
+}
+
+function summaryOf(
+  events: readonly UnendedEvent[],
+  open: readonly { count: number; sinceNs: bigint }[],
+): Coverage['in_progress'] {
+  if (open.length === 0) return undefined;
+  const byStart = events.toSorted((a, b) => (a.timestamp_ns < b.timestamp_ns ? -1 : 1));
+  return {
+    count: open.reduce((sum, { count }) => sum + count, 0),
+    oldest: open.reduce((least, { sinceNs }) => (sinceNs < least ? sinceNs : least), open[0]!.sinceNs),
+    events: byStart.slice(0, IN_PROGRESS_MAX),
+  };
+}
+
+function latest(spans: readonly NodeSpan[]): bigint {
+  return spans.reduce((most, { toNs }) => (toNs > most ? toNs : most), 0n);
+}
