@@ -152,6 +152,8 @@ export async function shipRecording(
   async function beat(to: Destination, known: KnownNode | undefined): Promise<void> {
     const span = reader.recordedSpan();
     const { machineId, createdNs } = reader.info();
+    // In this order: what ends in between is among the events that are not shipped yet.
+    const unended = reader.unended();
     const { end } = reader.ends();
     const aliveNs = span?.toNs ?? 0n;
     // No two shippers report at the same time: the parts of a millisecond are random.
@@ -172,6 +174,7 @@ export async function shipRecording(
       backlog: Math.max(0, end - position.number),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
+      unended,
     };
     await sendTable(sender(to, `${reader.recordingId}-${state.atNs}`, signal), nodeTable(reader, state));
     heartbeatMs = performance.now();

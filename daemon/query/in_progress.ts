@@ -7,6 +7,7 @@
  *          [=== in progress =========== ...     an event of an earlier window
  *                 [= lost                       a loss at its start
  */
+import { unendedTest } from '../../agent/recording/read/unended.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } from '../store/store.ts';
 import { type Coverage, IN_PROGRESS_MAX } from './coverage_schema.ts';
@@ -35,12 +36,11 @@ interface InProgress {
 export async function findUnended(
   store: Store,
   nodes: readonly string[] | undefined,
-  { fromNs: _, toNs: _1, ...filter }: EventFilter,
+  filter: EventFilter,
 ): Promise<FoundUnended> {
-  const where = nodes && { nodes };
-  const own = await store.unended({ ...where, ...filter });
-  const { lost } = Object.keys(filter).length > 0 ? await store.unended({ ...where }) : own;
-  return { own, lost, isSelected: false };
+  const { events, lost, unlisted } = await store.unended(nodes);
+  const isWanted = unendedTest(filter);
+  return { own: { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted }, lost, isSelected: false };
 }
 
 /** Selects what is of transactions that began in the window, whenever it began itself. */
@@ -113,7 +113,7 @@ function summaryOf(
   return {
     count: open.reduce((sum, { count }) => sum + count, 0),
     oldest: open.reduce((least, { sinceNs }) => (sinceNs < least ? sinceNs : least), open[0]!.sinceNs),
-    events: byStart.slice(0, IN_PROGRESS_MAX),
+    events: byStart.slice(0, IN_PROGRESS_MAX).map(({ origins: _, ...event }) => event),
   };
 }
 

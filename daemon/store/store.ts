@@ -5,8 +5,8 @@
  */
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
+import type { UnendedEvent as RecordedUnended } from '../../agent/recording/read/unended.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import type { EventType } from '../../bpf/schema/index.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
 import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
@@ -41,15 +41,9 @@ export interface NodeLoss {
 }
 
 /** An event without its end. */
-export interface UnendedEvent extends Pick<ApiEvent, UnendedField> {
-  event_type: EventType;
-  syscall?: string;
-  file?: string | null;
-  operation?: string;
-  device?: string;
+export interface UnendedEvent extends RecordedUnended {
+  node: string;
 }
-
-type UnendedField = 'timestamp_ns' | 'service_name' | 'transaction_id' | 'trace_id' | 'node' | 'pid' | 'tid' | 'comm';
 
 /** Calls and requests that have begun and not ended. */
 export interface Unended {
@@ -317,8 +311,8 @@ export interface Store {
   nodes(): Promise<string[]>;
   /** Losses of these nodes, or of all, that touch `[fromNs, toNs)`; a missing bound leaves that side open. */
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
-  /** What is in progress, or was when an agent ended, of the events that the filter selects as far as it can tell. */
-  unended(filter: EventFilter): Promise<Unended>;
+  /** What is in progress on these nodes, or on all, or was when an agent ended. */
+  unended(nodes?: readonly string[]): Promise<Unended>;
   /** Spans in which these nodes, or all, were recorded, including the time of any losses within. */
   spans(nodes?: readonly string[]): Promise<NodeSpan[]>;
   close(): Promise<void>;

@@ -118,6 +118,11 @@ export function appendRows(writer: RecordingWriter, rows: readonly Row[], batch 
   }
 }
 
+/** Says that calls and requests like these rows are in progress, those that began first; the next flush writes that. */
+export function setInProgress(writer: RecordingWriter, rows: readonly Row[], unlisted = 0): void {
+  writer.setInProgress({ block: blockOf(rows.map((row) => columnsOf(writer, row))), unlisted });
+}
+
 function contextOf(writer: RecordingWriter, { transaction, trace, span }: Owner): number {
   if (transaction === undefined && trace === undefined) return 0;
   return writer.contextId({ transactionId: transaction ?? null, traceId: trace ?? null, spanId: span ?? null });

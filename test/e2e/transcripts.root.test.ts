@@ -149,7 +149,9 @@ function printed({ page, command }: Transcript): string[] {
 
 /** What a command prints where nothing is missing. */
 function withoutMissedEnds(line: string): string[] {
-  const isWarning = /^kreplay:( warning: the recording is missing|.* without the kernel running the program)/.test(line);
+  const isWarning = /^kreplay:( warning: the recording is missing|.* without the kernel running the program)/.test(
+    line,
+  );
   return isWarning ? [] : [line.replace(/; the recording is missing \d+ events in this window$/, '')];
 }
 

@@ -207,7 +207,8 @@ const BESIDE: readonly Table[] = [
       watermark_ns UInt64
       backlog UInt64
       clock_offset_ns Int64
-      clock_uncertainty_ns UInt64`),
+      clock_uncertainty_ns UInt64
+      in_progress String`),
     key: ['recording'],
     versionColumn: 'at',
   },

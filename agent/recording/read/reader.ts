@@ -15,7 +15,6 @@ import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './d
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
 import { followedWriter } from './followed_writer.ts';
-import { openUnended, type UnendedReader } from './in_progress.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
 import { openPieceCache } from './piece_cache.ts';
@@ -30,6 +29,7 @@ import { checkSizes, TEXT_MAX } from './sizes.ts';
 import { openStateReader, type StateReader } from './state_reader.ts';
 import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
 import { openPinReader, openTransactions, type PinReader, type Transactions } from './transactions.ts';
+import { openUnended, type UnendedReader } from './unended.ts';
 import { scanUnordered } from './unordered_scan.ts';
 import { isShort, keepUntilCommit } from './until_commit.ts';
 
@@ -219,7 +219,7 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   const transactions = openTransactions(database, lookup);
   const recordedSpan = keep(openRecordedSpan(database).recordedSpan);
   const state = openStateReader(database, path);
-  const unended = openUnended(database, writer.locations, (filter) => resolveFilter(filter, lookup, node), damage);
+  const { unended } = openUnended(database, writer.locations, lookup, damage);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
@@ -231,7 +231,7 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   const guardedReader = guard({
     ...side,
     ...state,
-    ...unended,
+    unended: keep(unended),
     ...withDamage(damage, lossesIn, state.lossTotals),
     ...transactions,
     transaction: keep(transactions.transaction),

@@ -1,7 +1,8 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
+import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { type EventType, eventById } from '../../../bpf/schema/index.ts';
+import { type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
+import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { resolveTime, type TimeExpression } from '../../query/time.ts';
 import type { TimeRange } from '../../query/time_range.ts';
@@ -59,40 +60,37 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
 }
 
 /** Losses of the time, with what is in progress, or was when an agent ended: it is missing from its start on. */
-export function lossesIn({ reader }: Source, { filter, window: { fromNs, toNs } }: Selection): Loss[] {
-  const losses = reader.losses(fromNs, toNs);
-  const { inProgress, unfinished, unlisted } = reader.unended(filter);
+export function lossesIn(
+  { reader }: Source,
+  { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: Selection,
+): Loss[] {
+  const { events, lost, unlisted } = reader.unended();
   const untilNs = reader.recordedSpan()?.toNs ?? 0n;
-  // Events that a transaction has are followed by what it is missing, however long it was quiet in between.
-  const isKnown = (startNs: bigint) => (fromNs ?? 0n) <= startNs && (toNs === undefined || startNs < toNs);
-  const reaching = (startNs: bigint, endNs: bigint): Pick<Loss, 'fromNs' | 'toNs'> => {
-    const firstNs = toNs !== undefined && toNs < startNs ? toNs : startNs;
-    return { fromNs: firstNs, toNs: endNs > startNs ? endNs : startNs };
-  };
-  const open = startsOf(inProgress).map(({ startNs, eventType }) => ({
-    ...reaching(startNs, untilNs),
-    ...{ cause: IN_PROGRESS, eventType, count: 1 },
-  }));
-  const ended = startsOf(unfinished)
-    .filter(({ startNs }) => !isKnown(startNs))
-    .map(({ startNs, eventType }) => ({
-      ...reaching(startNs, startNs),
-      ...{ cause: IN_PROGRESS, eventType, count: 1 },
-    }));
-  const { count, sinceNs } = unlisted;
-  const others: Loss[] =
-    count > 0 ? [{ ...reaching(sinceNs, untilNs), cause: IN_PROGRESS, eventType: null, count }] : [];
-  return [...losses, ...ended, ...open, ...others];
+  const isOfTransaction = filter.transactionId !== undefined;
+  const isWithin = ({ timestamp_ns }: UnendedEvent) => timestamp_ns >= fromNs && timestamp_ns < toNs;
+  const isWanted = unendedTest(filter);
+  const own = (all: readonly UnendedEvent[]) =>
+    all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
+  // What a transaction has is followed by what it is missing, however long it was quiet in between.
+  const lossOf = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
+    cause: IN_PROGRESS,
+    eventType,
+    count,
+    fromNs: toNs < startNs ? toNs : startNs,
+    toNs: endNs > startNs ? endNs : startNs,
+  });
+  // Those within the window are among its losses already.
+  const later = own(lost).filter((event) => !isWithin(event));
+  const others = unlisted.count > 0 && unlisted.sinceNs < toNs ? [unlisted] : [];
+  return [
+    ...reader.losses(fromNs, toNs),
+    ...later.map(({ timestamp_ns, event_type }) => lossOf(timestamp_ns, timestamp_ns, event_type, 1)),
+    ...own(events).map(({ timestamp_ns, event_type }) => lossOf(timestamp_ns, untilNs, event_type, 1)),
+    ...others.map(({ sinceNs, count }) => lossOf(sinceNs, untilNs, null, count)),
+  ];
 }
 
 const IN_PROGRESS: LossCause = 'in_progress';
-
-function startsOf(block: NumberedBlock | undefined): { startNs: bigint; eventType: EventType | null }[] {
-  if (!block) return [];
-  const starts = block.columns.get('timestamp_ns') as BigUint64Array;
-  const types = block.columns.get('event_type') as Uint8Array;
-  return Array.from(types, (type, row) => ({ startNs: starts[row]!, eventType: eventById(type)?.name ?? null }));
-}
 
 /** Returns the steps that were in force at some time within the window. */
 export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {

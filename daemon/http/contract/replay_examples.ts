@@ -1,9 +1,17 @@
 /** Examples of what the replay endpoints take and answer. */
 import { stringify } from '../../exact_json.ts';
 import type { Example } from './endpoint.ts';
-import { FIRST_WRITE, LAST_WRITE, NODE, SECOND_WRITE, SYNC } from './recorded_examples.ts';
+import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SECOND_WRITE, SYNC } from './recorded_examples.ts';
 
 const CLOCK = [{ node: NODE, offset_ns: 0, stepped_ns: 0, source: 'none', uncertainty_ns: null }];
+
+const COVERAGE = {
+  complete: true,
+  lost: 0,
+  gaps: [],
+  recorded_until: RECORDED_UNTIL_NS,
+  nodes: [{ node: NODE, recorded_until: RECORDED_UNTIL_NS }],
+};
 
 const SESSION = {
   session_id: '1fe759e1-b879-4c56-9e4c-b43bd0b65c3b',
@@ -164,6 +172,7 @@ export const REPLAY_EXAMPLES: Readonly<Record<string, Example>> = {
           { ...SYNC, replay_offset_ns: 7_176_000, replay_duration_ns: 247_304_000 },
           { ...LAST_WRITE, replay_offset_ns: 252_040_000, replay_duration_ns: 5_051_200 },
         ],
+        coverage: COVERAGE,
       },
     },
   },

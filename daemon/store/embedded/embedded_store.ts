@@ -79,7 +79,7 @@ export function embeddedStore(
     services: async () => recordings.services(),
     nodes: async () => recordings.nodes(),
     losses: async (fromNs, toNs, nodes) => recordings.losses(fromNs, toNs, nodes),
-    unended: async (filter) => recordings.unended(filter),
+    unended: async (nodes) => recordings.unended(nodes),
     spans: async (nodes) => recordings.spans(nodes),
     async close() {
       await scans.close();

@@ -134,7 +134,7 @@ export function openRecordingStore(
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
     clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
-    unended: (filter) => read((open) => unendedIn(ofNodes(open, filter.nodes), filter)),
+    unended: (nodes) => read((open) => unendedIn(ofNodes(open, nodes))),
     spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
     close: () => files.close(),
   };

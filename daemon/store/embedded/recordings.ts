@@ -114,7 +114,7 @@ export interface Recordings {
   services(): string[];
   nodes(): string[];
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
-  unended(filter: EventFilter): Unended;
+  unended(nodes?: readonly string[]): Unended;
   spans(nodes?: readonly string[]): NodeSpan[];
   /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
   clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];

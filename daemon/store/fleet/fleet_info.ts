@@ -1,10 +1,11 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { parseUnended } from '../../../agent/clickhouse/unended_text.ts';
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { MeasuredClock } from '../fleet_state.ts';
-import type { NodeLoss, NodeSpan } from '../store.ts';
+import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 
@@ -83,6 +84,25 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
     const [node, recording] = [row.node as string, row.recording as bigint];
     return { node, recording, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
+}
+
+/** Something is in progress, and it is not known what. */
+const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, sinceNs: 0n } };
+
+/** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
+export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
+  if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
+  const statement = sql`SELECT node, in_progress FROM ${tableOf(fleet, 'node')} FINAL
+WHERE ${and([sql`in_progress != ''`, ...ofNodes(nodes)])} ORDER BY recording`;
+  const said = (await readRows(fleet, statement)).map((row) => {
+    const unended = parseUnended(row.in_progress as string) ?? UNREADABLE;
+    return { node: row.node as string, ...unended };
+  });
+  return {
+    events: said.flatMap(({ node, events }) => events.map((event) => ({ ...event, node }))),
+    lost: said.flatMap(({ node, lost }) => lost.map((event) => ({ ...event, node }))),
+    unlisted: said.flatMap(({ node, unlisted }) => (unlisted.count > 0 ? [{ node, ...unlisted }] : [])),
+  };
 }
 
 /** A node may have several recordings, and a recording several rows until they are merged: the latest counts. */

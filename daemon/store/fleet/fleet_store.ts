@@ -6,7 +6,7 @@ import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store, TransactionFilter } from '../store.ts';
 import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
 import { fleetHealth } from './fleet_health.ts';
-import { lossesIn, servicesIn, spansIn } from './fleet_info.ts';
+import { lossesIn, servicesIn, spansIn, unendedIn } from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import { foundEvent } from './found_event.ts';
@@ -90,7 +90,7 @@ export function fleetStore(
     services: () => withFleetErrors(() => servicesIn(reading)),
     nodes: () => withFleetErrors(shards.nodes),
     losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(reading, fromNs, toNs, nodes)),
-    unended: async () => ({ events: [], lost: [], unlisted: [] }),
+    unended: (nodes) => withFleetErrors(() => unendedIn(reading, nodes)),
     spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => spansIn(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
     forAnswer() {

@@ -44,6 +44,7 @@ test('ids of records do not change', () => {
     process_definition: 66,
     program_definition: 68,
     file_definition: 67,
+    cgroup_definition: 69,
   });
 });
 

@@ -1,6 +1,6 @@
 /** Recordings whose events have what is hard to keep: equal times, extremes, nulls, hostile names, many owners. */
 import { openReader } from '../../../../agent/recording/read/reader.ts';
-import { appendRows, newFolder, newWriter, type Row, recordingPath, START } from '../../recorded.ts';
+import { appendRows, newFolder, newWriter, type Row, recordingPath, START, setInProgress } from '../../recorded.ts';
 
 export const HOSTILE = [
   "') OR 1=1 --",
@@ -113,9 +113,13 @@ const LOSSES = [
   { cause: 'damaged', eventType: null, count: 0, fromNs: START - 5n * SECOND, toNs: START + 60n * SECOND },
 ] as const;
 
+export function corpusRows(count: number): Row[] {
+  return Array.from({ length: count }, (_, i) => row(i));
+}
+
 /** Returns the paths of several recordings of some nodes, in the order of their ids. Each has several segments. */
 export function recordedCorpus(count = 2400): string[] {
-  const rows = Array.from({ length: count }, (_, i) => row(i));
+  const rows = corpusRows(count);
   const paths = NODES.map((node, i) => {
     const folder = newFolder();
     const own = rows.filter((_, at) => (at % 7) % NODES.length === i);
@@ -124,11 +128,16 @@ export function recordedCorpus(count = 2400): string[] {
       const writer = newWriter(folder, node, START - 30_000n * SECOND);
       appendRows(writer, own.slice(from, from + SEGMENT_ROWS), 50);
       if (from === 0) for (const loss of LOSSES) writer.recordLoss({ ...loss, count: loss.count + i });
+      if (from + SEGMENT_ROWS >= own.length) setInProgress(writer, own.slice(0, 150).sort(byStart), i);
       writer.close();
     }
     return recordingPath(folder);
   });
   return paths.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+}
+
+function byStart(a: Row, b: Row): number {
+  return a.at < b.at ? -1 : a.at > b.at ? 1 : 0;
 }
 
 function idOf(path: string): string {

@@ -75,6 +75,8 @@ describe('both stores', () => {
         node,
       ]),
     );
+    await expectSame((store) => store.unended());
+    await expectSame((store) => store.unended([NODES[0]!]));
     const [{ events }] = (await answers((store) =>
       resultOf(store.slowest({ filter: {}, limit: 50, after: undefined })),
     )) as [{ events: { event_id: string }[] }, unknown];

@@ -1,0 +1,203 @@
+/** Reads what is in progress, and what was when a writer ended: calls and requests that have begun and not ended. */
+import type Database from 'better-sqlite3';
+import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
+import { type EventType, eventById } from '../../../bpf/schema/index.ts';
+import { HEAD_BYTES } from '../codec/encode_segment.ts';
+import { corrupt } from '../format/errors.ts';
+import { IN_PROGRESS, IN_PROGRESS_UNLISTED, UNFINISHED } from '../format/in_progress.ts';
+import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
+import { toStored, U64_MAX } from '../format/schema.ts';
+import { wholeBlock } from './assemble_block.ts';
+import type { DamageNotes } from './damage_notes.ts';
+import type { EventValues } from './event_filter.ts';
+import { pathTest } from './file_pattern.ts';
+import type { Lookup } from './lookup.ts';
+import { OWN_FIELDS, type OwnTexts } from './own_conditions.ts';
+import { type ColumnLocations, openSegment, UnreadableSegment } from './segment.ts';
+
+const VALUES = `SELECT key, value FROM meta WHERE key IN ('${IN_PROGRESS}', '${IN_PROGRESS_UNLISTED}', '${UNFINISHED}')`;
+const REMOVED_UNTIL = "SELECT max(to_ns) FROM loss WHERE cause = 'retention'";
+const ALL_TYPES = 2n ** 63n - 1n;
+
+export interface UnendedOwner {
+  service_name: string;
+  transaction_id: string | null;
+  trace_id: string | null;
+}
+
+/** What is known of an event without its end, by the names of the API. */
+export interface UnendedEvent extends UnendedOwner {
+  event_type: EventType;
+  timestamp_ns: bigint;
+  pid: number;
+  tid: number;
+  comm: string;
+  /** Of a call; the file is null if it is not known. */
+  syscall?: string;
+  file?: string | null;
+  /** Of a block request. */
+  operation?: string;
+  device?: string;
+  /** Whose data a request carries. */
+  origins: UnendedOwner[];
+}
+
+export interface Unended {
+  /** As far as the writer has committed, those that began first; if it has ended, at its end. */
+  events: UnendedEvent[];
+  /** Those that were in progress when an earlier writer ended: `losses` has each, too, with its start as its whole time. */
+  lost: UnendedEvent[];
+  /** Others in progress, of any kind, which began at `sinceNs` or later. */
+  unlisted: { count: number; sinceNs: bigint };
+}
+
+export interface UnendedReader {
+  unended(): Unended;
+}
+
+export function openUnended(
+  database: Database.Database,
+  locations: () => ColumnLocations,
+  lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
+  { addEntry }: DamageNotes,
+): UnendedReader {
+  const values = database.prepare<[], [string, unknown]>(VALUES).raw();
+  const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();
+
+  function eventsOf(bytes: unknown): UnendedEvent[] {
+    return bytes === undefined ? [] : described(blockOf(bytes, locations()), lookup);
+  }
+
+  return {
+    unended() {
+      const said = new Map(values.all());
+      const count = Number(said.get(IN_PROGRESS_UNLISTED) ?? 0);
+      if (!Number.isSafeInteger(count) || count < 0) throw corrupt('its number of calls in progress is malformed');
+      try {
+        const events = eventsOf(said.get(IN_PROGRESS));
+        const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
+        const lost = eventsOf(said.get(UNFINISHED)).filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
+        // Those that began first are listed, in that order.
+        return { events, lost, unlisted: { count, sinceNs: events.at(-1)?.timestamp_ns ?? 0n } };
+      } catch (error) {
+        if (!(error instanceof UnreadableSegment)) throw error;
+        addEntry();
+        return { events: [], lost: [], unlisted: { count, sinceNs: 0n } };
+      }
+    },
+  };
+}
+
+function blockOf(bytes: unknown, locations: ColumnLocations): NumberedBlock {
+  if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) throw corrupt('its list of calls in progress is malformed');
+  const eventCount = bytes.readUInt16LE(4);
+  const meta = {
+    ...{ firstNumber: 0, endNumber: eventCount, eventCount, sealed: false, services: new Uint32Array() },
+    ...{ typeMask: ALL_TYPES, minNs: 0n, maxNs: toStored(U64_MAX), maxDurationNs: 0n, facts: undefined },
+  };
+  const segment = openSegment(meta, { whole: bytes, piece: () => bytes }, locations);
+  return wholeBlock(segment, COLUMNS);
+}
+
+function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 'context'>): UnendedEvent[] {
+  const values = (name: string) => block.columns.get(name)!;
+  const [types, starts, pids, tids, comms] = ['event_type', 'timestamp_ns', 'pid', 'tid', 'comm'].map(values);
+  const ownRows = typeRows(block);
+  const ownerAt = ({ service, context }: OwnerColumns, at: number): UnendedOwner => {
+    const { transactionId, traceId } = lookup.context(Number(values(context.name)[at]));
+    const service_name = lookup.name(Number(values(service.name)[at]));
+    return { service_name, transaction_id: transactionId, trace_id: traceId };
+  };
+  return Array.from({ length: block.rowCount }, (_, row) => row).flatMap((row) => {
+    const type = eventById(Number(types![row]));
+    if (!type) return [];
+    const own = ownRows[row]!;
+    const origins = ORIGINS.filter(
+      ({ eventType, context, service }) =>
+        eventType === type.id && (values(context.name)[own] !== 0 || values(service.name)[own] !== 0),
+    );
+    return {
+      event_type: type.name,
+      timestamp_ns: starts![row] as bigint,
+      ...ownerAt(OWN, row),
+      pid: Number(pids![row]),
+      tid: Number(tids![row]),
+      comm: lookup.name(Number(comms![row])),
+      ...ownTexts(type, (column) => Number(values(column)[own]), lookup),
+      origins: origins.map((columns) => ownerAt(columns, own)),
+    };
+  });
+}
+
+type OwnText = Pick<UnendedEvent, 'syscall' | 'file' | 'operation' | 'device'>;
+
+/** The texts of a type that filters are about. */
+function ownTexts(
+  type: NonNullable<ReturnType<typeof eventById>>,
+  numberIn: (column: string) => number,
+  lookup: Pick<Lookup, 'name' | 'file'>,
+): OwnText {
+  const wanted: readonly string[] = Object.values(OWN_FIELDS);
+  const texts = Object.entries(type.fields).flatMap(([name, of]) => {
+    const field = apiName(name, of);
+    if (!wanted.includes(field)) return [];
+    const value = numberIn(`${type.name}.${field}`);
+    if (of.kind.source === 'file') return [[field, lookup.file(value)?.path ?? null]];
+    return [[field, of.kind.source === 'text' ? lookup.name(value) : of.kind.labels?.get(value)]];
+  });
+  return Object.fromEntries(texts);
+}
+
+/** The conditions of a filter that can be judged without an end. */
+export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
+  transactionId?: string;
+  traceId?: string;
+  pid?: number;
+  excluded?: Omit<EventValues, 'nodes' | 'results'>;
+}
+
+/** Returns whether a filter selects an event, as far as it can be judged without its end. */
+export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
+  const { transactionId, traceId, pid, excluded = {} } = filter;
+  const [services, comms] = [known(filter.services), known(filter.comms)];
+  const excludedServices = known(excluded.services);
+  const hasOwn = ownTest(filter);
+  const hasExcluded = ownTest(excluded);
+  const owners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
+  const isOf = (event: UnendedEvent, services: readonly string[]) =>
+    owners(event).some(({ service_name }) => services.includes(service_name));
+  return (event) =>
+    (transactionId === undefined || owners(event).some(({ transaction_id }) => transaction_id === transactionId)) &&
+    (traceId === undefined || owners(event).some(({ trace_id }) => trace_id === traceId)) &&
+    (pid === undefined || event.pid === pid) &&
+    (filter.eventTypes?.includes(event.event_type) ?? true) &&
+    (comms?.includes(event.comm) ?? true) &&
+    (!services || isOf(event, services)) &&
+    hasOwn.every((has) => has(event)) &&
+    !excluded.eventTypes?.includes(event.event_type) &&
+    !known(excluded.comms)?.includes(event.comm) &&
+    !(excludedServices && isOf(event, excludedServices)) &&
+    !hasExcluded.some((has) => has(event));
+}
+
+/** An event without a name has no empty one. */
+function known(names: readonly string[] | undefined): readonly string[] | undefined {
+  return names?.filter((name) => name !== '');
+}
+
+/** A test for each field that is given: an event of a type without the field has none of its values. */
+function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
+  return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
+    const wanted = known(given[texts as keyof OwnTexts]);
+    if (!wanted) return [];
+    const isWanted = field === 'file' ? pathTest(wanted) : (text: string) => wanted.includes(text);
+    return [
+      (event: UnendedEvent) => {
+        const text = event[field];
+        return text !== undefined && text !== null && isWanted(text);
+      },
+    ];
+  });
+}

@@ -1,0 +1,184 @@
+/** What a recording says of calls and requests that have begun and not ended, and what becomes of it. */
+import Database from 'better-sqlite3';
+import fc from 'fast-check';
+import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
+import { openReader } from '../../../agent/recording/read/reader.ts';
+import { unendedTest } from '../../../agent/recording/read/unended.ts';
+import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { times } from '../../repeats.ts';
+import { appendRows, NODE, newFolder, newWriter, type Row, recordingPath, START, setInProgress } from '../recorded.ts';
+import { corpusRows } from './fleet/corpus.ts';
+import { drawnFilter } from './fleet/drawn_requests.ts';
+
+/** Made with the settings that a writer of these tests has. */
+function written(rows: readonly Row[], unlisted = 0): { folder: string; path: string } {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  setInProgress(writer, rows, unlisted);
+  writer.close();
+  return { folder, path: recordingPath(folder) };
+}
+
+const call = (at: number, more: Partial<Row> = {}): Row => ({ at: START + BigInt(at), ...more }) as Row;
+
+function unendedIn(path: string) {
+  const reader = openReader(path);
+  try {
+    return reader.unended();
+  } finally {
+    reader.close();
+  }
+}
+
+const startsOf = (events: readonly { timestamp_ns: bigint }[]) =>
+  events.map(({ timestamp_ns }) => timestamp_ns - START);
+
+test('filters select of what is in progress what they would select of events', () => {
+  // Its start tells a row.
+  const rows = corpusRows(240).map((row, at) => ({ ...row, at: START + BigInt(at) }));
+  const folder = newFolder();
+  const writer = newWriter(folder, 'node-a');
+  appendRows(writer, rows);
+  setInProgress(writer, rows);
+  writer.close();
+  const store = openRecordingStore(folder);
+  const unended = store.unended();
+  expect(startsOf(unended.events)).toHaveLength(240);
+  const events = [...store.scan({ filter: {}, order: 'asc' })].flatMap(eventsOf);
+  for (const [at, { origins, ...event }] of unended.events.entries()) {
+    expect(events[at]).toMatchObject(event);
+    const { origins: owners = [] } = events[at] as { origins?: (typeof origins)[number][] };
+    // An event shows no traces of its origins.
+    const shown = (all: typeof origins) =>
+      all
+        .map(({ service_name, transaction_id }) => `${service_name} ${transaction_id}`)
+        .filter((text) => text !== ' null');
+    expect(shown(origins)).toEqual(shown(owners));
+  }
+  let found = 0;
+  fc.assert(
+    fc.property(drawnFilter, ({ fromNs: _, toNs: _1, minDurationNs: _2, maxDurationNs: _3, failed: _4, ...drawn }) => {
+      const { results: _5, nodes: _6, excluded = {}, ...others } = drawn;
+      const { results: _7, nodes: _8, ...less } = excluded;
+      const filter: EventFilter = { ...others, excluded: less };
+      const wanted = [...store.scan({ filter, order: 'asc' })].flatMap(eventsOf);
+      const selected = unended.events.filter(unendedTest(filter));
+      expect([filter, startsOf(selected)]).toEqual([filter, startsOf(wanted)]);
+      found += selected.length > 0 ? 1 : 0;
+    }),
+    { numRuns: times(300) },
+  );
+  expect(found).toBeGreaterThan(50);
+  store.close();
+});
+
+test('it is replaced by what is in progress later, and by nothing', () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  const reader = () => unendedIn(recordingPath(folder));
+  setInProgress(writer, [call(1), call(2, { type: 'sys_sync', syscall: 'fsync' })], 3);
+  writer.flush();
+  expect(reader()).toMatchObject({
+    events: [{ syscall: 'write' }, { syscall: 'fsync' }],
+    lost: [],
+    unlisted: { count: 3, sinceNs: START + 2n },
+  });
+  setInProgress(writer, [call(2)]);
+  writer.flush();
+  expect(startsOf(reader().events)).toEqual([2n]);
+  setInProgress(writer, []);
+  writer.flush();
+  expect(reader()).toEqual({ events: [], lost: [], unlisted: { count: 0, sinceNs: 0n } });
+  writer.close();
+});
+
+test('the next writer makes it a loss from each start, and knows for some time whose they were', () => {
+  const { folder, path } = written([call(1, { transaction: 'a' }), call(2, { type: 'block_io' })], 4);
+  expect(unendedIn(path)).toMatchObject({ events: [{ transaction_id: 'a' }, {}], lost: [], unlisted: { count: 4 } });
+  newWriter(folder).close();
+  const reader = openReader(path);
+  const losses = reader.losses().filter(({ cause }) => cause === 'in_progress');
+  expect(losses).toEqual([
+    { cause: 'in_progress', eventType: 'sys_write', count: 1, fromNs: START + 1n, toNs: START + 1n },
+    { cause: 'in_progress', eventType: 'block_io', count: 1, fromNs: START + 2n, toNs: START + 2n },
+    { cause: 'in_progress', eventType: null, count: 4, fromNs: START + 2n, toNs: START + 2n },
+  ]);
+  reader.close();
+  expect(unendedIn(path)).toMatchObject({ events: [], lost: [{ transaction_id: 'a' }, {}], unlisted: { count: 0 } });
+  // The losses of one end are noted once.
+  const next = newWriter(folder);
+  setInProgress(next, [call(3, { transaction: 'b' })]);
+  next.close();
+  newWriter(folder).close();
+  const again = openReader(path);
+  expect(again.losses().filter(({ cause }) => cause === 'in_progress')).toHaveLength(4);
+  expect(again.unended().lost.map(({ transaction_id }) => transaction_id)).toEqual(['a', null, 'b']);
+  again.close();
+});
+
+test('however much is in progress, those that began first are kept, and all are counted', () => {
+  const many = Array.from({ length: 256 }, (_, i): Row => {
+    const owner = (slot: number) => ({ service: `service ${i} ${slot}`, transaction: `order ${i} ${slot}` });
+    const origins = [0, 1, 2, 3].map((slot) => ({ ...owner(slot), bytes: BigInt(i * 7919 + slot) }));
+    const numbers = { sector: BigInt(i) * 2_654_435_761n, bytes: BigInt(i) * 40_503n, pid: i * 31, tid: i * 37 };
+    return { at: START + BigInt(i * i), type: 'block_io', device: `disk ${i}`, ...owner(4), ...numbers, origins };
+  });
+  const { folder, path } = written(many, 1000);
+  const size = (key: string) => {
+    const database = new Database(path, { readonly: true });
+    const bytes = database.prepare('SELECT length(value) FROM meta WHERE key = ?').pluck().get(key);
+    database.close();
+    return bytes;
+  };
+  expect(size('in_progress')).toBeLessThanOrEqual(65_536);
+  const { events, unlisted } = unendedIn(path);
+  expect(events.length).toBeGreaterThan(100);
+  expect(startsOf(events)).toEqual(many.slice(0, events.length).map(({ at }) => at - START));
+  expect(events.length + unlisted.count).toBe(1256);
+  // Those that began last are the ones whose owners are known longer.
+  for (let round = 1; round <= 3; round++) {
+    const writer = newWriter(folder);
+    setInProgress(
+      writer,
+      many.slice(0, 200).map((row) => ({ ...row, at: row.at + BigInt(round * 1_000_000) })),
+    );
+    writer.close();
+  }
+  newWriter(folder).close();
+  expect(size('unfinished')).toBeLessThanOrEqual(65_536);
+  const { lost } = unendedIn(path);
+  expect(lost.length).toBeGreaterThan(100);
+  expect(startsOf(lost).at(-1)).toBe(many[199]!.at - START + 3_000_000n);
+});
+
+test.each([
+  ['is no blob', 'text', 'recording_corrupt'],
+  ['is too short', Buffer.of(1, 2, 3), 'recording_corrupt'],
+  ['has a wrong checksum', Buffer.alloc(64, 7), undefined],
+])('a list that %s is damage, and no answer is complete', (_, value, code) => {
+  const { folder, path } = written([call(1)]);
+  const database = new Database(path);
+  database.prepare("UPDATE meta SET value = ? WHERE key = 'in_progress'").run(value);
+  database.close();
+  const store = openRecordingStore(folder);
+  const looked = () => store.unended();
+  if (code) expect(looked).toThrow(expect.objectContaining({ code }));
+  else expect(looked()).toEqual({ events: [], lost: [], unlisted: [] });
+  if (!code) expect(store.losses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
+  store.close();
+});
+
+test('of several copies of a recording, the one that was written last says what is in progress', () => {
+  const { folder, path } = written([call(1), call(2)]);
+  const copy = `${newFolder()}/copy.kreplay`;
+  const database = new Database(path);
+  database.exec(`VACUUM INTO '${copy}'`);
+  database.close();
+  const writer = newWriter(folder, NODE, START + 1_000_000_000n);
+  setInProgress(writer, [call(5)]);
+  writer.close();
+  const store = openRecordingStore(undefined, [copy, path]);
+  expect(startsOf(store.unended().events)).toEqual([5n]);
+  store.close();
+});
