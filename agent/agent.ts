@@ -81,13 +81,33 @@ interface CurrentFilter {
 export async function runAgent(options: AgentOptions): Promise<AgentTotals> {
   const filter: CurrentFilter = { settings: options.filter, recorder: undefined };
   // The handler stays for the whole run: without a listener, SIGHUP ends the process.
-  const onHangUp = () => reload(filter, options);
-  process.on('SIGHUP', onHangUp);
+  const hangUps = atIntervals(RELOAD_EVERY_MS, () => reload(filter, options));
+  process.on('SIGHUP', hangUps.call);
   try {
     return await recordAll(options, filter);
   } finally {
-    process.off('SIGHUP', onHangUp);
+    process.off('SIGHUP', hangUps.call);
+    hangUps.end();
   }
+}
+
+/** Signals that come faster are handled as one: reading the filter again and again would take all the time. */
+const RELOAD_EVERY_MS = 100;
+
+/** Does the work at once when it is called, and once more later for all calls that come within the interval. */
+function atIntervals(intervalMs: number, work: () => void): { call(): void; end(): void } {
+  let waiting: NodeJS.Timeout | undefined;
+  let isDue = false;
+  const call = () => {
+    isDue = waiting !== undefined;
+    if (isDue) return;
+    work();
+    waiting = setTimeout(() => {
+      waiting = undefined;
+      if (isDue) call();
+    }, intervalMs);
+  };
+  return { call, end: () => clearTimeout(waiting) };
 }
 
 async function recordAll(options: AgentOptions, filter: CurrentFilter): Promise<AgentTotals> {
