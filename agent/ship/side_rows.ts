@@ -1,9 +1,9 @@
 /** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
-import { unendedText } from '../clickhouse/unended_text.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/loss_reader.ts';
 import type { Unended } from '../recording/read/unended.ts';
+import { unendedText } from '../recording/read/unended_text.ts';
 import type { Arrived } from './arrived.ts';
 import type { Gap } from './groups.ts';
 import type { SentTable } from './rows/group_rows.ts';

@@ -17,7 +17,7 @@ const CAUSE: LossCause = 'in_progress';
 
 /** What a store has in progress, at any time. */
 export interface FoundUnended {
-  /** That of the answer. */
+  /** The part that belongs to the answer. */
   own: Unended;
   /** What was in progress when agents ended, of the answer or not. */
   lost: readonly UnendedEvent[];

@@ -47,9 +47,9 @@ export interface UnendedEvent extends RecordedUnended {
 
 /** Calls and requests that have begun and not ended. */
 export interface Unended {
-  /** Those in progress. */
+  /** Calls and requests in progress. */
   events: UnendedEvent[];
-  /** Those in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
+  /** Calls and requests that were in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
   /** Others in progress, of any kind, which began at `sinceNs` or later. */
   unlisted: { node: string; count: number; sinceNs: bigint }[];

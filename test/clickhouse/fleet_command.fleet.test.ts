@@ -17,6 +17,7 @@ import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start, startWith } from '../daemon/command_line.ts';
+import { NODE, recorded, START } from '../daemon/recorded.ts';
 import { columnOf } from './columns.ts';
 import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
@@ -159,6 +160,15 @@ describe('kreplay fleet', () => {
     });
     reader.close();
     expect(await fleet('upgrade', ...as('kr_read'))).toMatchObject({ code: 1 });
+    const data = recorded([{ at: START }]);
+    const ship = (user: string) =>
+      start('ship', '--once', '--data', data, '--url', server.url, '--state', join(folder, user), ...as(user)).ended;
+    expect(await ship('kr_read')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('the account may only read'),
+    });
+    expect(await ship('kr_ship')).toMatchObject({ code: 0 });
+    expect((await fleet('status', ...as('kr_read'))).stdout).toContain(NODE);
   });
 
   test('prints accounts with the prefix that is asked for', async () => {

@@ -3,7 +3,7 @@
  * they draw or do (test/repeats.ts), in large numbers.
  */
 import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { without } from '../../jest.config.js';
 import { kindsOf } from './kinds.ts';
 
@@ -11,7 +11,16 @@ process.env.REPEATS ??= '10';
 
 const run = without([]);
 const isLong = (suite) => kindsOf(suite).includes('long');
-const repeats = (suite) => /\/repeats\.ts'/.test(readFileSync(join(run.rootDir, suite), 'utf8'));
+const textOf = (file) => readFileSync(join(run.rootDir, file), 'utf8');
+const REPEATS = /\/repeats\.ts'/;
+/** Helpers of suites that repeat something for them. */
+const helpers = globSync('test/**/*.ts', { cwd: run.rootDir }).filter(
+  (file) => !file.endsWith('.test.ts') && REPEATS.test(textOf(file)),
+);
+const repeats = (suite) => {
+  const text = textOf(suite);
+  return REPEATS.test(text) || helpers.some((file) => text.includes(`/${basename(file)}'`));
+};
 const suites = globSync('test/**/*.test.ts', { cwd: run.rootDir }).filter((suite) => isLong(suite) || repeats(suite));
 
 export default {

@@ -18,7 +18,7 @@ describe('one home for each fact', () => {
 
   test('every file of BPF hooks is included in the object', () => {
     const included = [...read('bpf/kreplay.bpf.c').matchAll(/^#include "(.*)"$/gm)].map(([, file]) => file!);
-    const files = FILES.filter((file) => /^bpf\/\w+\.bpf\.h$/.test(file) && read(file).includes('SEC("tp_btf/'));
+    const files = FILES.filter((file) => /^bpf\/\w+\.bpf\.h$/.test(file) && /SEC\("(tp_btf|iter)\//.test(read(file)));
     expect(included.toSorted()).toEqual(files.map((file) => basename(file)));
   });
 

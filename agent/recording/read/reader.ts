@@ -217,9 +217,7 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   const side = openLossReader(database);
   const lossesIn = keep(side.losses, isShort);
   const transactions = openTransactions(database, lookup);
-  const recordedSpan = keep(openRecordedSpan(database).recordedSpan);
   const state = openStateReader(database, path);
-  const { unended } = openUnended(database, writer.locations, lookup, damage);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
   const entryOf = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
@@ -231,12 +229,12 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   const guardedReader = guard({
     ...side,
     ...state,
-    unended: keep(unended),
+    unended: keep(openUnended(database, writer.locations, lookup, damage).unended),
     ...withDamage(damage, lossesIn, state.lossTotals),
     ...transactions,
     transaction: keep(transactions.transaction),
     ...openPinReader(database),
-    recordedSpan,
+    recordedSpan: keep(openRecordedSpan(database).recordedSpan),
     ...openArrivals(database, source, lookup, node),
     ...wholeReads(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,

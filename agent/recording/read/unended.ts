@@ -34,20 +34,20 @@ export interface UnendedEvent extends UnendedOwner {
   pid: number;
   tid: number;
   comm: string;
-  /** Of a call; the file is null if it is not known. */
+  /** Only calls have these two; the file is null if it is not known. */
   syscall?: string;
   file?: string | null;
-  /** Of a block request. */
+  /** Only block requests have these two. */
   operation?: string;
   device?: string;
-  /** Whose data a request carries. */
+  /** The owners of the data that a request carries. */
   origins: UnendedOwner[];
 }
 
 export interface Unended {
   /** As far as the writer has committed, those that began first; if it has ended, at its end. */
   events: UnendedEvent[];
-  /** Those that were in progress when an earlier writer ended: `losses` has each, too, with its start as its whole time. */
+  /** What was in progress when an earlier writer ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
   /** Others in progress, of any kind, which began at `sinceNs` or later. */
   unlisted: { count: number; sinceNs: bigint };
@@ -79,7 +79,7 @@ export function openUnended(
         const events = eventsOf(said.get(IN_PROGRESS));
         const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
         const lost = eventsOf(said.get(UNFINISHED)).filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
-        // Those that began first are listed, in that order.
+        // The calls that began first are listed, in that order.
         return { events, lost, unlisted: { count, sinceNs: events.at(-1)?.timestamp_ns ?? 0n } };
       } catch (error) {
         if (!(error instanceof UnreadableSegment)) throw error;

@@ -79,7 +79,7 @@ export function lossesIn(
     fromNs: toNs < startNs ? toNs : startNs,
     toNs: endNs > startNs ? endNs : startNs,
   });
-  // Those within the window are among its losses already.
+  // Starts within the window are among its losses already.
   const later = own(lost).filter((event) => !isWithin(event));
   const others = unlisted.count > 0 && unlisted.sinceNs < toNs ? [unlisted] : [];
   return [

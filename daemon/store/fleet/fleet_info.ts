@@ -1,8 +1,8 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { parseUnended } from '../../../agent/clickhouse/unended_text.ts';
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { MeasuredClock } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan, Unended } from '../store.ts';

@@ -55,6 +55,18 @@ test('flags and the filter file are equivalent, and the file takes precedence', 
 });
 
 test.each([
+  ['service', 'services', 'a'],
+  ['cgroup', 'cgroups', '/a'],
+  ['comm', 'comms', 'a'],
+  ['pid', 'pids', 7],
+])('--%s and --except-%s are %s and except_%s of the file', (option, key, value) => {
+  expect(plain(fromFlags(`--${option}`, `${value}`))).toEqual(plain(fromFile(JSON.stringify({ [key]: [value] }))));
+  const except = plain(fromFlags(`--except-${option}`, `${value}`));
+  expect(except).toEqual(plain(fromFile(JSON.stringify({ [`except_${key}`]: [value] }))));
+  expect(except[key]).toEqual({ only: [], except: [`${value}`] });
+});
+
+test.each([
   ['{', /cannot be read/],
   ['[]', /holds no object/],
   ['{"service": ["a"]}', /service is .*one of the keys only_labelled/],

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { unendedTest } from '../../../agent/recording/read/unended.ts';
+import { parseUnended, unendedText } from '../../../agent/recording/read/unended_text.ts';
 import { eventsOf } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
@@ -136,7 +137,7 @@ test('however much is in progress, those that began first are kept, and all are 
   expect(events.length).toBeGreaterThan(100);
   expect(startsOf(events)).toEqual(many.slice(0, events.length).map(({ at }) => at - START));
   expect(events.length + unlisted.count).toBe(1256);
-  // Those that began last are the ones whose owners are known longer.
+  // The owners of calls that began last are known longer.
   for (let round = 1; round <= 3; round++) {
     const writer = newWriter(folder);
     setInProgress(
@@ -167,6 +168,29 @@ test.each([
   else expect(looked()).toEqual({ events: [], lost: [], unlisted: [] });
   if (!code) expect(store.losses(undefined, undefined).map(({ cause }) => cause)).toContain('damaged');
   store.close();
+});
+
+test('a fleet reads what a node wrote, and nothing in a text that no node has written', () => {
+  const rows = corpusRows(150).map((row, at) => ({ ...row, at: START + BigInt(at) }));
+  const { path } = written(rows, 7);
+  const unended = unendedIn(path);
+  expect(parseUnended(unendedText(unended))).toEqual(unended);
+  const nothing = { events: [], lost: [], unlisted: { count: 0, sinceNs: 0n } };
+  expect([unendedText(nothing), parseUnended('')]).toEqual(['', nothing]);
+  const known = JSON.parse(unendedText(unended));
+  const broken = [{ events: 1 }, { lost: null }, { unlisted: {} }, { events: [{ ...known.events[0], pid: -1 }] }];
+  for (const change of broken) expect(parseUnended(JSON.stringify({ ...known, ...change }))).toBeUndefined();
+  for (const text of ['{', 'null', '1', '[]', 'x'.repeat(5_000_000)]) expect(parseUnended(text)).toBeUndefined();
+  const changed = fc.tuple(fc.nat(known.events.length - 1), fc.constantFrom(...Object.keys(known.events[0])));
+  fc.assert(
+    fc.property(changed, fc.jsonValue(), ([at, key], value) => {
+      const events = [...known.events];
+      events[at] = { ...events[at], [key]: value };
+      const parsed = parseUnended(JSON.stringify({ ...known, events }));
+      if (parsed) expect(parseUnended(unendedText(parsed))).toEqual(parsed);
+    }),
+    { numRuns: times(100) },
+  );
 });
 
 test('of several copies of a recording, the one that was written last says what is in progress', () => {

@@ -1,0 +1,95 @@
+/** What is in progress on a node, as a text: JSON, in which times are texts with all digits. */
+import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import type { Unended, UnendedEvent, UnendedOwner } from './unended.ts';
+
+/** A longer text was not written here. */
+const LENGTH_MAX = 4_000_000;
+
+const NOTHING: Unended = { events: [], lost: [], unlisted: { count: 0, sinceNs: 0n } };
+
+/** Returns '' if nothing is in progress. */
+export function unendedText({ events, lost, unlisted }: Unended): string {
+  if (events.length === 0 && lost.length === 0 && unlisted.count === 0) return '';
+  return JSON.stringify({ events, lost, unlisted }, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+}
+
+/** Returns undefined for a text that was not written here: it comes from a server, which may say anything. */
+export function parseUnended(text: string): Unended | undefined {
+  if (text === '') return NOTHING;
+  if (text.length > LENGTH_MAX) return undefined;
+  try {
+    const { events, lost, unlisted } = fieldsOf(JSON.parse(text));
+    const { count, sinceNs } = fieldsOf(unlisted);
+    return {
+      events: listOf(events).map(eventOf),
+      lost: listOf(lost).map(eventOf),
+      unlisted: { count: numberOf(count), sinceNs: timeOf(sinceNs) },
+    };
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function eventOf(value: unknown): UnendedEvent {
+  const fields = fieldsOf(value);
+  const { event_type, syscall, file, operation, device } = fields;
+  if (!EVENT_TYPES.includes(event_type as EventType)) throw malformed('event_type');
+  return {
+    ...ownerOf(fields),
+    event_type: event_type as EventType,
+    timestamp_ns: timeOf(fields.timestamp_ns),
+    pid: numberOf(fields.pid),
+    tid: numberOf(fields.tid),
+    comm: textOf(fields.comm),
+    ...(syscall !== undefined && { syscall: textOf(syscall) }),
+    ...(file !== undefined && { file: textOrNull(file) }),
+    ...(operation !== undefined && { operation: textOf(operation) }),
+    ...(device !== undefined && { device: textOf(device) }),
+    origins: listOf(fields.origins).map((origin) => ownerOf(fieldsOf(origin))),
+  };
+}
+
+function ownerOf({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {
+  return {
+    service_name: textOf(service_name),
+    transaction_id: textOrNull(transaction_id),
+    trace_id: textOrNull(trace_id),
+  };
+}
+
+function fieldsOf(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null) throw malformed('object');
+  return value as Fields;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw malformed('list');
+  return value;
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw malformed('text');
+  return value;
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null ? null : textOf(value);
+}
+
+function numberOf(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformed('number');
+  return value as number;
+}
+
+function timeOf(value: unknown): bigint {
+  if (!/^\d{1,20}$/.test(textOf(value))) throw malformed('time');
+  return BigInt(value as string);
+}
+
+/** The same error as that of a text that is no JSON. */
+function malformed(what: string): SyntaxError {
+  return new SyntaxError(`a ${what} is malformed`);
+}
