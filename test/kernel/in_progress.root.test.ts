@@ -156,7 +156,10 @@ test('a call is in every answer that it touches while it is in progress, and an 
   expect((await coverageOf(later)).gaps).toEqual([]);
 
   const whatIf = await ask('/api/replay/whatif', { transaction_id: 'slow-1', timeout_ns: 1_000_000 });
-  expect(whatIf).toMatchObject({ times_out: true, after_timeout_count: 0n, coverage: { complete: false } });
+  expect(whatIf).toMatchObject({
+    ...{ times_out: false, in_progress_times_out: true, after_timeout_count: 0n },
+    coverage: { complete: false },
+  });
 
   const endedNs = await blocked.release();
   await until(async () => (await coverageOf(of)).in_progress === undefined);

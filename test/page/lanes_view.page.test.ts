@@ -2,7 +2,7 @@
 /** What the view of a transaction says, compared with what the API gives: digits, table, links, losses. */
 import { inflateSync } from 'node:zlib';
 import { exampleRecording } from '../daemon/example_recording.ts';
-import { type Row, recorded, START } from '../daemon/recorded.ts';
+import { type Row, recorded, START, setInProgress } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
 import { newPage } from './browser.ts';
 
@@ -124,6 +124,32 @@ test('events that are missing are said beside the picture', async () => {
   await page.waitForSelector('text=At least 12 events are missing in this time');
   await page.click('.pill');
   await page.waitForSelector('text=the agent did not drain the ring buffer in time');
+});
+
+test('calls in progress are said beside the picture, and count for the deadline of a what-if', async () => {
+  const first = START - 5_000_000_000n;
+  const { url } = await served(
+    recorded([{ at: first, duration: 2_000_000n, transaction: 'order-1' }], (writer) =>
+      setInProgress(writer, [
+        {
+          at: first + 3_000_000n,
+          transaction: 'order-1',
+          type: 'sys_sync',
+          syscall: 'fsync',
+          file: '/srv/wal',
+          comm: 'db',
+        },
+        { at: first + 4_000_000n, transaction: 'order-2' },
+      ]),
+    ),
+  );
+  const { page, errors } = await newPage();
+  await page.goto(addressOf(url, '&timeout=1000000000'));
+  await page.waitForSelector('text=In progress: fsync of /srv/wal by db, for 5.00 s so far.');
+  await page.waitForSelector('text=✕ times out: a call in progress has not ended by then');
+  await page.waitForSelector('text=▲ at least:');
+  expect(await page.textContent('main')).not.toContain('computed otherwise');
+  expect(errors).toEqual([]);
 });
 
 test('a transaction that is overwritten while it is looked at stays, and is said to be gone', async () => {

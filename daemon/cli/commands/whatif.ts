@@ -50,6 +50,7 @@ interface Answer {
   duration_ns: Integer;
   replay_duration_ns: Integer;
   times_out: boolean;
+  in_progress_times_out: boolean;
   after_timeout_count: number;
   smallest_latency_ns: Integer | null;
   after_timeout: LateEvent[];
@@ -98,7 +99,7 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const answer = parseJson(text) as Answer;
   warnOf(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
-  if (options.failIfTimeout && answer.times_out) process.exitCode = TIMES_OUT;
+  if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out)) process.exitCode = TIMES_OUT;
 }
 
 const ns = (value: Integer) => formatDuration(BigInt(value));
@@ -129,10 +130,10 @@ function clockLine({ node, offset_ns, uncertainty_ns }: Clock): string {
 }
 
 function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
-  const { after_timeout_count: count, smallest_latency_ns: smallest, times_out, coverage } = answer;
+  const { after_timeout_count: count, smallest_latency_ns: smallest, in_progress_times_out, coverage } = answer;
   const events = count === 1 ? '1 event ends' : `${count} events end`;
   const kept = coverage.complete ? 'kept' : 'kept by what is recorded, which is not all';
-  const unended = times_out ? 'not kept, a call in progress has not ended by then' : kept;
+  const unended = in_progress_times_out ? 'not kept, a call in progress has not ended by then' : kept;
   const outcome = count === 0 ? unended : `not kept, ${events} after it`;
   return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
 }

@@ -170,9 +170,9 @@ export const whatIfSchema = z.object({
   duration_ns: durationNs('of its own events, as recorded'),
   replay_duration_ns: durationNs('likewise, with the extra latency'),
   curve: curveSchema,
-  times_out: z.boolean().meta({
-    description:
-      'whether an event of its own would end after the deadline, or is in progress and has not ended by then: see coverage.in_progress',
+  times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
+  in_progress_times_out: z.boolean().meta({
+    description: 'whether a call of it is in progress that has not ended by the deadline: see coverage.in_progress',
   }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(

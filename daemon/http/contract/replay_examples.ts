@@ -166,6 +166,7 @@ export const REPLAY_EXAMPLES: Readonly<Record<string, Example>> = {
           { events: 3, end_ns: 244_224_000 },
         ],
         times_out: true,
+        in_progress_times_out: false,
         after_timeout_count: 3,
         smallest_latency_ns: 1_454_401,
         after_timeout: [

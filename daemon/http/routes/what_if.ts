@@ -82,7 +82,8 @@ async function sendProjection(
     duration_ns: found.recordedDurationNs,
     replay_duration_ns: found.durationNs,
     curve: curveView(found.curve),
-    times_out: found.afterTimeoutCount > 0 || isLate,
+    times_out: found.afterTimeoutCount > 0,
+    in_progress_times_out: isLate,
     after_timeout_count: found.afterTimeoutCount,
     smallest_latency_ns: found.smallestLatencyNs,
     after_timeout: found.afterTimeout.map(({ event, offsetNs, durationNs }) => ({

@@ -132,6 +132,7 @@ export interface WhatIfAnswer {
   replay_duration_ns: ExactInteger;
   curve: CurveLine[];
   times_out: boolean;
+  in_progress_times_out: boolean;
   after_timeout_count: number;
   smallest_latency_ns: ExactInteger | null;
 }

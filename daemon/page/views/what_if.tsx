@@ -88,7 +88,9 @@ interface AnswerProps {
 }
 
 function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
-  const { projection, affected, isOther, failure, askAgain } = shown;
+  const { projection, answer, affected, isOther, failure, askAgain } = shown;
+  // The page's own curve knows of calls that have ended only.
+  const isPast = answer?.in_progress_times_out === true;
   return (
     <>
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
@@ -98,7 +100,9 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
             {isAtLeast && '▲ at least: '}
             {becomesText(projection)}
           </strong>
-          <span>{deadlineText(projection, timeoutNs)}</span>
+          <span>
+            {isPast ? '✕ times out: a call in progress has not ended by then' : deadlineText(projection, timeoutNs)}
+          </span>
           {affected && (
             <span class="quiet">
               {grouped(affected.affected_count)} of {grouped(affected.event_count)} events get it
