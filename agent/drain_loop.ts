@@ -32,6 +32,8 @@ const FLUSH_AFTER_MS = 100;
 const FILES_LOOK_MS = 2000;
 /** Looks at what is in progress take this part of the time at most: all threads of the host are visited. */
 const LOOK_SHARE = 200;
+/** What is in progress is written whenever it has changed: where there is much, less often. */
+const LOOK_MS_EACH = 1;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
@@ -118,8 +120,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   function look(): Waiting {
     const startMs = performance.now();
     const lookedNs = clock.nowNs() - BigInt(YOUNG_NS);
-    recorder.lookInProgress();
-    nextLookMs = startMs + LOOK_SHARE * (performance.now() - startMs);
+    const found = recorder.lookInProgress();
+    nextLookMs = startMs + Math.max(LOOK_SHARE * (performance.now() - startMs), LOOK_MS_EACH * found);
     return { lookedNs, bytes: probes.pendingBytes() };
   }
 

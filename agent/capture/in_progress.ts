@@ -17,13 +17,14 @@ import {
   FRAME_HEADER_SIZE,
   recordOffset,
 } from '../../bpf/schema/decoder.ts';
-import { TIMESTAMP_OFFSET, u64At } from '../attribution/fill.ts';
+import { CONTEXT_OFFSET, TIMESTAMP_OFFSET, u64At } from '../attribution/fill.ts';
 import { blockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
+import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { Unended } from '../recording/write/batch.ts';
 
-/** The most that are passed on: those that began first. */
-export const LISTED_MAX = 256;
+/** The most that are passed on: those with a label first, and of the others those that began first. */
+export const LISTED_MAX = 1024;
 
 /** A call this young may not be wholly described yet: the program at its entry may be running. */
 export const YOUNG_NS = 1_000_000;
@@ -37,11 +38,13 @@ const WAIT_MAX_NS = 600e9;
 const TID_OFFSET = recordOffset('tid');
 const SECTOR_OFFSET = blockIoOffset('sector');
 const BYTES_OFFSET = blockIoOffset('bytes');
+const DEVICE_OFFSET = blockIoOffset('device');
+const DEVICE_WORDS = 4;
 const SECTOR_BYTES = 512;
 
 export interface InProgress {
-  /** Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. */
-  look(nowNs: number): void;
+  /** Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. Returns how many calls and requests were found. */
+  look(nowNs: number): number;
   /** Forgets what has ended with the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
@@ -57,6 +60,8 @@ export interface InProgressParts {
   resolverOf(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
+  /** The wall clock at a time of CLOCK_BOOTTIME. */
+  wallNs(bootNs: number): bigint;
   pass(unended: Unended): void;
 }
 
@@ -65,17 +70,29 @@ interface Entry {
   frame: Uint8Array;
   startNs: number;
   tid: number;
-  /** Sectors of a request: [from, to). */
-  sectors: { from: number; to: number } | undefined;
+  /** A request may carry data with any label. */
+  isLabelled: boolean;
+  request: BlockRequest | undefined;
+}
+
+/** A block request or a bio, which may have become a part of one. */
+interface BlockRequest {
+  /** Sectors: [from, to). */
+  from: number;
+  to: number;
+  /** The beginning of the disk's name. */
+  device: readonly number[];
+  hasEnded: boolean;
 }
 
 /** What is in progress as of a look, without what has ended since. */
 interface Look {
   calls: Map<number, Entry>;
-  requests: Entry[];
+  /** Sorted by their first sectors. */
+  requests: readonly (Entry & { request: BlockRequest })[];
 }
 
-export function createInProgress({ read, resolverOf, accept, pass }: InProgressParts): InProgress {
+export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InProgressParts): InProgress {
   /** As of the last look of which everything that the rings held has been drained. */
   let settled: Look = { calls: new Map(), requests: [] };
   let looked: Look | undefined;
@@ -100,10 +117,12 @@ export function createInProgress({ read, resolverOf, accept, pass }: InProgressP
       const [tasks = [], issued = [], waiting = []] = read().map(entriesOf);
       const isOld = ({ startNs }: Entry) => startNs <= nowNs - YOUNG_NS;
       const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
+      const requests = [...issued, ...waiting.filter(isThere)] as (Entry & { request: BlockRequest })[];
       looked = {
         calls: new Map(tasks.filter(isOld).map((entry) => [entry.tid, entry])),
-        requests: [...issued, ...waiting.filter(isThere)].filter(isOld),
+        requests: requests.filter(isOld).sort((a, b) => a.request.from - b.request.from),
       };
+      return looked.calls.size + looked.requests.length;
     },
     forgetEnded(words, decoded) {
       forgetEndedIn(settled, words, decoded);
@@ -115,16 +134,23 @@ export function createInProgress({ read, resolverOf, accept, pass }: InProgressP
         looked = undefined;
       }
       const { calls, requests } = settled;
-      const kept = [...calls.values(), ...requests].filter(({ frame }) => accept(wordsOf(frame), FRAME_HEADER_SIZE));
-      const oldest = kept.sort((a, b) => a.startNs - b.startNs).slice(0, LISTED_MAX);
-      const frames = Buffer.concat(oldest.map(({ frame }) => frame));
-      const unlisted = kept.length - oldest.length;
-      if (unlisted === passedUnlisted && frames.equals(passed)) return;
+      const isWanted = ({ frame }: Entry) => accept(wordsOf(frame), FRAME_HEADER_SIZE);
+      const kept = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)].filter(isWanted);
+      kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
+      const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
+      const others = kept.slice(LISTED_MAX);
+      if (others.length === 0 && passedUnlisted === 0 && frames.equals(passed)) return;
       passed = frames;
-      passedUnlisted = unlisted;
-      pass({ block: copyOf(decodedOf(frames).block), unlisted });
+      passedUnlisted = others.length;
+      pass({ block: copyOf(decodedOf(frames).block), unlisted: unlistedOf(others, wallNs) });
     },
   };
+}
+
+function unlistedOf(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
+  if (others.length === 0) return NONE_UNLISTED;
+  const sinceNs = wallNs(others.reduce((least, { startNs }) => Math.min(least, startNs), others[0]!.startNs));
+  return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
 }
 
 function forgetEndedIn(
@@ -140,11 +166,32 @@ function forgetEndedIn(
       const call = calls.get(tid);
       if (call && u64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) calls.delete(tid);
     }
-  const count = look.requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
+  const { requests } = look;
+  const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
   for (let i = 0; i < count; i++) {
     const ended = entryAt(words, typeRecordOffsets[blockIo.id]![i]!);
-    look.requests = look.requests.filter((entry) => !isPartOf(entry, ended));
+    const { from, to } = ended.request!;
+    for (let at = firstFrom(requests, from); at < requests.length && requests[at]!.request.from <= to; at++) {
+      const { request, startNs } = requests[at]!;
+      if (request.to <= to && startNs >= ended.startNs && isSameDevice(request, ended.request!))
+        request.hasEnded = true;
+    }
   }
+}
+
+/** The place of the first request that begins at a sector or after it. */
+function firstFrom(requests: Look['requests'], sector: number): number {
+  let [low, high] = [0, requests.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (requests[middle]!.request.from < sector) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function isSameDevice(one: BlockRequest, other: BlockRequest): boolean {
+  return one.device.every((word, at) => word === other.device[at]);
 }
 
 function wordsOf(bytes: Uint8Array): Uint32Array {
@@ -165,18 +212,19 @@ function entriesOf(frames: Uint8Array): Entry[] {
 
 function entryAt(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
   const isRequest = (words[offset >>> 2]! & 0xffff) === blockIo.id;
-  const from = isRequest ? u64At(words, offset + SECTOR_OFFSET) : 0;
   return {
     startNs: u64At(words, offset + TIMESTAMP_OFFSET),
     tid: words[(offset + TID_OFFSET) >>> 2]!,
-    sectors: isRequest ? { from, to: from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES } : undefined,
+    isLabelled: isRequest || u64At(words, offset + CONTEXT_OFFSET) !== 0,
+    request: isRequest ? requestAt(words, offset) : undefined,
   };
 }
 
-/** Whether a bio or a request is the ended request, or has become part of it. */
-function isPartOf(entry: Pick<Entry, 'startNs' | 'sectors'>, ended: Pick<Entry, 'startNs' | 'sectors'>): boolean {
-  const [own, whole] = [entry.sectors!, ended.sectors!];
-  return entry.startNs >= ended.startNs && own.from >= whole.from && own.to <= whole.to;
+function requestAt(words: Uint32Array, offset: number): BlockRequest {
+  const from = u64At(words, offset + SECTOR_OFFSET);
+  const to = from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
+  const device = (offset + DEVICE_OFFSET) >>> 2;
+  return { from, to, device: Array.from(words.subarray(device, device + DEVICE_WORDS)), hasEnded: false };
 }
 
 /** A block with arrays of its own, which have as many values as there are rows. */

@@ -12,6 +12,7 @@ import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
 import { createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
+import type { Tables } from '../attribution/fill.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
 import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses, type Processes } from '../attribution/processes.ts';
@@ -43,8 +44,8 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** Looks at what is in progress, ahead of turns. */
-  lookInProgress(): void;
+  /** Looks at what is in progress, ahead of turns; returns how much was found. */
+  lookInProgress(): number;
   /**
    * Passes what is still in progress to the writer, before a flush; that of the last look if everything that the rings
    * held then has been taken out.
@@ -79,21 +80,11 @@ export interface RecorderOptions {
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
-  const { oldestIds } = writer;
   const wanted: Wanted = { asks: false, service: () => true, process: () => true };
-  const { publishers, contexts, processes, programs, files, cgroups, cgroupServiceId } = createTables(options, wanted);
+  const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
-  const resolved = {
-    contexts,
-    processes,
-    files,
-    cgroupServiceId,
-    internName: writer.nameId,
-    oldestIds,
-    wallOffset: clock.offsetWords,
-  };
-  const resolver = createResolver(decoder.decoded, resolved);
+  const resolver = createResolver(decoder.decoded, tables);
   const kernelLosses = createLossCounters(probes.losses);
   const buffer = new Uint8Array(BUFFER_BYTES);
   const words = new Uint32Array(buffer.buffer);
@@ -101,8 +92,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   const inProgress = createInProgress({
     read: probes.inProgress,
-    resolverOf: (decoded) => createResolver(decoded, resolved),
+    resolverOf: (decoded) => createResolver(decoded, tables),
     accept: isKept,
+    wallNs: clock.wallNs,
     pass: writer.setInProgress,
   });
   let recursionMisses = 0n;
@@ -270,5 +262,9 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
   });
   const files = createFiles(writer.fileId);
   const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.pathOf(id, process.pid) ?? '') ?? '');
-  return { publishers, contexts, processes, programs, files, cgroups, cgroupServiceId };
+  const tables: Tables = {
+    ...{ contexts, processes, files, cgroupServiceId },
+    ...{ internName: nameId, oldestIds, wallOffset: clock.offsetWords },
+  };
+  return { publishers, contexts, processes, programs, files, cgroups, tables };
 }

@@ -40,7 +40,14 @@ export async function findUnended(
 ): Promise<FoundUnended> {
   const { events, lost, unlisted } = await store.unended(nodes);
   const isWanted = unendedTest(filter);
-  return { own: { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted }, lost, isSelected: false };
+  const isLabelled = filter.transactionId !== undefined || filter.traceId !== undefined;
+  const others = isLabelled ? labelledOf(unlisted) : unlisted;
+  const own = { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted: others };
+  return { own, lost, isSelected: false };
+}
+
+function labelledOf(unlisted: Unended['unlisted']): Unended['unlisted'] {
+  return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
 }
 
 /** Selects what is of transactions that began in the window, whenever it began itself. */
@@ -59,7 +66,8 @@ export async function ofTransactions(
     const starts = await Promise.all(labelled.map(startOf));
     return labelled.filter((_event, i) => isIn(starts[i]!));
   };
-  return { own: { events: await select(events), lost: await select(ownLost), unlisted }, lost, isSelected: true };
+  const own = { events: await select(events), lost: await select(ownLost), unlisted: labelledOf(unlisted) };
+  return { own, lost, isSelected: true };
 }
 
 /** `losses` are those of the window, of all nodes that are asked for. */

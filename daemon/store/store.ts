@@ -51,8 +51,8 @@ export interface Unended {
   events: UnendedEvent[];
   /** Calls and requests that were in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
-  /** Others in progress, of any kind, which began at `sinceNs` or later. */
-  unlisted: { node: string; count: number; sinceNs: bigint }[];
+  /** Others in progress, of any kind, which began at `sinceNs` or later; some of them are labelled. */
+  unlisted: { node: string; count: number; labelled: number; sinceNs: bigint }[];
 }
 
 /** A span of time in which a node was recorded. Everything that ended by `toNs` is committed. */

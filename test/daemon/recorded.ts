@@ -1,6 +1,7 @@
 /** Makes real recordings for tests from rows that specify only what matters to the test. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { NONE_UNLISTED } from '../../agent/recording/format/in_progress.ts';
 import { openWriter, type RecordingWriter } from '../../agent/recording/write/writer.ts';
 import { BLOCK_OPERATIONS } from '../../bpf/schema/block_io.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES, type FileKind } from '../../bpf/schema/owner.ts';
@@ -119,7 +120,7 @@ export function appendRows(writer: RecordingWriter, rows: readonly Row[], batch 
 }
 
 /** Says that calls and requests like these rows are in progress, those that began first; the next flush writes that. */
-export function setInProgress(writer: RecordingWriter, rows: readonly Row[], unlisted = 0): void {
+export function setInProgress(writer: RecordingWriter, rows: readonly Row[], unlisted = NONE_UNLISTED): void {
   writer.setInProgress({ block: blockOf(rows.map((row) => columnsOf(writer, row))), unlisted });
 }
 

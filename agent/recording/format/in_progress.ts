@@ -3,11 +3,33 @@
 /** The latest time at which a writer is known to have been recording, in nanoseconds since the epoch. */
 export const ALIVE = 'alive_ns';
 
-/** A segment's data, of calls and requests that have begun and not ended: those that began first. */
+/** A segment's data, of calls and requests that have begun and not ended: the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
-/** How many others there are, which began later. */
+/** What is not in that list: a text, see `unlistedText`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
-/** The same as IN_PROGRESS, of those that were in progress when earlier writers ended. */
+/** The same as IN_PROGRESS, of some that were in progress when earlier writers ended. */
 export const UNFINISHED = 'unfinished';
+
+/** Calls and requests of which only this is known. */
+export interface Unlisted {
+  count: number;
+  /** How many of them have a label, or are requests, which may carry data with one. */
+  labelled: number;
+  /** When the first of them began; 0 if there are none. */
+  sinceNs: bigint;
+}
+
+export const NONE_UNLISTED: Unlisted = { count: 0, labelled: 0, sinceNs: 0n };
+
+export function unlistedText({ count, labelled, sinceNs }: Unlisted): string {
+  return `${count} ${labelled} ${sinceNs}`;
+}
+
+/** Returns undefined for another text. */
+export function parseUnlisted(text: unknown): Unlisted | undefined {
+  const [, count, labelled, sinceNs] = /^(\d{1,10}) (\d{1,10}) (\d{1,20})$/.exec(String(text)) ?? [];
+  if (sinceNs === undefined) return undefined;
+  return { count: Number(count), labelled: Number(labelled), sinceNs: BigInt(sinceNs) };
+}

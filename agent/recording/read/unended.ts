@@ -6,7 +6,14 @@ import { apiName } from '../../../bpf/schema/define.ts';
 import { type EventType, eventById } from '../../../bpf/schema/index.ts';
 import { HEAD_BYTES } from '../codec/encode_segment.ts';
 import { corrupt } from '../format/errors.ts';
-import { IN_PROGRESS, IN_PROGRESS_UNLISTED, UNFINISHED } from '../format/in_progress.ts';
+import {
+  IN_PROGRESS,
+  IN_PROGRESS_UNLISTED,
+  NONE_UNLISTED,
+  parseUnlisted,
+  UNFINISHED,
+  type Unlisted,
+} from '../format/in_progress.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { toStored, U64_MAX } from '../format/schema.ts';
 import { wholeBlock } from './assemble_block.ts';
@@ -45,12 +52,12 @@ export interface UnendedEvent extends UnendedOwner {
 }
 
 export interface Unended {
-  /** As far as the writer has committed, those that began first; if it has ended, at its end. */
+  /** As far as the writer has committed, by their starts; if it has ended, at its end. */
   events: UnendedEvent[];
   /** What was in progress when an earlier writer ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
-  /** Others in progress, of any kind, which began at `sinceNs` or later. */
-  unlisted: { count: number; sinceNs: bigint };
+  /** Others in progress, of any kind. */
+  unlisted: Unlisted;
 }
 
 export interface UnendedReader {
@@ -73,21 +80,25 @@ export function openUnended(
   return {
     unended() {
       const said = new Map(values.all());
-      const count = Number(said.get(IN_PROGRESS_UNLISTED) ?? 0);
-      if (!Number.isSafeInteger(count) || count < 0) throw corrupt('its number of calls in progress is malformed');
+      const noted = said.get(IN_PROGRESS_UNLISTED);
+      const unlisted = noted === undefined ? NONE_UNLISTED : parseUnlisted(noted);
+      if (!unlisted) throw corrupt('its number of calls in progress is malformed');
       try {
-        const events = eventsOf(said.get(IN_PROGRESS));
+        const events = eventsOf(said.get(IN_PROGRESS)).sort(byStart);
         const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
         const lost = eventsOf(said.get(UNFINISHED)).filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
-        // The calls that began first are listed, in that order.
-        return { events, lost, unlisted: { count, sinceNs: events.at(-1)?.timestamp_ns ?? 0n } };
+        return { events, lost, unlisted };
       } catch (error) {
         if (!(error instanceof UnreadableSegment)) throw error;
         addEntry();
-        return { events: [], lost: [], unlisted: { count, sinceNs: 0n } };
+        return { events: [], lost: [], unlisted };
       }
     },
   };
+}
+
+function byStart(a: UnendedEvent, b: UnendedEvent): number {
+  return a.timestamp_ns < b.timestamp_ns ? -1 : a.timestamp_ns > b.timestamp_ns ? 1 : 0;
 }
 
 function blockOf(bytes: unknown, locations: ColumnLocations): NumberedBlock {

@@ -1,11 +1,12 @@
 /** What is in progress on a node, as a text: JSON, in which times are texts with all digits. */
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import { NONE_UNLISTED } from '../format/in_progress.ts';
 import type { Unended, UnendedEvent, UnendedOwner } from './unended.ts';
 
 /** A longer text was not written here. */
 const LENGTH_MAX = 4_000_000;
 
-const NOTHING: Unended = { events: [], lost: [], unlisted: { count: 0, sinceNs: 0n } };
+const NOTHING: Unended = { events: [], lost: [], unlisted: NONE_UNLISTED };
 
 /** Returns '' if nothing is in progress. */
 export function unendedText({ events, lost, unlisted }: Unended): string {
@@ -19,11 +20,11 @@ export function parseUnended(text: string): Unended | undefined {
   if (text.length > LENGTH_MAX) return undefined;
   try {
     const { events, lost, unlisted } = fieldsOf(JSON.parse(text));
-    const { count, sinceNs } = fieldsOf(unlisted);
+    const { count, labelled, sinceNs } = fieldsOf(unlisted);
     return {
       events: listOf(events).map(eventOf),
       lost: listOf(lost).map(eventOf),
-      unlisted: { count: numberOf(count), sinceNs: timeOf(sinceNs) },
+      unlisted: { count: numberOf(count), labelled: numberOf(labelled), sinceNs: timeOf(sinceNs) },
     };
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;

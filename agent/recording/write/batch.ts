@@ -6,6 +6,7 @@ import type { Block } from '../../../bpf/schema/block.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
+import type { Unlisted } from '../format/in_progress.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 
 export interface RowsToWrite {
@@ -41,10 +42,9 @@ export type ContextRow = readonly [
 
 /** Calls and requests that have begun and not ended. */
 export interface Unended {
-  /** Rows of those that began first, with durations and results of 0, and with arrays of their own. */
+  /** The most important first, with durations and results of 0, and with arrays of their own. */
   block: Block;
-  /** Number of others, which began later. */
-  unlisted: number;
+  unlisted: Unlisted;
 }
 
 export interface Batch {

@@ -5,19 +5,33 @@
  */
 import type Database from 'better-sqlite3';
 import { type Block, type ColumnArray, columnLength, newBlock } from '../../../bpf/schema/block.ts';
+import { blockIo } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { openSegmentData } from '../codec/decode_segment.ts';
 import { segmentEncoder } from '../codec/encode_segment.ts';
-import { ALIVE, IN_PROGRESS, IN_PROGRESS_UNLISTED, UNFINISHED } from '../format/in_progress.ts';
+import {
+  ALIVE,
+  IN_PROGRESS,
+  IN_PROGRESS_UNLISTED,
+  NONE_UNLISTED,
+  parseUnlisted,
+  UNFINISHED,
+  type Unlisted,
+  unlistedText,
+} from '../format/in_progress.ts';
 import type { Unended } from './batch.ts';
 import type { ColumnPlaces } from './create.ts';
 import { lossWriter } from './loss_tables.ts';
 
 /** A value of `meta` has 64 KiB at most. */
 const BYTES_MAX = 65_536;
-/** The most unfinished ones whose owners are kept. */
+/**
+ * At an end, each of so many is a loss of its own, and known for some time; the others are one loss. A machine on which
+ * thousands of calls are always in progress, and an agent that is restarted all the time, must not fill the recording.
+ */
+const ENDED_MAX = 64;
 const UNFINISHED_MAX = 256;
 const CAUSE: LossCause = 'in_progress';
 
@@ -34,10 +48,25 @@ export function inProgressWriter(database: Database.Database, { ids }: ColumnPla
     const { bytes, rowCount } = encode(block, (rows) => rowsOf(block, 0, rows));
     if (rowCount > 0) set.run(IN_PROGRESS, bytes);
     else remove.run(IN_PROGRESS);
-    const others = unlisted + block.rowCount - rowCount;
-    if (others > 0) set.run(IN_PROGRESS_UNLISTED, BigInt(others));
+    const others = withRows(unlisted, block, rowCount);
+    if (others.count > 0) set.run(IN_PROGRESS_UNLISTED, unlistedText(others));
     else remove.run(IN_PROGRESS_UNLISTED);
   };
+}
+
+/** Adds the rows from `from` on to what is not listed. */
+function withRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
+  const { columns, rowCount } = block;
+  const starts = columns.get('timestamp_ns') as BigUint64Array;
+  const contexts = columns.get('context') as Uint32Array;
+  const types = columns.get('event_type') as Uint8Array;
+  let { count, labelled, sinceNs } = unlisted;
+  for (let row = from; row < rowCount; row++) {
+    if (count === 0 || starts[row]! < sinceNs) sinceNs = starts[row]!;
+    count++;
+    if (contexts[row] !== 0 || types[row] === blockIo.id) labelled++;
+  }
+  return { count, labelled, sinceNs };
 }
 
 /** Makes what was in progress when the last writer ended a loss; in its own transaction. */
@@ -47,9 +76,12 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
     const bytes = get.get(key);
     return Buffer.isBuffer(bytes) ? decode(bytes, ids) : newBlock(0);
   };
-  const ended = blockAt(IN_PROGRESS);
-  const unlisted = Number(get.get(IN_PROGRESS_UNLISTED) ?? 0);
-  if (ended.rowCount === 0 && unlisted === 0) return;
+  const all = blockAt(IN_PROGRESS);
+  const unlisted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? NONE_UNLISTED;
+  if (all.rowCount === 0 && unlisted.count === 0) return;
+  const ended = rowsOf(all, 0, Math.min(all.rowCount, ENDED_MAX));
+  const others = withRows(unlisted, all, ended.rowCount);
+  const aliveNs = BigInt((get.get(ALIVE) as number | bigint | undefined) ?? 0);
   database.transaction(() => {
     const { addLoss } = lossWriter(database);
     const starts = ended.columns.get('timestamp_ns') as BigUint64Array;
@@ -59,16 +91,13 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
       const eventType = eventById(types[row]!)?.name ?? null;
       addLoss({ cause: CAUSE, eventType, count: 1, fromNs: startNs, toNs: startNs });
     }
-    // They began later than those that are listed, and before the writer ended.
-    const fromNs = starts.at(-1) ?? 0n;
-    const aliveNs = BigInt((get.get(ALIVE) as number | bigint | undefined) ?? 0);
-    const toNs = aliveNs > fromNs ? aliveNs : fromNs;
-    if (unlisted > 0) addLoss({ cause: CAUSE, eventType: null, count: unlisted, fromNs, toNs });
-    const all = joined(blockAt(UNFINISHED), ended);
-    const encode = fittingEncoder(ids);
-    const newest = (rows: number) => rowsOf(all, all.rowCount - rows, all.rowCount);
-    const kept = rowsOf(all, Math.max(0, all.rowCount - UNFINISHED_MAX), all.rowCount);
-    database.prepare(SET).run(UNFINISHED, encode(kept, newest).bytes);
+    const { count, sinceNs } = others;
+    const toNs = aliveNs > sinceNs ? aliveNs : sinceNs;
+    if (count > 0) addLoss({ cause: CAUSE, eventType: null, count, fromNs: sinceNs, toNs });
+    const known = joined(blockAt(UNFINISHED), ended);
+    const newest = (rows: number) => rowsOf(known, known.rowCount - rows, known.rowCount);
+    const kept = newest(Math.min(known.rowCount, UNFINISHED_MAX));
+    database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);
     for (const key of [IN_PROGRESS, IN_PROGRESS_UNLISTED]) database.prepare(DELETE).run(key);
   })();
 }
@@ -77,7 +106,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
 function fittingEncoder(ids: ReadonlyMap<string, number>) {
   const encode = segmentEncoder(ids);
   return (block: Block, some: (rowCount: number) => Block): { bytes: Buffer; rowCount: number } => {
-    for (let fitting = block; ; fitting = some(fitting.rowCount >> 1)) {
+    for (let fitting = block; ; fitting = some((fitting.rowCount * 3) >> 2)) {
       const { rowCount, typeCounts } = fitting;
       const bytes = encode(fitting, {
         from: 0,

@@ -81,7 +81,8 @@ export function lossesIn(
   });
   // Starts within the window are among its losses already.
   const later = own(lost).filter((event) => !isWithin(event));
-  const others = unlisted.count > 0 && unlisted.sinceNs < toNs ? [unlisted] : [];
+  const count = isOfTransaction ? unlisted.labelled : unlisted.count;
+  const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];
   return [
     ...reader.losses(fromNs, toNs),
     ...later.map(({ timestamp_ns, event_type }) => lossOf(timestamp_ns, timestamp_ns, event_type, 1)),

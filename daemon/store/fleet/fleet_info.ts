@@ -87,7 +87,7 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
 }
 
 /** Something is in progress, and it is not known what. */
-const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, sinceNs: 0n } };
+const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, labelled: 1, sinceNs: 0n } };
 
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
 export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {

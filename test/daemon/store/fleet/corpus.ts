@@ -128,7 +128,8 @@ export function recordedCorpus(count = 2400): string[] {
       const writer = newWriter(folder, node, START - 30_000n * SECOND);
       appendRows(writer, own.slice(from, from + SEGMENT_ROWS), 50);
       if (from === 0) for (const loss of LOSSES) writer.recordLoss({ ...loss, count: loss.count + i });
-      if (from + SEGMENT_ROWS >= own.length) setInProgress(writer, own.slice(0, 150).sort(byStart), i);
+      if (from + SEGMENT_ROWS >= own.length)
+        setInProgress(writer, own.slice(0, 150).sort(byStart), { count: i, labelled: 0, sinceNs: START });
       writer.close();
     }
     return recordingPath(folder);
