@@ -376,7 +376,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	__u32 zero = 0;
 
 	/* Drop the owner of an earlier bio at this address. */
-	bpf_map_delete_elem(&bio_owners, &key);
+	forget_bio(&key);
 	settings = filter();
 	if (task->tgid == agent_tgid || !settings || !has_type(settings, EVENT_BLOCK_IO))
 		return 0;
@@ -399,6 +399,8 @@ static __always_inline int queue_bio(struct bio *bio)
 	walk->owner.queuer.is_wanted = is_wanted_bio(settings, task, &walk->owner);
 	if (bpf_map_update_elem(&bio_owners, &key, &walk->owner, BPF_ANY))
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
+	else
+		count_requests_known(1);
 	return 0;
 }
 

@@ -38,6 +38,32 @@ struct {
 } bio_owners SEC(".maps");
 
 /*
+ * Number of entries of bio_owners and request_states together. The agent reads it to learn that both are empty: to look
+ * through empty maps of their sizes takes 0.7 ms.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} requests_known SEC(".maps");
+
+static __always_inline void count_requests_known(__s64 change)
+{
+	__u32 zero = 0;
+	__u64 *count = bpf_map_lookup_elem(&requests_known, &zero);
+
+	if (count)
+		__sync_fetch_and_add(count, change);
+}
+
+static __always_inline void forget_bio(const __u64 *key)
+{
+	if (!bpf_map_delete_elem(&bio_owners, key))
+		count_requests_known(-1);
+}
+
+/*
  * Adds bytes to an owner's share. Without a free slot, the processes of one transaction share one. It is a global
  * function, which is verified once, not at each of its calls.
  */

@@ -93,7 +93,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 
 		if (owner) {
 			add_bio(&request->owner, owner);
-			bpf_map_delete_elem(&bio_owners, &key);
+			forget_bio(&key);
 		} else {
 			has_unknown = true;
 		}
@@ -102,7 +102,7 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
 		__u64 key = (__u64)bio;
 
-		bpf_map_delete_elem(&bio_owners, &key);
+		forget_bio(&key);
 		has_unknown = true;
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
@@ -250,7 +250,8 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 	}
 	emit(request, rq, now_ns);
 	request->stage = REQUEST_ENDED;
-	bpf_map_delete_elem(&request_states, &key);
+	if (!bpf_map_delete_elem(&request_states, &key))
+		count_requests_known(-1);
 	return 0;
 }
 
@@ -277,6 +278,8 @@ int BPF_PROG(block_issue, struct request *rq)
 		forget_unended(known);
 	if (bpf_map_update_elem(&request_states, &key, request, BPF_ANY))
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
+	else if (!known)
+		count_requests_known(1);
 	return 0;
 }
 

@@ -22,6 +22,7 @@ import { blockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
 import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
 import type { Unended } from '../recording/write/batch.ts';
+import type { FramesInProgress } from './probes.ts';
 
 /** The most that are passed on: those with a label first, and of the others those that began first. */
 export const LISTED_MAX = 1024;
@@ -56,7 +57,7 @@ export interface InProgress {
 
 export interface InProgressParts {
   /** See `Probes`. */
-  read(): readonly Uint8Array[];
+  read(): FramesInProgress;
   resolverOf(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
@@ -75,6 +76,8 @@ interface Entry {
   request: BlockRequest | undefined;
 }
 
+type RequestEntry = Entry & { request: BlockRequest };
+
 /** A block request or a bio, which may have become a part of one. */
 interface BlockRequest {
   /** Sectors: [from, to). */
@@ -89,7 +92,7 @@ interface BlockRequest {
 interface Look {
   calls: Map<number, Entry>;
   /** Sorted by their first sectors. */
-  requests: readonly (Entry & { request: BlockRequest })[];
+  requests: readonly RequestEntry[];
 }
 
 export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InProgressParts): InProgress {
@@ -114,13 +117,20 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
 
   return {
     look(nowNs) {
-      const [tasks = [], issued = [], waiting = []] = read().map(entriesOf);
+      const frames = read();
+      const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(entriesOf) as [
+        Entry[],
+        RequestEntry[],
+        RequestEntry[],
+      ];
       const isOld = ({ startNs }: Entry) => startNs <= nowNs - YOUNG_NS;
       const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
-      const requests = [...issued, ...waiting.filter(isThere)] as (Entry & { request: BlockRequest })[];
+      const bios = waiting.filter(isThere).sort(bySector);
+      // A bio that was issued in between is there as a request, too.
+      for (const { request, startNs } of issued) endWithin(bios, request, startNs);
       looked = {
         calls: new Map(tasks.filter(isOld).map((entry) => [entry.tid, entry])),
-        requests: requests.filter(isOld).sort((a, b) => a.request.from - b.request.from),
+        requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(bySector),
       };
       return looked.calls.size + looked.requests.length;
     },
@@ -169,18 +179,26 @@ function forgetEndedIn(
   const { requests } = look;
   const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
   for (let i = 0; i < count; i++) {
-    const ended = entryAt(words, typeRecordOffsets[blockIo.id]![i]!);
-    const { from, to } = ended.request!;
-    for (let at = firstFrom(requests, from); at < requests.length && requests[at]!.request.from <= to; at++) {
-      const { request, startNs } = requests[at]!;
-      if (request.to <= to && startNs >= ended.startNs && isSameDevice(request, ended.request!))
-        request.hasEnded = true;
-    }
+    const { request, startNs } = entryAt(words, typeRecordOffsets[blockIo.id]![i]!);
+    endWithin(requests, request!, startNs);
   }
 }
 
+/** Ends the request among `entries`, which are sorted, and the bios that have become part of it. */
+function endWithin(entries: readonly RequestEntry[], whole: BlockRequest, startNs: number): void {
+  for (let at = firstFrom(entries, whole.from); at < entries.length && entries[at]!.request.from <= whole.to; at++) {
+    const entry = entries[at]!;
+    const isPart = entry.request.to <= whole.to && entry.startNs >= startNs && isSameDevice(entry.request, whole);
+    if (isPart) entry.request.hasEnded = true;
+  }
+}
+
+function bySector(a: RequestEntry, b: RequestEntry): number {
+  return a.request.from - b.request.from;
+}
+
 /** The place of the first request that begins at a sector or after it. */
-function firstFrom(requests: Look['requests'], sector: number): number {
+function firstFrom(requests: readonly RequestEntry[], sector: number): number {
   let [low, high] = [0, requests.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

@@ -35,17 +35,25 @@ export interface Probes {
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
-  /**
-   * Returns frames of what has begun and not ended, in pieces: calls, requests that a device has, and bios that wait for
-   * it. The records are those of events, without their ends: bpf/in_progress.bpf.h. It works after `detach` as well.
-   */
-  inProgress(): readonly Uint8Array[];
+  /** Finds what has begun and not ended; it works after `detach` as well. */
+  inProgress(): FramesInProgress;
   /** Number of runs that the kernel skipped because the same program was running on that CPU, over all programs. */
   recursionMisses(): bigint;
   /** Stops capturing events; the rings stay. */
   detach(): void;
   close(): void;
 }
+
+/** Frames of records that the events will have, without their ends: bpf/in_progress.bpf.h. */
+export interface FramesInProgress {
+  calls: Uint8Array;
+  /** Bios that wait for a device; they are read before the requests, which they become. */
+  bios: Uint8Array;
+  /** Requests that a device has. */
+  requests: Uint8Array;
+}
+
+const NONE = new Uint8Array();
 
 export interface ProbesOptions {
   /** Process id of the agent itself, which is never recorded. */
@@ -110,6 +118,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const attached = attachAll(object);
     const events = object.ring('events');
     const definitions = object.ring('definitions');
+    const requestsKnown = object.map('requests_known');
     return {
       attached,
       layers,
@@ -122,11 +131,12 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
       watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
-      inProgress: () => [
-        object.iterate('calls_in_progress'),
-        object.iterate('requests_in_progress', 'request_states'),
-        object.iterate('bios_in_progress', 'bio_owners'),
-      ],
+      inProgress() {
+        const calls = object.iterate('calls_in_progress');
+        if (!requestsKnown.get(new Uint8Array(4))!.some(Boolean)) return { calls, bios: NONE, requests: NONE };
+        const bios = object.iterate('bios_in_progress', 'bio_owners');
+        return { calls, bios, requests: object.iterate('requests_in_progress', 'request_states') };
+      },
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
       close: () => object.close(),
