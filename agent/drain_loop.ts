@@ -30,8 +30,10 @@ const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
-/** Looks at what is in progress take this part of the time at most: all threads of the host are visited. */
+/** Looks at what is in progress take this part of a CPU's time, as far as that leaves enough of them. */
 const LOOK_SHARE = 200;
+/** Answers are complete up to the last look. */
+const LOOK_REST_MS_MAX = 1000;
 /** What is in progress is written whenever it has changed: where there is much, less often. */
 const LOOK_MS_EACH = 1;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
@@ -118,10 +120,13 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
    * wait, however long this loop is delayed in between, and what had begun and not ended is among what is in progress.
    */
   function look(): Waiting {
-    const startMs = performance.now();
+    const before = process.threadCpuUsage();
     const lookedNs = clock.nowNs() - BigInt(YOUNG_NS);
     const found = recorder.lookInProgress();
-    nextLookMs = startMs + Math.max(LOOK_SHARE * (performance.now() - startMs), LOOK_MS_EACH * found);
+    // On a busy machine it lasts much longer than it takes of a CPU.
+    const { user, system } = process.threadCpuUsage(before);
+    const restMs = Math.max((LOOK_SHARE * (user + system)) / 1000, LOOK_MS_EACH * found);
+    nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);
     return { lookedNs, bytes: probes.pendingBytes() };
   }
 
