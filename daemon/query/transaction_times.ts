@@ -5,11 +5,13 @@
 
 import type { ApiEvent } from '../../bpf/schema/api.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
+import type { AttributionQuality } from '../../bpf/schema/owner.ts';
 import type { EventFilter, Store } from '../store/store.ts';
 import type { StatsRow } from '../sums/stats.ts';
 
 const REQUESTS = 'block_io';
 const SYNCS = 'sys_sync';
+const AMBIGUOUS: AttributionQuality = 'ambiguous';
 const CALLS = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
 
 interface Counted {
@@ -23,6 +25,12 @@ export interface CallSums extends Counted {
   duration_ns: bigint;
 }
 
+export interface RequestSums extends Counted {
+  /** The part of which it is not certain that it carried data of the transaction. */
+  ambiguous_count: number;
+  ambiguous_bytes: bigint;
+}
+
 export interface FileSums extends CallSums {
   /** Null for calls on no file, or on one whose path is not known. */
   file: string | null;
@@ -33,7 +41,7 @@ export interface FileSums extends CallSums {
 
 export interface TransactionTimes {
   calls: CallSums;
-  requests: Counted;
+  requests: RequestSums;
   /** The longest first. */
   slowest: ApiEvent[];
   /** Files with the most time come first. */
@@ -48,14 +56,14 @@ export async function* transactionTimes(
 ): AsyncGenerator<void, TransactionTimes> {
   const filter: EventFilter = { transactionId };
   const { events } = yield* store.slowest({ filter: { ...filter, eventTypes: CALLS }, limit });
-  const { stats } = yield* store.stats({ filter, bucketNs: undefined, groupBy: ['event_type', 'file'] });
+  const { stats } = yield* store.stats({ filter, bucketNs: undefined, groupBy: ['event_type', 'file', 'quality'] });
   const [requests, calls] = [true, false].map((of) =>
     stats.filter(({ group }) => (group.event_type === REQUESTS) === of),
   );
   const files = filesOf(calls!);
   return {
     calls: sumOf(calls!),
-    requests: countedOf(requests!),
+    requests: requestSums(requests!),
     slowest: events,
     files: files.slice(0, limit),
     file_count: files.length,
@@ -75,6 +83,11 @@ function filesOf(calls: readonly StatsRow[]): FileSums[] {
 
 function sumOf(rows: readonly StatsRow[]): CallSums {
   return { ...countedOf(rows), duration_ns: rows.reduce((sum, { duration_ns }) => sum + duration_ns.sum, 0n) };
+}
+
+function requestSums(rows: readonly StatsRow[]): RequestSums {
+  const { count, bytes } = countedOf(rows.filter(({ group }) => group.quality === AMBIGUOUS));
+  return { ...countedOf(rows), ambiguous_count: count, ambiguous_bytes: bytes };
 }
 
 function countedOf(rows: readonly StatsRow[]): Counted {

@@ -1,6 +1,7 @@
 /** Dimensions by which events can be grouped: the columns of each, and the value of a row. */
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema/block.ts';
 import { EVENTS, eventById } from '../../bpf/schema/index.ts';
+import { ATTRIBUTION_QUALITIES } from '../../bpf/schema/owner.ts';
 import { errorName } from '../store/blocks/errno.ts';
 import { fieldsOf, textOf } from '../store/blocks/named_fields.ts';
 import { type Dictionary, recordingOf, type ScannedBlock } from '../store/blocks/scanned_block.ts';
@@ -78,6 +79,7 @@ const DIMENSIONS = {
   file: own('file'),
   comm: common('comm', (code, dictionary) => dictionary.name(code)),
   pid: common('pid', (code) => code),
+  quality: common('context_quality', (code) => ATTRIBUTION_QUALITIES[code] ?? null),
   transaction_id: common('context', (code, dictionary) => dictionary.context(code).transactionId),
   error: {
     columns: ['result'],

@@ -34,7 +34,7 @@ export interface TransactionSummary {
     services: string[];
   };
   calls: CallSums;
-  requests: Counted;
+  requests: Counted & { ambiguous_count: number; ambiguous_bytes: Integer };
   slowest: ApiEvent[];
   files: FileSums[];
   file_count: number;
@@ -51,7 +51,8 @@ const share = ({ transaction }: TransactionSummary, ns: Integer) =>
 
 export function headline({ transaction, calls, requests }: TransactionSummary, isComplete: boolean): string {
   const { transaction_id, services, duration_ns } = transaction;
-  const counts = `${calls.count} writes and syncs, ${requests.count} requests to the disk`;
+  const ambiguous = requests.ambiguous_count > 0 ? `, ${requests.ambiguous_count} of them ambiguous` : '';
+  const counts = `${calls.count} writes and syncs, ${requests.count} requests to the disk${ambiguous}`;
   const missing = isComplete ? 'none missing' : 'and some may be missing';
   return `${printable(`${transaction_id} of ${services.join(', ')}`)} took ${duration(duration_ns)}: ${counts}, ${missing}.`;
 }

@@ -97,7 +97,7 @@ export const EVENT_EXAMPLES: Readonly<Record<string, Example>> = {
       'application/json': {
         transaction: TRANSACTION,
         calls: { count: 4, error_count: 1, bytes: 8256, duration_ns: 242_457_600 },
-        requests: { count: 2, error_count: 0, bytes: 0 },
+        requests: { count: 2, error_count: 0, bytes: 0, ambiguous_count: 0, ambiguous_bytes: 0 },
         slowest: [SYNC],
         files: [
           {

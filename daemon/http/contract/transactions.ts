@@ -6,7 +6,10 @@ import { coverageSchema } from '../../query/coverage_schema.ts';
 const integer = (description: string) => int64().meta({ description });
 
 export const writtenBackSchema = z.object({
-  count: described(z.int().nonnegative(), 'block requests that carried some of its data'),
+  count: described(
+    z.int().nonnegative(),
+    'block requests that carried some of its data, ambiguous ones too: its summary says how many those are',
+  ),
   bytes: integer('of its data in them'),
   last_end_ns: described(int64().nullable(), 'when the last of them ended; null when there are none'),
 });
@@ -46,7 +49,14 @@ const callSums = { ...counted, duration_ns: exactInteger('sum of their durations
 export const transactionSummarySchema = z.object({
   transaction: transactionSchema,
   calls: described(z.object(callSums), 'its writes and syncs, for which its callers waited'),
-  requests: described(z.object(counted), 'block requests that carried its data, at any time'),
+  requests: described(
+    z.object({
+      ...counted,
+      ambiguous_count: described(z.int().nonnegative(), 'of them whose owner is not certain'),
+      ambiguous_bytes: exactInteger('that these transferred'),
+    }),
+    'block requests that carried its data, at any time',
+  ),
   slowest: described(z.array(apiEventSchema), 'its slowest calls, the longest first'),
   files: described(
     z.array(

@@ -173,7 +173,7 @@ describe('the summary of a transaction', () => {
       return { file, ...counted(some), sync_count, sync_duration_ns };
     });
     expect(json.calls).toEqual(counted(own));
-    expect(json.requests).toEqual({ count: 0, error_count: 0, bytes: 0 });
+    expect(json.requests).toEqual({ count: 0, error_count: 0, bytes: 0, ambiguous_count: 0, ambiguous_bytes: 0 });
     expect(json.files).toEqual(byFile.sort((a, b) => b.duration_ns - a.duration_ns).slice(0, 2));
     expect(json.file_count).toBe(byFile.length);
     const slowest = own.map(({ duration }) => Number(duration)).sort((a, b) => b - a);
@@ -188,11 +188,13 @@ describe('the summary of a transaction', () => {
       recorded([
         { ...order, at: START, file: '/f', result: 512n },
         { ...order, at: START + 1n, type: 'block_io', duration: 900n, result: 4096n },
+        { ...order, at: START + 2n, type: 'block_io', quality: 'ambiguous', result: 3n },
+        { ...order, at: START + 3n, type: 'block_io', quality: 'ambiguous', result: 4n },
       ]),
     );
     const { json } = await daemon.get('/api/transactions/order-1/summary');
     expect(json.calls).toEqual({ count: 1, error_count: 0, bytes: 512, duration_ns: 5 });
-    expect(json.requests).toEqual({ count: 1, error_count: 0, bytes: 4096 });
+    expect(json.requests).toEqual({ count: 3, error_count: 0, bytes: 4103, ambiguous_count: 2, ambiguous_bytes: 7 });
     expect(json.files.map(({ file }: { file: string }) => file)).toEqual(['/f']);
     expect(json.slowest.map(({ event_type }: { event_type: string }) => event_type)).toEqual(['sys_write']);
   });
