@@ -52,3 +52,10 @@ test('what is sent again to a server that was restarted has another name', () =>
   const position = newPosition('0'.repeat(16), 'node');
   expect(positionBefore(position, 1).round).toBe(1);
 });
+
+test('everything that was acknowledged in the last minutes is sent again to a server that was restarted', () => {
+  const acknowledged = [3, 5, 8].map((number, at) => ({ number, atMs: 1_000_000_000 + at * 10_000 }));
+  const position = { ...newPosition('0'.repeat(16), 'node'), number: 13, settled: 13, acknowledged };
+  expect(positionBefore(position, 1_000_000_000 + 30_000)).toMatchObject({ number: 3, settled: 13, acknowledged: [] });
+  expect(positionBefore({ ...position, acknowledged: [] }, 1_000_030_000)).toMatchObject({ number: 13 });
+});

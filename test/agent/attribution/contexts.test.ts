@@ -213,4 +213,19 @@ describe('the trace context that a program was started with', () => {
     contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256 }), `KREPLAY1 ${body}`);
     expect(contexts.ownerAt(512, 0, 150)?.ids).toEqual(ids);
   });
+
+  test.each([
+    ['before its end', 199, TRACE],
+    ['at its end', 200, null],
+    ['later', 300, null],
+  ])('is continued by a marker that was written %s: %#', (_, time_ns, traceId) => {
+    const contexts = started(`00-${TRACE}-${SPAN}-01`);
+    contexts.end(256, 200);
+    contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256, time_ns }), 'KREPLAY1 txn=a');
+    expect(contexts.ownerAt(512, 0, 400)?.ids).toEqual({
+      transactionId: 'a',
+      traceId,
+      spanId: traceId && SPAN,
+    });
+  });
 });

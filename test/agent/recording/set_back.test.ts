@@ -1,9 +1,10 @@
 // Tests a clock that is set while no agent runs: the gap is reported in the old clock's time and in the new one's.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
-import { temporaryFolder } from './fixture.ts';
+import { blockOf, temporaryFolder, testWriter } from './fixture.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -56,4 +57,26 @@ test('a node that has rebooted meanwhile: the length is unknown', async () => {
   expect(await gapsAfter(ahead, 'next boot')).toEqual([expect.objectContaining({ fromNs: START, toNs: ahead })]);
   const back = await gapsAfter(START - HOUR_NS, 'next boot');
   expect(back).toEqual([expect.objectContaining({ fromNs: START, toNs: START })]);
+});
+
+test('set back while a writer works: what it has written in parts is sealed', () => {
+  const path = join(folder.path, `${recordings++}.kreplay`);
+  const clock = { nowNs: START };
+  const writer = testWriter(path, clock);
+  const states = () => {
+    const database = new Database(path, { readonly: true });
+    const sealed = database.prepare('SELECT sealed FROM segment ORDER BY first_number').pluck().all();
+    database.close();
+    return sealed;
+  };
+  const write = (at: bigint) => {
+    writer.append(blockOf([{ timestamp_ns: at, pid: 1 }]));
+    writer.flush();
+  };
+  write(START);
+  expect(states()).toEqual([0]);
+  clock.nowNs -= HOUR_NS;
+  write(START + 1n);
+  expect(states()).toEqual([1]);
+  writer.close();
 });

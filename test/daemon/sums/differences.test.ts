@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { parseJson } from '../../../daemon/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
-import { differing, probability } from '../../../daemon/sums/differences/noise.ts';
+import { differing, probability, type TestedValue } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';
 import { type Counted, probabilityWithin } from '../../../daemon/sums/differences/strata.ts';
 import { times } from '../../repeats.ts';
@@ -239,6 +239,19 @@ test('tests in many strata let other work run', () => {
   for (; !step.done; step = steps.next()) yields++;
   expect(yields).toBeGreaterThanOrEqual(5);
   expect(step.value.found).toHaveLength(20);
+});
+
+test('a value that is more frequent among the selected, and less in each stratum, is not found', () => {
+  const strata = [
+    { selected: 4500, others: 600, sizes: { selected: 9000, others: 1000 } },
+    { selected: 0, others: 900, sizes: { selected: 1000, others: 9000 } },
+  ];
+  const resultOf = (value: TestedValue) => {
+    const steps = differing([value], { selected: 10_000, others: 10_000 });
+    for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value.found;
+  };
+  expect(resultOf({ selected: 4500, others: 1500 })).toEqual([0]);
+  expect(resultOf({ selected: 4500, others: 1500, strata })).toEqual([]);
 });
 
 describe('bad input', () => {
