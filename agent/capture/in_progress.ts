@@ -36,6 +36,12 @@ export const YOUNG_NS = 1_000_000;
  */
 const WAIT_MAX_NS = 600e9;
 
+/**
+ * The names that a call refers to are resolved again after this time, however long it lasts: the recording forgets what
+ * only old events have.
+ */
+export const RENEW_NS = 60e9;
+
 const TID_OFFSET = recordOffset('tid');
 const SECTOR_OFFSET = blockIoOffset('sector');
 const BYTES_OFFSET = blockIoOffset('bytes');
@@ -49,7 +55,7 @@ export interface InProgress {
   /** Forgets what has ended with the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on what is left, if it has changed; that of the last look if everything is drained that the rings held then.
+   * Passes on what is left, if it has changed or was passed long ago; that of the last look if everything is drained that the rings held then.
    * All definitions that it refers to must have been read.
    */
   settle(isDrained: boolean): void;
@@ -99,7 +105,9 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
   /** As of the last look of which everything that the rings held has been drained. */
   let settled: Look = { calls: new Map(), requests: [] };
   let looked: Look | undefined;
+  let lookedNs = 0;
   let passed: Buffer = Buffer.alloc(0);
+  let passedNs = 0;
   let passedUnlisted = 0;
   /** Made when it is needed: mostly nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
@@ -117,6 +125,7 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
 
   return {
     look(nowNs) {
+      lookedNs = nowNs;
       const frames = read();
       const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(entriesOf) as [
         Entry[],
@@ -149,8 +158,10 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
       kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
       const others = kept.slice(LISTED_MAX);
-      if (others.length === 0 && passedUnlisted === 0 && frames.equals(passed)) return;
+      const isKnown = others.length === 0 && passedUnlisted === 0 && frames.equals(passed);
+      if (isKnown && (frames.length === 0 || lookedNs - passedNs < RENEW_NS)) return;
       passed = frames;
+      passedNs = lookedNs;
       passedUnlisted = others.length;
       pass({ block: copyOf(decodedOf(frames).block), unlisted: unlistedOf(others, wallNs) });
     },

@@ -22,6 +22,8 @@ function setOf(nanoseconds: ReadonlySet<number>): Float64Array {
   return Float64Array.from(ends);
 }
 
+const common = (a: Set<number>, b: Set<number>) => new Set([...a].filter((ns) => b.has(ns)));
+
 const RUNS = { numRuns: times(500) };
 
 test('joined intervals have the nanoseconds of each, in intervals that do not touch', () => {
@@ -29,9 +31,9 @@ test('joined intervals have the nanoseconds of each, in intervals that do not to
     fc.property(intervals, intervals, (one, other) => {
       const [a, b] = [within(one), within(other)];
       expect(union(one)).toEqual(setOf(a));
-      expect(unionOf([one, other])).toEqual(setOf(a.union(b)));
-      expect(unionOfTwo(union(one), union(other))).toEqual(setOf(a.union(b)));
-      expect(intersection(union(one), union(other))).toEqual(setOf(a.intersection(b)));
+      expect(unionOf([one, other])).toEqual(setOf(new Set([...a, ...b])));
+      expect(unionOfTwo(union(one), union(other))).toEqual(setOf(new Set([...a, ...b])));
+      expect(intersection(union(one), union(other))).toEqual(setOf(common(a, b)));
       expect(lengthNs(union(one))).toBe(a.size);
     }),
     RUNS,
@@ -41,8 +43,8 @@ test('joined intervals have the nanoseconds of each, in intervals that do not to
 test('an interval overlaps a set if they have a nanosecond in common', () => {
   fc.assert(
     fc.property(intervals, interval, (ends, [start, end]) => {
-      const common = within([start, end]).intersection(within(ends));
-      expect([start, end, overlaps(union(ends), start, end)]).toEqual([start, end, common.size > 0]);
+      const shared = common(within([start, end]), within(ends));
+      expect([start, end, overlaps(union(ends), start, end)]).toEqual([start, end, shared.size > 0]);
     }),
     RUNS,
   );

@@ -4,7 +4,7 @@ import { createFiles } from '../../../agent/attribution/files.ts';
 import { createProcesses, type ProcessDefinition } from '../../../agent/attribution/processes.ts';
 import { createPrograms } from '../../../agent/attribution/programs.ts';
 import { createResolver } from '../../../agent/attribution/resolve.ts';
-import { createDecoder } from '../../../bpf/schema/decoder.ts';
+import { createDecoder, type DecodedBlock } from '../../../bpf/schema/decoder.ts';
 import { CONTEXT_SCOPES } from '../../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { framed } from '../../bpf/schema/records.ts';
@@ -57,15 +57,17 @@ export function createAttribution(wallOffsetNs = 0n) {
   const files = createFiles(names.intern);
   const decoder = createDecoder();
   const wallOffset = new Uint32Array(BigInt64Array.of(wallOffsetNs).buffer);
-  const resolver = createResolver(decoder.decoded, {
+  const tables = {
     contexts,
     processes,
     files,
-    cgroupServiceId: (cgroupId) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
+    cgroupServiceId: (cgroupId: number) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
     internName: names.intern,
     oldestIds,
     wallOffset,
-  });
+  };
+  const resolverOf = (decoded: DecodedBlock) => createResolver(decoded, tables);
+  const resolver = resolverOf(decoder.decoded);
   const { block } = decoder.decoded;
 
   return {
@@ -73,6 +75,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     processes,
     files,
     resolver,
+    resolverOf,
     marker: (context_id: number, body: string) =>
       contexts.define(contextDefinition({ context_id }), `KREPLAY1 ${body}\n`),
     traceParent: (context_id: number, value: string) =>

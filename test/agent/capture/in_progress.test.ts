@@ -1,0 +1,190 @@
+/**
+ * A kernel in which calls begin and end at random, and an agent that looks, drains and settles at any moment: whatever
+ * began before a look is among the drained events or among what is in progress, and never in both.
+ */
+import fc from 'fast-check';
+import { createInProgress, LISTED_MAX, RENEW_NS, YOUNG_NS } from '../../../agent/capture/in_progress.ts';
+import type { Unended } from '../../../agent/recording/write/batch.ts';
+import { blockIo } from '../../../bpf/schema/block_io.ts';
+import { createDecoder } from '../../../bpf/schema/decoder.ts';
+import { sysWrite } from '../../../bpf/schema/sys_write.ts';
+import { framed, recordBytes } from '../../bpf/schema/records.ts';
+import { times } from '../../repeats.ts';
+import { createAttribution } from '../attribution/attributed.ts';
+
+const WALL_NS = 1_000_000_000_000n;
+
+interface Call {
+  tid: number;
+  startNs: number;
+  context_id?: number;
+}
+
+const callRecord = ({ tid, startNs, context_id = 0 }: Call) =>
+  recordBytes(sysWrite, { tid, timestamp_ns: startNs, context_id, pid: 7, comm: 'dd' });
+
+interface Request {
+  startNs: number;
+  sector: number;
+  sectors: number;
+  device: string;
+}
+
+const requestRecord = ({ startNs, sector, sectors, device }: Request) =>
+  recordBytes(blockIo, { timestamp_ns: startNs, sector, bytes: sectors * 512, device, tid: 1, origins: [] });
+
+/** An agent's part that is tested, with real tables, on a kernel that the test makes. */
+function newAgent() {
+  const kernel = { calls: [] as Call[], bios: [] as Request[], requests: [] as Request[] };
+  const passed: Unended[] = [];
+  const attribution = createAttribution(WALL_NS);
+  const inProgress = createInProgress({
+    read: () => ({
+      calls: framed(kernel.calls.map(callRecord)),
+      bios: framed(kernel.bios.map(requestRecord)),
+      requests: framed(kernel.requests.map(requestRecord)),
+    }),
+    resolverOf: attribution.resolverOf,
+    accept: () => true,
+    wallNs: (bootNs) => BigInt(bootNs) + WALL_NS,
+    pass: (unended) => passed.push(unended),
+  });
+  const decoder = createDecoder();
+  return {
+    kernel,
+    attribution,
+    passed,
+    ...inProgress,
+    drain(records: readonly Uint8Array[]) {
+      const frames = framed(records);
+      decoder.decode(frames, 0, frames.length, () => true);
+      inProgress.forgetEnded(new Uint32Array(frames.buffer), decoder.decoded);
+    },
+    /** The starts of what was passed last. */
+    listed(): number[] {
+      const { block } = passed.at(-1) ?? {};
+      return Array.from((block?.columns.get('timestamp_ns') ?? []) as BigUint64Array, (ns) => Number(ns - WALL_NS));
+    },
+  };
+}
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ does: fc.constant('call' as const), tid: fc.integer({ min: 1, max: 5 }) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant('turn' as const), part: fc.integer({ min: 0, max: 4 }) }) },
+);
+
+test('what began before a look is drained or in progress, whenever calls begin and end', () => {
+  let listed = 0;
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 10, maxLength: 60 }), (steps) => {
+      const agent = newAgent();
+      const ring: Call[] = [];
+      const drained = new Set<number>();
+      let nowNs = 10 * YOUNG_NS;
+      let waiting: { lookedNs: number; left: number } | undefined;
+      let completeNs = 0;
+      const begun: number[] = [];
+      for (const one of steps) {
+        nowNs += YOUNG_NS;
+        if (one.does === 'call') {
+          const { calls } = agent.kernel;
+          const at = calls.findIndex(({ tid }) => tid === one.tid);
+          if (at < 0) {
+            calls.push({ tid: one.tid, startNs: nowNs });
+            begun.push(nowNs);
+          } else ring.push(...calls.splice(at, 1));
+          continue;
+        }
+        if (!waiting) {
+          agent.look(nowNs);
+          waiting = { lookedNs: nowNs - YOUNG_NS, left: ring.length };
+        }
+        // A turn may take a part of what the ring holds.
+        const some = ring.splice(0, one.part);
+        agent.drain(some.map(callRecord));
+        for (const { startNs } of some) drained.add(startNs);
+        waiting.left -= one.part;
+        const isDrained = waiting.left <= 0;
+        agent.settle(isDrained);
+        if (isDrained) {
+          completeNs = waiting.lookedNs;
+          waiting = undefined;
+        }
+        const shown = agent.listed();
+        listed += shown.length;
+        expect(shown.filter((startNs) => drained.has(startNs))).toEqual([]);
+        const missing = begun.filter((startNs) => startNs <= completeNs && !drained.has(startNs));
+        expect(missing.filter((startNs) => !shown.includes(startNs))).toEqual([]);
+      }
+    }),
+    { numRuns: times(300) },
+  );
+  expect(listed).toBeGreaterThan(100);
+});
+
+test('a request ends what has become of it, on its device only', () => {
+  const agent = newAgent();
+  const { kernel } = agent;
+  const at = (startNs: number, sector: number, sectors: number, device = 'sda') => ({
+    startNs,
+    sector,
+    sectors,
+    device,
+  });
+  kernel.bios = [at(11, 100, 8), at(12, 108, 8), at(13, 108, 8, 'sdb'), at(9, 104, 4), at(14, 116, 8)];
+  kernel.requests = [at(20, 500, 8), at(14, 112, 12)];
+  agent.look(YOUNG_NS + 100);
+  agent.settle(true);
+  // A bio that was issued between the two reads is a request.
+  expect(agent.listed()).toEqual([9, 11, 12, 13, 14, 20]);
+  agent.drain([requestRecord(at(11, 100, 16))]);
+  agent.settle(false);
+  expect(agent.listed()).toEqual([9, 13, 14, 20]);
+  agent.drain([requestRecord(at(20, 500, 8)), requestRecord(at(14, 112, 12, 'sdaa'))]);
+  agent.settle(false);
+  expect(agent.listed()).toEqual([9, 13, 14]);
+});
+
+test('a bio that no request has taken for ten minutes is forgotten, and a young call is not there yet', () => {
+  const agent = newAgent();
+  agent.kernel.bios = [{ startNs: 0, sector: 1, sectors: 8, device: 'sda' }];
+  agent.kernel.calls = [{ tid: 1, startNs: 599e9 }];
+  for (const [nowNs, listed] of [
+    [599e9, [0]],
+    [599e9 + YOUNG_NS, [0, 599e9]],
+    [601e9, [599e9]],
+  ] as const) {
+    agent.look(nowNs);
+    agent.settle(true);
+    expect(agent.listed()).toEqual(listed);
+  }
+});
+
+test('labelled calls and requests are listed before others, and the rest is counted', () => {
+  const agent = newAgent();
+  const count = LISTED_MAX + 10;
+  agent.kernel.calls = Array.from({ length: count }, (_, i) => ({
+    ...{ tid: i + 1, startNs: i },
+    context_id: i >= count - 5 ? 256 : 0,
+  }));
+  agent.kernel.requests = [{ startNs: count, sector: 0, sectors: 8, device: 'sda' }];
+  agent.look(count + YOUNG_NS);
+  agent.settle(true);
+  expect(agent.listed().slice(0, 8)).toEqual([...[5, 4, 3, 2, 1].map((back) => count - back), count, 0, 1]);
+  expect(agent.passed.at(-1)!.unlisted).toEqual({ count: 11, labelled: 0, sinceNs: WALL_NS + BigInt(LISTED_MAX - 6) });
+});
+
+test('names are resolved again after a while, and nothing is passed on while nothing changes', () => {
+  const agent = newAgent();
+  agent.attribution.marker(256, 'txn=order-1');
+  agent.kernel.calls = [{ tid: 1, startNs: 5, context_id: 256 }];
+  const lookAt = (nowNs: number) => {
+    agent.look(nowNs);
+    agent.settle(true);
+    return agent.passed.length;
+  };
+  expect([YOUNG_NS, YOUNG_NS + 1, RENEW_NS, RENEW_NS + YOUNG_NS + 5].map((ns) => lookAt(ns + 5))).toEqual([1, 1, 1, 2]);
+  agent.kernel.calls = [];
+  expect([2, 3, 9].map((minutes) => lookAt(minutes * RENEW_NS))).toEqual([3, 3, 3]);
+  expect(agent.listed()).toEqual([]);
+});
