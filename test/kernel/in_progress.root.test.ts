@@ -186,7 +186,10 @@ test('commands say what is in progress, and so does a bundle', async () => {
   expect((await command('transactions', '--from', `${blocked.beforeNs - 10_000_000_000n}`)).stderr).toMatch(said);
   await until(async () => (await coverageOf('/api/events?limit=1')).recorded_until > blocked.beforeNs + 600_000_000n);
   daemon.setNow(wallClockNs());
-  const whatIf = await command('whatif', 'slow-2', '--timeout', '2500ms', '--output', 'table');
+  const { duration_ns } = await ask('/api/replay/whatif', { transaction_id: 'slow-2' });
+  // What has ended keeps this deadline.
+  const timeout = `${duration_ns / 1_000_000n + 1n}ms`;
+  const whatIf = await command('whatif', 'slow-2', '--timeout', timeout, '--output', 'table');
   expect(whatIf.stdout).toContain('not kept, a call in progress has not ended by then');
   const patient = await command('whatif', 'slow-2', '--timeout', '3h', '--output', 'table');
   expect(patient.stdout).toContain('kept by what is recorded, which is not all');
