@@ -3,7 +3,6 @@
  * ends when the recording can no longer be written where it is.
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { YOUNG_NS } from './capture/in_progress.ts';
 import type { Probes } from './capture/probes.ts';
 import type { Recorder } from './capture/recorder.ts';
 import type { WallClock } from './capture/wall_clock.ts';
@@ -107,12 +106,12 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     else if (probes.pendingBytes() < TURN_AT_BYTES) await sleep(pendingBytes > 0 ? LOOK_MS : IDLE_LOOK_MS);
     else await setImmediate();
   }
-  const detachedNs = clock.nowNs();
+  // Before the programs are detached, which takes a while: the end of a request would go unseen.
+  const { lookedNs } = look();
   probes.detach();
-  recorder.lookInProgress();
   if (await drainAll()) {
     recorder.settleInProgress(true);
-    progress.completeNs = detachedNs - BigInt(YOUNG_NS);
+    progress.completeNs = lookedNs;
   }
 
   /**
@@ -121,13 +120,13 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
    */
   function look(): Waiting {
     const before = process.threadCpuUsage();
-    const lookedNs = clock.nowNs() - BigInt(YOUNG_NS);
-    const found = recorder.lookInProgress();
+    const nowNs = clock.nowNs();
+    const { found, foundNs } = recorder.lookInProgress();
     // On a busy machine it lasts much longer than it takes of a CPU.
     const { user, system } = process.threadCpuUsage(before);
     const restMs = Math.max((LOOK_SHARE * (user + system)) / 1000, LOOK_MS_EACH * found);
     nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);
-    return { lookedNs, bytes: probes.pendingBytes() };
+    return { lookedNs: nowNs - BigInt(foundNs), bytes: probes.pendingBytes() };
   }
 
   /**

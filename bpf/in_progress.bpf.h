@@ -67,6 +67,13 @@ int calls_in_progress(struct bpf_iter__task *context)
 	start_ns = *(volatile __u64 *)&state->start_ns;
 	if (!start_ns)
 		return 0;
+	/* Where the kernel may have skipped the program of the call's end, the task may be in another call. */
+	if (programs_are_preempted) {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+		if (regs->orig_ax != state->syscall)
+			return 0;
+	}
 	if (state->call_type == EVENT_SYS_WRITE)
 		list_write(context->meta->seq, task, state, start_ns);
 	else if (state->call_type == EVENT_SYS_SYNC)

@@ -27,6 +27,9 @@ import type { FramesInProgress } from './probes.ts';
 /** The most that are passed on: those with a label first, and of the others those that began first. */
 export const LISTED_MAX = 1024;
 
+/** What is shorter than a wanted event, and older than this, is counted. */
+const UNLISTED_NS_MIN = 1e9;
+
 /** A call this young may not be wholly described yet: the program at its entry may be running. */
 export const YOUNG_NS = 1_000_000;
 
@@ -42,16 +45,23 @@ const WAIT_MAX_NS = 600e9;
  */
 export const RENEW_NS = 60e9;
 
+const STEP_NS = 1_000_000n;
+
 const TID_OFFSET = recordOffset('tid');
 const SECTOR_OFFSET = blockIoOffset('sector');
 const BYTES_OFFSET = blockIoOffset('bytes');
+const DURATION_OFFSET = recordOffset('duration_ns');
+const QUEUE_OFFSET = blockIoOffset('queue_ns');
 const DEVICE_OFFSET = blockIoOffset('device');
 const DEVICE_WORDS = 4;
 const SECTOR_BYTES = 512;
 
 export interface InProgress {
-  /** Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. Returns how many calls and requests were found. */
-  look(nowNs: number): number;
+  /**
+   * Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. What is shorter than `listedNs` may not be wanted: without
+   * names, it is only counted. Returns how many calls and requests were found, and the age from which on they were.
+   */
+  look(nowNs: number, listedNs?: number): { found: number; foundNs: number };
   /** Forgets what has ended with the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
@@ -91,23 +101,32 @@ interface BlockRequest {
   to: number;
   /** The beginning of the disk's name. */
   device: readonly number[];
+  /** How long it waited for its device; unknown of a bio. */
+  queueNs: number;
+  isBio: boolean;
   hasEnded: boolean;
 }
+
+type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 
 /** What is in progress as of a look, without what has ended since. */
 interface Look {
   calls: Map<number, Entry>;
   /** Sorted by their first sectors. */
   requests: readonly RequestEntry[];
+  /** What began later has no names yet. */
+  listedUntilNs: number;
 }
 
 export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InProgressParts): InProgress {
   /** As of the last look of which everything that the rings held has been drained. */
-  let settled: Look = { calls: new Map(), requests: [] };
+  let settled: Look = { calls: new Map(), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
   let lookedNs = 0;
   let passed: Buffer = Buffer.alloc(0);
   let passedNs = 0;
+  /** The wall clock when the boot clock was 0. */
+  let passedOffsetNs = 0n;
   let passedUnlisted = 0;
   /** Made when it is needed: mostly nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
@@ -124,24 +143,28 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
   }
 
   return {
-    look(nowNs) {
+    look(nowNs, listedNs = 0) {
       lookedNs = nowNs;
+      const foundNs = Math.max(YOUNG_NS, Math.min(listedNs, UNLISTED_NS_MIN));
       const frames = read();
       const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(entriesOf) as [
         Entry[],
         RequestEntry[],
         RequestEntry[],
       ];
-      const isOld = ({ startNs }: Entry) => startNs <= nowNs - YOUNG_NS;
+      const isOld = ({ startNs }: Entry) => startNs <= nowNs - foundNs;
       const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
       const bios = waiting.filter(isThere).sort(bySector);
+      for (const { request } of bios) request.isBio = true;
       // A bio that was issued in between is there as a request, too.
-      for (const { request, startNs } of issued) endWithin(bios, request, startNs);
+      for (const { request, startNs } of issued)
+        if (startNs + request.queueNs >= nowNs) endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
       looked = {
         calls: new Map(tasks.filter(isOld).map((entry) => [entry.tid, entry])),
         requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(bySector),
+        listedUntilNs: nowNs - listedNs,
       };
-      return looked.calls.size + looked.requests.length;
+      return { found: looked.calls.size + looked.requests.length, foundNs };
     },
     forgetEnded(words, decoded) {
       forgetEndedIn(settled, words, decoded);
@@ -152,20 +175,31 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
         settled = looked;
         looked = undefined;
       }
-      const { calls, requests } = settled;
-      const isWanted = ({ frame }: Entry) => accept(wordsOf(frame), FRAME_HEADER_SIZE);
-      const kept = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)].filter(isWanted);
+      const { calls, requests, listedUntilNs } = settled;
+      const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
+      const isListed = ({ startNs, frame }: Entry) =>
+        startNs <= listedUntilNs && accept(wordsOf(frame), FRAME_HEADER_SIZE);
+      const kept = all.filter(isListed);
       kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
-      const others = kept.slice(LISTED_MAX);
-      const isKnown = others.length === 0 && passedUnlisted === 0 && frames.equals(passed);
+      const others = [...kept.slice(LISTED_MAX), ...all.filter(({ startNs }) => startNs > listedUntilNs)];
+      const offsetNs = wallNs(0);
+      const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
+      const isKnown = others.length === 0 && passedUnlisted === 0 && isSame;
       if (isKnown && (frames.length === 0 || lookedNs - passedNs < RENEW_NS)) return;
       passed = frames;
+      passedOffsetNs = offsetNs;
       passedNs = lookedNs;
       passedUnlisted = others.length;
       pass({ block: copyOf(decodedOf(frames).block), unlisted: unlistedOf(others, wallNs) });
     },
   };
+}
+
+/** Whether the wall clock was not set in between. */
+function isNear(offsetNs: bigint, other: bigint): boolean {
+  const steppedNs = offsetNs - other;
+  return steppedNs < STEP_NS && steppedNs > -STEP_NS;
 }
 
 function unlistedOf(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
@@ -190,17 +224,25 @@ function forgetEndedIn(
   const { requests } = look;
   const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
   for (let i = 0; i < count; i++) {
-    const { request, startNs } = entryAt(words, typeRecordOffsets[blockIo.id]![i]!);
-    endWithin(requests, request!, startNs);
+    const offset = typeRecordOffsets[blockIo.id]![i]!;
+    const { request, startNs } = entryAt(words, offset);
+    endWithin(requests, { request: request!, startNs, endNs: startNs + u64At(words, offset + DURATION_OFFSET) });
   }
 }
 
-/** Ends the request among `entries`, which are sorted, and the bios that have become part of it. */
-function endWithin(entries: readonly RequestEntry[], whole: BlockRequest, startNs: number): void {
+/**
+ * Ends the request among `entries`, which are sorted, and the bios that have become part of it: those that were queued
+ * before it ended. Other requests of the same sectors may follow it.
+ */
+function endWithin(entries: readonly RequestEntry[], ended: Ended): void {
+  const { request: whole, startNs, endNs } = ended;
   for (let at = firstFrom(entries, whole.from); at < entries.length && entries[at]!.request.from <= whole.to; at++) {
     const entry = entries[at]!;
-    const isPart = entry.request.to <= whole.to && entry.startNs >= startNs && isSameDevice(entry.request, whole);
-    if (isPart) entry.request.hasEnded = true;
+    const { request } = entry;
+    const isSame = entry.startNs === startNs && request.from === whole.from;
+    const isWithin = request.to <= whole.to && request.to > request.from;
+    const isPart = request.isBio && isWithin && entry.startNs >= startNs && entry.startNs <= endNs;
+    if ((isSame || isPart) && isSameDevice(request, whole)) request.hasEnded = true;
   }
 }
 
@@ -253,7 +295,10 @@ function requestAt(words: Uint32Array, offset: number): BlockRequest {
   const from = u64At(words, offset + SECTOR_OFFSET);
   const to = from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
   const device = (offset + DEVICE_OFFSET) >>> 2;
-  return { from, to, device: Array.from(words.subarray(device, device + DEVICE_WORDS)), hasEnded: false };
+  return {
+    ...{ from, to, device: Array.from(words.subarray(device, device + DEVICE_WORDS)) },
+    ...{ queueNs: u64At(words, offset + QUEUE_OFFSET), isBio: false, hasEnded: false },
+  };
 }
 
 /** A block with arrays of its own, which have as many values as there are rows. */

@@ -25,7 +25,7 @@ import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from 
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
-import { createInProgress } from './in_progress.ts';
+import { createInProgress, type InProgress } from './in_progress.ts';
 import { createLossCounters, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
 import type { WallClock } from './wall_clock.ts';
@@ -44,8 +44,8 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** Looks at what is in progress, ahead of turns; returns how much was found. */
-  lookInProgress(): number;
+  /** Looks at what is in progress, ahead of turns; returns how much was found, and the age from which on all is. */
+  lookInProgress(): ReturnType<InProgress['look']>;
   /**
    * Passes what is still in progress to the writer, before a flush; that of the last look if everything that the rings
    * held then has been taken out.
@@ -80,7 +80,7 @@ export interface RecorderOptions {
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
-  const wanted: Wanted = { asks: false, service: () => true, process: () => true };
+  const wanted: Wanted = { asks: false, minDurationNs: 0, service: () => true, process: () => true };
   const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
@@ -163,11 +163,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
       }
       return filled;
     },
-    lookInProgress: () => inProgress.look(clock.bootNs()),
+    lookInProgress: () => inProgress.look(clock.bootNs(), wanted.minDurationNs),
     settleInProgress: inProgress.settle,
     checkPublishers: (nowMs) => publishers?.look(nowMs),
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);
+      wanted.minDurationNs = Number(settings.minDurationNs);
       wanted.service = (service) => wantsService(settings, service);
       wanted.process = (process) => wantsProcess(settings, process);
       probes.filter.apply(settings);
@@ -193,6 +194,7 @@ function anyones(counts: readonly [LossCause, number][]): LossCount[] {
 interface Wanted {
   /** Whether anything is not wanted. */
   asks: boolean;
+  minDurationNs: number;
   service(service: string): boolean;
   process(process: ProcessFacts): boolean;
 }

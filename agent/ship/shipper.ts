@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
+import type { Unended, UnendedEvent } from '../recording/read/unended.ts';
 import { identityOf } from '../recording/write/own_files.ts';
 import {
   askClock,
@@ -84,7 +85,7 @@ export async function shipRecording(
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
-  const [rate, sizes] = [liveRate(), groupSizes(options.eventsMax)];
+  const [rate, sizes, withNotArrived] = [liveRate(), groupSizes(options.eventsMax), keepsNotArrived()];
   const send = patientSender(source, signal);
   let position = begun;
   let [isWritten, claims] = [true, options.claims];
@@ -174,7 +175,7 @@ export async function shipRecording(
       backlog: Math.max(0, end - position.number),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
-      unended,
+      unended: withNotArrived(unended, end, position.number),
     };
     await sendTable(sender(to, `${reader.recordingId}-${state.atNs}`, signal), nodeTable(reader, state));
     heartbeatMs = performance.now();
@@ -334,5 +335,23 @@ function liveRate() {
       if (!first || !last || last.atMs - first.atMs < 1000) return 0;
       return ((last.end - first.end) * 1000) / (last.atMs - first.atMs);
     },
+  };
+}
+
+/**
+ * Adds to what is in progress what was when a fleet was told last, and has ended since: until its event arrives there, it
+ * is not known to have ended.
+ */
+function keepsNotArrived(): (unended: Unended, end: number, shippedNumber: number) => Unended {
+  const keyOf = ({ tid, timestamp_ns, device }: UnendedEvent) => `${tid} ${timestamp_ns} ${device}`;
+  let told: readonly UnendedEvent[] = [];
+  /** Events with numbers below `end`. */
+  let gone: { event: UnendedEvent; end: number }[] = [];
+  return (unended, end, shippedNumber) => {
+    const now = new Set(unended.events.map(keyOf));
+    const ended = told.filter((event) => !now.has(keyOf(event))).map((event) => ({ event, end }));
+    gone = [...gone, ...ended].filter((one) => shippedNumber < one.end);
+    told = unended.events;
+    return { ...unended, events: [...gone.map(({ event }) => event), ...unended.events] };
   };
 }

@@ -46,7 +46,7 @@ export async function coverageIn(
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
   const recorded = await store.losses(fromNs, toNs, nodes);
-  const { losses, inProgress } = withInProgress(recorded, unended, { spans, window });
+  const { losses, inProgress } = withInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
   const known = coverageOf(losses.filter(isAsked), spans.filter(isAsked), asked);
   const coverage = inProgress ? { ...known, in_progress: inProgress } : known;
   const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);

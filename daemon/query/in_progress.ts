@@ -57,16 +57,19 @@ export async function ofTransactions(
   { fromNs, toNs }: Pick<CoverageQuery, 'fromNs' | 'toNs'>,
 ): Promise<FoundUnended> {
   const isIn = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
-  const startOf = async ({ transaction_id, timestamp_ns }: UnendedEvent) => {
-    const transaction = await store.transaction(transaction_id!);
-    return transaction && transaction.firstTimestampNs < timestamp_ns ? transaction.firstTimestampNs : timestamp_ns;
-  };
-  const select = async (all: readonly UnendedEvent[]) => {
-    const labelled = all.filter(({ transaction_id }) => transaction_id !== null);
-    const starts = await Promise.all(labelled.map(startOf));
-    return labelled.filter((_event, i) => isIn(starts[i]!));
-  };
-  const own = { events: await select(events), lost: await select(ownLost), unlisted: labelledOf(unlisted) };
+  // A transaction begins with its first call at the latest.
+  const mayBeIn = ({ timestamp_ns, transaction_id }: UnendedEvent) =>
+    transaction_id !== null && (fromNs === undefined || timestamp_ns >= fromNs);
+  const ids = new Set([...events, ...ownLost].filter(mayBeIn).map(({ transaction_id }) => transaction_id!));
+  const starts = new Map<string, bigint | undefined>();
+  for (const id of ids) starts.set(id, (await store.transaction(id))?.firstTimestampNs);
+  const select = (all: readonly UnendedEvent[]) =>
+    all.filter((event) => {
+      if (!mayBeIn(event)) return false;
+      const startNs = starts.get(event.transaction_id!);
+      return isIn(startNs !== undefined && startNs < event.timestamp_ns ? startNs : event.timestamp_ns);
+    });
+  const own = { events: select(events), lost: select(ownLost), unlisted: labelledOf(unlisted) };
   return { own, lost, isSelected: true };
 }
 
@@ -76,22 +79,24 @@ export function withInProgress(
   { own, lost, isSelected }: FoundUnended,
   { spans, window: { fromNs = 0n, toNs } }: { spans: readonly NodeSpan[]; window: CoverageQuery },
 ): InProgress {
-  const untilOf = (node: string) => latest(spans.filter((span) => span.node === node));
+  const untils = new Map<string, bigint>();
+  for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
+  const untilOf = (node: string) => untils.get(node) ?? 0n;
   // Without `to`, the window ends where the recording does.
   const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= untilOf(node) : ns < toNs);
-  const isServed = (node: string) => spans.some((span) => span.node === node);
+  const isServed = (node: string) => untils.has(node);
   const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
     isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
   const events = own.events.filter(isOf);
   const open = [
-    ...events.map(({ node, timestamp_ns }) => ({ node, count: 1, sinceNs: timestamp_ns })),
+    ...events.map(({ node, timestamp_ns, untilNs }) => ({ node, count: 1, sinceNs: timestamp_ns, untilNs })),
     ...own.unlisted.filter(({ sinceNs, node }) => isServed(node) && isBefore(sinceNs, node)),
   ];
   return {
     losses: [
       ...withoutKnown(losses, lost),
       ...own.lost.filter(isOf).map(({ node, timestamp_ns }) => lossOf(node, 1, timestamp_ns, timestamp_ns)),
-      ...open.map(({ node, count, sinceNs }) => lossOf(node, count, sinceNs, untilOf(node))),
+      ...open.map(({ node, count, sinceNs, untilNs }) => lossOf(node, count, sinceNs, untilNs)),
     ],
     inProgress: summaryOf(events, open),
   };
@@ -121,10 +126,6 @@ function summaryOf(
   return {
     count: open.reduce((sum, { count }) => sum + count, 0),
     oldest: open.reduce((least, { sinceNs }) => (sinceNs < least ? sinceNs : least), open[0]!.sinceNs),
-    events: byStart.slice(0, IN_PROGRESS_MAX).map(({ origins: _, ...event }) => event),
+    events: byStart.slice(0, IN_PROGRESS_MAX).map(({ origins: _, untilNs: _1, ...event }) => event),
   };
-}
-
-function latest(spans: readonly NodeSpan[]): bigint {
-  return spans.reduce((most, { toNs }) => (toNs > most ? toNs : most), 0n);
 }

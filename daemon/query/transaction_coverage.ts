@@ -60,9 +60,16 @@ async function transactionCoverage(
   transaction: TransactionSummary,
   window: CoverageQuery,
 ): Promise<Coverage> {
-  const own = { ...window, nodes: window.nodes ?? transaction.nodes };
+  const unendedOwn = [...unended.own.events, ...unended.own.lost];
+  // A first call on another node is no event yet.
+  const knownNodes = [...new Set([...transaction.nodes, ...unendedOwn.map(({ node }) => node)])];
+  const own = { ...window, nodes: window.nodes ?? knownNodes };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
-  const ownNs = { fromNs: transaction.firstTimestampNs - QUIET_NS, toNs: wholeEndOf(transaction) + QUIET_NS };
+  // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
+  const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
+  const firstNs = starts.reduce(min, transaction.firstTimestampNs);
+  const lastNs = starts.reduce(max, wholeEndOf(transaction));
+  const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
   // The window may begin or end within a gap.
   const wide = {
     ...own,

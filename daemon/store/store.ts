@@ -43,6 +43,8 @@ export interface NodeLoss {
 /** An event without its end. */
 export interface UnendedEvent extends RecordedUnended {
   node: string;
+  /** When it was known last not to have ended. */
+  untilNs: bigint;
 }
 
 /** Calls and requests that have begun and not ended. */
@@ -52,7 +54,7 @@ export interface Unended {
   /** Calls and requests that were in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
   /** Others in progress, of any kind, which began at `sinceNs` or later; some of them are labelled. */
-  unlisted: { node: string; count: number; labelled: number; sinceNs: bigint }[];
+  unlisted: { node: string; count: number; labelled: number; sinceNs: bigint; untilNs: bigint }[];
 }
 
 /** A span of time in which a node was recorded. Everything that ended by `toNs` is committed. */

@@ -17,7 +17,11 @@ os.write(os.open('/tmp', os.O_TMPFILE | os.O_WRONLY), b'first')
 for _, end in pipes:
     os.write(end, b'x' * 65536)
 time.sleep(quiet)
+if transaction != '-':
+    os.write(null, b'KREPLAY1 end')
 print(time.time_ns(), flush=True)
+if transaction != '-':
+    os.write(null, f'KREPLAY1 txn={transaction}'.encode())
 writers = [threading.Thread(target=os.write, args=(end, b'y' * 1000)) for _, end in pipes[1:]]
 for writer in writers:
     writer.start()

@@ -6,12 +6,17 @@ import type { Unended, UnendedEvent, UnendedOwner } from './unended.ts';
 /** A longer text was not written here. */
 const LENGTH_MAX = 4_000_000;
 
+/** The most that a node tells of what was in progress when its agents ended: all are losses, too. */
+const LOST_MAX = 64;
+
 const NOTHING: Unended = { events: [], lost: [], unlisted: NONE_UNLISTED };
 
 /** Returns '' if nothing is in progress. */
 export function unendedText({ events, lost, unlisted }: Unended): string {
   if (events.length === 0 && lost.length === 0 && unlisted.count === 0) return '';
-  return JSON.stringify({ events, lost, unlisted }, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+  return JSON.stringify({ events, lost: lost.slice(-LOST_MAX), unlisted }, (_, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
 }
 
 /** Returns undefined for a text that was not written here: it comes from a server, which may say anything. */

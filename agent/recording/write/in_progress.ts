@@ -79,8 +79,8 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   const all = blockAt(IN_PROGRESS);
   const unlisted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? NONE_UNLISTED;
   if (all.rowCount === 0 && unlisted.count === 0) return;
-  const ended = rowsOf(all, 0, Math.min(all.rowCount, ENDED_MAX));
-  const others = withRows(unlisted, all, ended.rowCount);
+  const [ended, rest] = divided(all);
+  const others = withRows(unlisted, rest, 0);
   const aliveNs = BigInt((get.get(ALIVE) as number | bigint | undefined) ?? 0);
   database.transaction(() => {
     const { addLoss } = lossWriter(database);
@@ -100,6 +100,19 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
     database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);
     for (const key of [IN_PROGRESS, IN_PROGRESS_UNLISTED]) database.prepare(DELETE).run(key);
   })();
+}
+
+/** Takes the most important rows, and those that began first: what is left began late, and is a short loss. */
+function divided(block: Block): [taken: Block, left: Block] {
+  const starts = block.columns.get('timestamp_ns') as BigUint64Array;
+  const rows = Array.from({ length: block.rowCount }, (_, row) => row);
+  const byStart = rows.toSorted((a, b) => (starts[a]! < starts[b]! ? -1 : starts[a]! > starts[b]! ? 1 : a - b));
+  const taken = new Set([...byStart.slice(0, ENDED_MAX / 2), ...rows].slice(0, ENDED_MAX));
+  for (const row of rows) if (taken.size < ENDED_MAX) taken.add(row);
+  const blocks = [true, false].map((isTaken) =>
+    rows.filter((row) => taken.has(row) === isTaken).map((row) => rowsOf(block, row, row + 1)),
+  );
+  return blocks.map((some) => some.reduce(joined, rowsOf(block, 0, 0))) as [Block, Block];
 }
 
 /** Encodes a block, or as many of its rows as fit. */

@@ -52,7 +52,9 @@ export async function exportEvents(options: ExportOptions): Promise<ExportSummar
 
 async function writeEvents(options: ExportOptions, path: string): Promise<ExportSummary> {
   const { source, selection, signal, onProgress } = options;
-  const losses = () => lossesIn(source, selection);
+  // Read before the events: what ends meanwhile is then in both, not in neither.
+  const unended = source.reader.unended();
+  const losses = () => lossesIn(source, selection, unended);
   const clockSteps = clockStepsIn(source, selection.window);
   const { createdNs } = source.reader.info();
   const { dictionary, blocks } = chosenBlocks(options);

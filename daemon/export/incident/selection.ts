@@ -1,7 +1,7 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
-import { type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
+import { type Unended, type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { resolveTime, type TimeExpression } from '../../query/time.ts';
@@ -63,8 +63,8 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
 export function lossesIn(
   { reader }: Source,
   { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: Selection,
+  { events, lost, unlisted }: Unended,
 ): Loss[] {
-  const { events, lost, unlisted } = reader.unended();
   const untilNs = reader.recordedSpan()?.toNs ?? 0n;
   const isOfTransaction = filter.transactionId !== undefined;
   const isWithin = ({ timestamp_ns }: UnendedEvent) => timestamp_ns >= fromNs && timestamp_ns < toNs;

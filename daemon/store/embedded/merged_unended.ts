@@ -1,25 +1,26 @@
 /** What is in progress in several recordings. */
 import type { Unended } from '../store.ts';
+import { joinUnended } from '../unended.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { writtenSpan } from './writer_state.ts';
 
 export function unendedIn(recordings: readonly OpenRecording[]): Unended {
   const copies = [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()];
-  const all = copies.map(newestOf).map(({ file, reader, node }) => ({
-    node,
-    ...withFailuresOf(file, () => reader.unended()),
-  }));
-  return {
-    events: all.flatMap(({ node, events }) => events.map((event) => ({ ...event, node }))),
-    lost: all.flatMap(({ node, lost }) => lost.map((event) => ({ ...event, node }))),
-    unlisted: all.flatMap(({ node, unlisted }) => (unlisted.count > 0 ? [{ node, ...unlisted }] : [])),
-  };
+  return joinUnended(
+    copies.map(newestOf).map((recording) => {
+      const { file, reader, node } = recording;
+      const span = writtenSpan(recording);
+      const unended = withFailuresOf(file, () => reader.unended());
+      return { node, untilNs: span?.toNs ?? 0n, isOpen: span?.end === 'open', ...unended };
+    }),
+  );
 }
 
-/** An older copy lists what has ended since. */
+/** An older copy lists what has ended since; of one that is being written, there is none that is newer. */
 function newestOf(copies: readonly OpenRecording[]): OpenRecording {
   const [first, ...others] = copies;
-  const untilNs = (recording: OpenRecording) => writtenSpan(recording)?.toNs ?? 0n;
-  return others.reduce((newest, copy) => (untilNs(copy) > untilNs(newest) ? copy : newest), first!);
+  const rankOf = (recording: OpenRecording): bigint =>
+    recording.file.source === 'live' ? 2n ** 64n : (writtenSpan(recording)?.toNs ?? 0n);
+  return others.reduce((newest, copy) => (rankOf(copy) > rankOf(newest) ? copy : newest), first!);
 }

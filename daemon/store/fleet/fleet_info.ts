@@ -6,6 +6,7 @@ import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { MeasuredClock } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
+import { joinUnended } from '../unended.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 
@@ -92,17 +93,17 @@ const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, labelled: 1, si
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
 export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
-  const statement = sql`SELECT node, in_progress FROM ${tableOf(fleet, 'node')} FINAL
-WHERE ${and([sql`in_progress != ''`, ...ofNodes(nodes)])} ORDER BY recording`;
-  const said = (await readRows(fleet, statement)).map((row) => {
-    const unended = parseUnended(row.in_progress as string) ?? UNREADABLE;
-    return { node: row.node as string, ...unended };
-  });
-  return {
-    events: said.flatMap(({ node, events }) => events.map((event) => ({ ...event, node }))),
-    lost: said.flatMap(({ node, lost }) => lost.map((event) => ({ ...event, node }))),
-    unlisted: said.flatMap(({ node, unlisted }) => (unlisted.count > 0 ? [{ node, ...unlisted }] : [])),
-  };
+  const statement = sql`SELECT node, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
+WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
+  const rows = await readRows(fleet, statement);
+  return joinUnended(
+    rows.map((row) => ({
+      node: row.node as string,
+      untilNs: row.watermark_ns as bigint,
+      isOpen: row.ended_ns === 0n,
+      ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
+    })),
+  );
 }
 
 /** A node may have several recordings, and a recording several rows until they are merged: the latest counts. */

@@ -28,10 +28,14 @@ interface Request {
   sector: number;
   sectors: number;
   device: string;
+  queueNs?: number;
 }
 
-const requestRecord = ({ startNs, sector, sectors, device }: Request) =>
-  recordBytes(blockIo, { timestamp_ns: startNs, sector, bytes: sectors * 512, device, tid: 1, origins: [] });
+const requestRecord = ({ startNs, sector, sectors, device, queueNs = 0 }: Request, durationNs = 0) =>
+  recordBytes(blockIo, {
+    ...{ timestamp_ns: startNs, duration_ns: durationNs, queue_ns: queueNs },
+    ...{ sector, bytes: sectors * 512, device, tid: 1, origins: [] },
+  });
 
 /** An agent's part that is tested, with real tables, on a kernel that the test makes. */
 function newAgent() {
@@ -41,8 +45,8 @@ function newAgent() {
   const inProgress = createInProgress({
     read: () => ({
       calls: framed(kernel.calls.map(callRecord)),
-      bios: framed(kernel.bios.map(requestRecord)),
-      requests: framed(kernel.requests.map(requestRecord)),
+      bios: framed(kernel.bios.map((one) => requestRecord(one))),
+      requests: framed(kernel.requests.map((one) => requestRecord(one))),
     }),
     resolverOf: attribution.resolverOf,
     accept: () => true,
@@ -122,27 +126,44 @@ test('what began before a look is drained or in progress, whenever calls begin a
   expect(listed).toBeGreaterThan(100);
 });
 
+const at = (startNs: number, sector: number, sectors: number, device = 'sda') => ({ startNs, sector, sectors, device });
+
 test('a request ends what has become of it, on its device only', () => {
   const agent = newAgent();
   const { kernel } = agent;
-  const at = (startNs: number, sector: number, sectors: number, device = 'sda') => ({
-    startNs,
-    sector,
-    sectors,
-    device,
-  });
+  const nowNs = YOUNG_NS + 100;
   kernel.bios = [at(11, 100, 8), at(12, 108, 8), at(13, 108, 8, 'sdb'), at(9, 104, 4), at(14, 116, 8)];
-  kernel.requests = [at(20, 500, 8), at(14, 112, 12)];
-  agent.look(YOUNG_NS + 100);
+  // It was issued between the two reads, and the bio with it; the other one long before.
+  kernel.requests = [{ ...at(14, 116, 8), queueNs: nowNs }, at(20, 104, 4)];
+  agent.look(nowNs);
   agent.settle(true);
-  // A bio that was issued between the two reads is a request.
   expect(agent.listed()).toEqual([9, 11, 12, 13, 14, 20]);
-  agent.drain([requestRecord(at(11, 100, 16))]);
+  agent.drain([requestRecord(at(11, 100, 16), 5)]);
   agent.settle(false);
   expect(agent.listed()).toEqual([9, 13, 14, 20]);
-  agent.drain([requestRecord(at(20, 500, 8)), requestRecord(at(14, 112, 12, 'sdaa'))]);
+  agent.drain([requestRecord(at(20, 104, 4), 5), requestRecord(at(14, 116, 8, 'sdaa'), 5)]);
   agent.settle(false);
   expect(agent.listed()).toEqual([9, 13, 14]);
+});
+
+test('the end of a request is not that of a later one of the same sectors, nor of another flush', () => {
+  const agent = newAgent();
+  agent.kernel.requests = [at(30, 100, 8), at(31, 0, 0), at(32, 0, 0)];
+  agent.kernel.bios = [at(29, 100, 8), at(33, 0, 0)];
+  agent.look(YOUNG_NS + 100);
+  agent.drain([requestRecord(at(10, 100, 8), 5), requestRecord(at(31, 0, 0), 50)]);
+  agent.settle(true);
+  expect(agent.listed()).toEqual([29, 30, 32, 33]);
+});
+
+test('what is shorter than the filter asks for is counted after a second, without names', () => {
+  const agent = newAgent();
+  agent.kernel.calls = [1, 2, 3].map((tid) => ({ tid, startNs: tid * 1e9 }));
+  expect(agent.look(3.5e9, 2.2e9)).toEqual({ found: 2, foundNs: 1e9 });
+  agent.settle(true);
+  expect(agent.listed()).toEqual([1e9]);
+  expect(agent.passed.at(-1)!.unlisted).toEqual({ count: 1, labelled: 0, sinceNs: WALL_NS + 2_000_000_000n });
+  expect(agent.look(3.5e9, 3e8)).toEqual({ found: 3, foundNs: 3e8 });
 });
 
 test('a bio that no request has taken for ten minutes is forgotten, and a young call is not there yet', () => {

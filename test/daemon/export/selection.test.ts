@@ -51,7 +51,8 @@ test.each<[string, Partial<SelectionOptions>, number[]]>([
 });
 
 test('losses are those that overlap the window', () => {
-  const lost = (options: Partial<SelectionOptions>) => lossesIn(source, select(options)).map(({ count }) => count);
+  const lost = (options: Partial<SelectionOptions>) =>
+    lossesIn(source, select(options), source.reader.unended()).map(({ count }) => count);
   expect(lost(ORDER_1)).toEqual([1, 2]);
   expect(lost({ ...ORDER_1, contextNs: 6000n })).toEqual([1, 2, 4]);
   expect(lost({ from: { atNs: START + 3000n } })).toEqual([4]);

@@ -1,0 +1,24 @@
+/** Joins what recordings say of calls and requests that have begun and not ended. */
+import type { Unended as RecordedUnended } from '../../agent/recording/read/unended.ts';
+import type { Unended } from './store.ts';
+
+export interface UnendedOfRecording extends RecordedUnended {
+  node: string;
+  /** Until when the recording goes. */
+  untilNs: bigint;
+  /** Whether its agent goes on. */
+  isOpen: boolean;
+}
+
+/** What was in progress at the end of a recording is lost if another one of the node goes on. */
+export function joinUnended(all: readonly UnendedOfRecording[]): Unended {
+  const joined: Unended = { events: [], lost: [], unlisted: [] };
+  for (const { node, untilNs, isOpen, events, lost, unlisted } of all) {
+    const isOver = !isOpen && all.some((other) => other.node === node && other.untilNs > untilNs);
+    const told = events.map((event) => ({ ...event, node, untilNs }));
+    (isOver ? joined.lost : joined.events).push(...told);
+    joined.lost.push(...lost.map((event) => ({ ...event, node, untilNs: event.timestamp_ns })));
+    if (unlisted.count > 0) joined.unlisted.push({ node, untilNs, ...unlisted });
+  }
+  return joined;
+}
