@@ -9,6 +9,8 @@ const deep = join(folder, ...Array.from({ length: 40 }, (_, i) => `level-${i}`))
 const shared = newRecorder();
 
 let recorded: Recorded;
+/** The process of the script. */
+let pid: number;
 /** The names that the script itself found in /proc/self/fd, by the size that it wrote. */
 let expected: Map<number, string>;
 
@@ -20,7 +22,7 @@ size = 0
 def say(fd):
     global size
     size += 1
-    print(size, os.readlink('/proc/self/fd/%d' % fd), flush=True)
+    print(size, os.getpid(), os.readlink('/proc/self/fd/%d' % fd), flush=True)
     try: os.write(fd, b'.' * (1000 + size))
     except OSError: pass
 def opened(path): return os.open(path, os.O_WRONLY | os.O_CREAT)
@@ -48,8 +50,9 @@ beforeAll(async () => {
     const lines = run('python3', ['-c', SCRIPT, folder, deep]).trim().split('\n');
     expected = new Map(
       lines.map((line) => {
-        const blank = line.indexOf(' ');
-        return [1000 + Number(line.slice(0, blank)), line.slice(blank + 1)];
+        const [, size, process, name] = /^(\d+) (\d+) (.*)$/.exec(line)!;
+        pid = Number(process);
+        return [1000 + Number(size), name!];
       }),
     );
   });
@@ -62,14 +65,15 @@ afterAll(async () => {
 });
 
 test('every kind of file has the name that /proc gives it', () => {
-  const writes = recorded.writes().filter(({ bytes_requested }) => expected.has(Number(bytes_requested)));
+  const writes = recorded.writes({ pid }).filter(({ bytes_requested }) => expected.has(Number(bytes_requested)));
   const named = new Map(writes.map(({ bytes_requested, file }) => [Number(bytes_requested), file]));
   expect(Object.fromEntries(named)).toEqual(Object.fromEntries(expected));
 });
 
 test('kinds are distinguished', () => {
   const kinds = [1, 2, 3, 4, 5, 10, 11].map(
-    (line) => recorded.writes().find(({ bytes_requested }) => bytes_requested === BigInt(1000 + line))!.file_kind,
+    (line) =>
+      recorded.writes({ pid }).find(({ bytes_requested }) => bytes_requested === BigInt(1000 + line))!.file_kind,
   );
   expect(kinds).toEqual(['regular', 'pipe', 'socket', 'regular', 'anonymous', 'character_device', 'pipe']);
 });

@@ -3,7 +3,7 @@
  * label that they set or took away counts. A call that was denied returns without an entry too, and sets no label.
  */
 import { join } from 'node:path';
-import { BpfObject, btfTypeExists } from 'libbpf-ts';
+import { BpfObject, btfTypeExists, type ProgramInfo } from 'libbpf-ts';
 import { findCgroups } from '../../../agent/attribution/cgroups.ts';
 import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
 import { ROOT, run } from '../programs.ts';
@@ -40,7 +40,9 @@ if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()
     applyLayers(object, layerStates([], findCgroups().hierarchy));
     object.setReadOnly('programs_are_preempted', true);
     object.load();
-    for (const { name, autoload } of object.programs) if (autoload && name !== 'call_enter') object.attach(name);
+    const isAttached = ({ name, section, autoload }: ProgramInfo) =>
+      autoload && name !== 'call_enter' && !section.startsWith('iter/');
+    for (const { name } of object.programs.filter(isAttached)) object.attach(name);
     // The program is not passed as an argument: arguments are among the definitions.
     run('/usr/bin/python3', ['-'], { input: PROGRAM });
     object.detach();
