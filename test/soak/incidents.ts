@@ -12,6 +12,9 @@ export interface Scene {
   clock: SetClock;
   random(): number;
   lasts: { fullMs: number; stallMs: number };
+  /** Number of writes that the load has made, and that a full ring has. */
+  made(): number;
+  ringWrites: number;
 }
 
 /** The agent reads its clock at each turn. */
@@ -56,9 +59,12 @@ export const INCIDENTS = {
     disk.free();
     await agent.begin();
   },
-  async stall({ agent, lasts }: Scene) {
+  async stall({ agent, lasts, made, ringWrites }: Scene) {
     agent.running().process.kill('SIGSTOP');
+    const before = made();
     await sleep(lasts.stallMs);
+    // A busy machine slows the load down.
+    await until(() => made() - before > 1.2 * ringWrites, 'the load to fill the ring');
     agent.running().process.kill('SIGCONT');
   },
   async set_clock({ clock, random }: Scene) {

@@ -12,6 +12,8 @@ const WORDS = 3;
 
 export interface Load {
   pid: number;
+  /** Number of writes by now, as the kernel counts them. */
+  made(): number;
   /** Ends it and returns what it wrote, one batch a millisecond. */
   stop(): Promise<Batch[]>;
   /** Ends it at once, whatever it is doing. */
@@ -26,6 +28,7 @@ export function startLoad(folder: string, writesPerMs: number): Load {
   const ended = once(child, 'exit');
   return {
     pid: child.pid!,
+    made: () => Number(/^syscw: (\d+)$/m.exec(readFileSync(`/proc/${child.pid}/io`, 'latin1'))![1]),
     kill: () => void child.kill('SIGKILL'),
     async stop() {
       child.kill('SIGTERM');

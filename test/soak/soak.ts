@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Loss } from '../../agent/recording/format/losses.ts';
+import { sysWrite } from '../../bpf/schema/sys_write.ts';
 import { freePort, temporaryFolder } from '../e2e/kreplay.ts';
 import { FILE_SYSTEMS } from '../kernel/small_disk.ts';
 import { type Account, accountOf } from './account.ts';
@@ -29,6 +30,8 @@ const SAMPLE_EVERY_MS = 1000;
 /** Share of the time without kills that is not judged: caches fill, and code is compiled. */
 const WARM_UP = 0.3;
 const PAUSE_SHARE = 1 / 100;
+/** Bytes of a write in the ring, with its header. */
+const RECORD_BYTES = sysWrite.size + 8;
 
 export interface Pace {
   writesPerMs: number;
@@ -142,7 +145,8 @@ async function soakIn({ pace, disk, folder, seconds, seed, onProgress, atEnd }: 
   ]);
   const incidents: SoakReport['incidents'] = [];
   const random = randomNumbers(seed);
-  const scene = { agent, daemon, disk, clock, random, lasts: pace.lasts };
+  const ringWrites = (pace.ringMiB << 20) / RECORD_BYTES;
+  const scene = { agent, daemon, disk, clock, random, lasts: pace.lasts, made: load.made, ringWrites };
   const half = { scene, seconds: seconds / 2, pauseMs: seconds * 1000 * PAUSE_SHARE, random, incidents, onProgress };
   await Promise.race([makeIncidents({ ...half, kinds: pace.kinds }), watch]);
   const calmMs = performance.now();
