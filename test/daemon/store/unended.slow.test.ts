@@ -10,6 +10,7 @@ import { eventsOf } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import { appendRows, NODE, newFolder, newWriter, type Row, recordingPath, START, setInProgress } from '../recorded.ts';
+import { served } from '../served.ts';
 import { corpusRows } from './fleet/corpus.ts';
 import { drawnFilter } from './fleet/drawn_requests.ts';
 
@@ -221,4 +222,46 @@ test('of several copies of a recording, the one that was written last says what 
   const store = openRecordingStore(undefined, [copy, path]);
   expect(startsOf(store.unended().events)).toEqual([5n]);
   store.close();
+});
+
+describe('answers from several recordings', () => {
+  const SECOND = 1_000_000_000n;
+  const until = (node: string, rows: readonly Row[], open: readonly Row[], nowNs: bigint) => {
+    const folder = newFolder();
+    const writer = newWriter(folder, node, nowNs);
+    appendRows(writer, rows);
+    setInProgress(writer, open);
+    writer.close();
+    return recordingPath(folder);
+  };
+  const order = (at: bigint): Row => ({ at, transaction: 'order-1', service: 'shop' });
+
+  test('have a call on a node that has no other event of its transaction, however long that was quiet', async () => {
+    const paths = [
+      until('a', [order(START)], [], START + 60n * SECOND),
+      until('b', [], [order(START + 30n * SECOND)], START + 60n * SECOND),
+    ];
+    const daemon = await served(openRecordingStore(undefined, paths));
+    daemon.setNow(START + 60n * SECOND);
+    for (const path of ['/api/transactions/order-1', '/api/events?transaction_id=order-1', '/api/transactions']) {
+      const { coverage } = (await daemon.get(path)).json;
+      expect([path, coverage.complete, coverage.in_progress?.events[0].node]).toEqual([path, false, 'b']);
+    }
+    const { coverage } = (await daemon.get('/api/events?exclude_node=b')).json;
+    expect([coverage.complete, coverage.in_progress]).toEqual([true, undefined]);
+    const early = `/api/transactions?from=${START + SECOND}`;
+    expect((await daemon.get(early)).json.coverage.in_progress).toBeUndefined();
+  });
+
+  test('say that a call is lost if its recording ended and another one of its node goes on', async () => {
+    const paths = [
+      until('a', [order(START)], [order(START + SECOND)], START + 2n * SECOND),
+      until('a', [], [], START + 60n * SECOND),
+    ];
+    const daemon = await served(openRecordingStore(undefined, paths));
+    daemon.setNow(START + 60n * SECOND);
+    const { coverage } = (await daemon.get('/api/transactions/order-1')).json;
+    expect([coverage.complete, coverage.in_progress]).toEqual([false, undefined]);
+    expect(coverage.gaps).toMatchObject([{ cause: 'in_progress', lost: 1 }]);
+  });
 });
