@@ -45,6 +45,8 @@ const WAIT_MAX_NS = 600e9;
  */
 export const RENEW_NS = 60e9;
 
+const MARK_MASK = 4095;
+
 const STEP_NS = 1_000_000n;
 
 const TID_OFFSET = recordOffset('tid');
@@ -65,8 +67,8 @@ export interface InProgress {
   /** Forgets what has ended with the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on what is left, if it has changed or was passed long ago; that of the last look if everything is drained that the rings held then.
-   * All definitions that it refers to must have been read.
+   * Passes on what is left, if it has changed or was passed long ago; that of the last look if everything is drained
+   * that the rings held then. All definitions that it refers to must have been read.
    */
   settle(isDrained: boolean): void;
 }
@@ -112,6 +114,8 @@ type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 /** What is in progress as of a look, without what has ended since. */
 interface Look {
   calls: Map<number, Entry>;
+  /** 1 at the low bits of each call's start: nearly all events of a busy host are told apart from the calls by this. */
+  marks: Uint8Array;
   /** Sorted by their first sectors. */
   requests: readonly RequestEntry[];
   /** What began later has no names yet. */
@@ -120,9 +124,11 @@ interface Look {
 
 export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InProgressParts): InProgress {
   /** As of the last look of which everything that the rings held has been drained. */
-  let settled: Look = { calls: new Map(), requests: [], listedUntilNs: 0 };
+  let settled: Look = { calls: new Map(), marks: marksOf([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
   let lookedNs = 0;
+  /** Whether `settled` is as it was last settled: during a flood, it mostly is. */
+  let isUnchanged = false;
   let passed: Buffer = Buffer.alloc(0);
   let passedNs = 0;
   /** The wall clock when the boot clock was 0. */
@@ -159,22 +165,27 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
       // A bio that was issued in between is there as a request, too.
       for (const { request, startNs } of issued)
         if (startNs + request.queueNs >= nowNs) endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
+      const calls = tasks.filter(isOld);
       looked = {
-        calls: new Map(tasks.filter(isOld).map((entry) => [entry.tid, entry])),
+        calls: new Map(calls.map((entry) => [entry.tid, entry])),
+        marks: marksOf(calls),
         requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(bySector),
         listedUntilNs: nowNs - listedNs,
       };
       return { found: looked.calls.size + looked.requests.length, foundNs };
     },
     forgetEnded(words, decoded) {
-      forgetEndedIn(settled, words, decoded);
+      if (forgetEndedIn(settled, words, decoded)) isUnchanged = false;
       if (looked) forgetEndedIn(looked, words, decoded);
     },
     settle(isDrained) {
       if (isDrained && looked) {
         settled = looked;
         looked = undefined;
+        isUnchanged = false;
       }
+      if (isUnchanged) return;
+      isUnchanged = true;
       const { calls, requests, listedUntilNs } = settled;
       const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
       const isListed = ({ startNs, frame }: Entry) =>
@@ -202,24 +213,34 @@ function isNear(offsetNs: bigint, other: bigint): boolean {
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
 }
 
+function marksOf(calls: readonly Entry[]): Uint8Array {
+  const marks = new Uint8Array(MARK_MASK + 1);
+  // The low word of a time.
+  for (const { startNs } of calls) marks[(startNs % 2 ** 32) & MARK_MASK] = 1;
+  return marks;
+}
+
 function unlistedOf(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
   if (others.length === 0) return NONE_UNLISTED;
   const sinceNs = wallNs(others.reduce((least, { startNs }) => Math.min(least, startNs), others[0]!.startNs));
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
 }
 
+/** Returns whether anything of the look has ended. */
 function forgetEndedIn(
   look: Look,
   words: Uint32Array,
   { block, recordOffsets, typeRecordOffsets }: DecodedBlock,
-): void {
-  const { calls } = look;
+): boolean {
+  const { calls, marks } = look;
+  let hasEnded = false;
   if (calls.size > 0)
     for (let row = 0; row < block.rowCount; row++) {
       const offset = recordOffsets[row]!;
+      if (marks[words[(offset + TIMESTAMP_OFFSET) >>> 2]! & MARK_MASK] === 0) continue;
       const tid = words[(offset + TID_OFFSET) >>> 2]!;
       const call = calls.get(tid);
-      if (call && u64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) calls.delete(tid);
+      if (call && u64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) hasEnded = calls.delete(tid);
     }
   const { requests } = look;
   const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
@@ -228,6 +249,7 @@ function forgetEndedIn(
     const { request, startNs } = entryAt(words, offset);
     endWithin(requests, { request: request!, startNs, endNs: startNs + u64At(words, offset + DURATION_OFFSET) });
   }
+  return hasEnded || count > 0;
 }
 
 /**
