@@ -35,6 +35,8 @@ const LOOK_SHARE = 200;
 const LOOK_REST_MS_MAX = 1000;
 /** What is in progress is written whenever it has changed: where there is much, less often. */
 const LOOK_MS_EACH = 1;
+/** While more is pending, as in a flood, draining comes first: a look takes long on a busy machine. */
+const LOOK_AT_BYTES_MAX = 2 << 20;
 /** How long to wait for an unfinished record: an interrupted BPF program resumes long before that. */
 const UNFINISHED_RECORD_MS = 1000;
 
@@ -87,7 +89,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
-      if (!waiting && nowMs >= nextLookMs) waiting = look();
+      const isCalm = pendingBytes <= LOOK_AT_BYTES_MAX || nowMs >= nextLookMs + LOOK_REST_MS_MAX;
+      if (!waiting && isCalm && nowMs >= nextLookMs) waiting = look();
       hasRoom = recorder.turn() !== undefined;
       if (waiting && hasRoom) waiting.bytes -= TURN_BYTES_MIN;
       const isDrained = waiting !== undefined && waiting.bytes <= 0;
