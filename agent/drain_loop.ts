@@ -33,7 +33,7 @@ const FILES_LOOK_MS = 2000;
 const LOOK_SHARE = 200;
 /** Answers are complete up to the last look. */
 const LOOK_REST_MS_MAX = 1000;
-/** What is in progress is written whenever it has changed: where there is much, less often. */
+/** Rest for each call or request found: the list of them is written whenever it has changed, a long one less often. */
 const LOOK_MS_EACH = 1;
 /** While more is pending, as in a flood, draining comes first: a look takes long on a busy machine. */
 const LOOK_AT_BYTES_MAX = 2 << 20;

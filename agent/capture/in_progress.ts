@@ -27,7 +27,7 @@ import type { FramesInProgress } from './probes.ts';
 /** The most that are passed on: those with a label first, and of the others those that began first. */
 export const LISTED_MAX = 1024;
 
-/** What is shorter than a wanted event, and older than this, is counted. */
+/** Calls and requests older than this are counted, even if a wanted event must last longer. */
 const UNLISTED_NS_MIN = 1e9;
 
 /** A call this young may not be wholly described yet: the program at its entry may be running. */
@@ -111,14 +111,14 @@ interface BlockRequest {
 
 type Ended = Pick<RequestEntry, 'request' | 'startNs'> & { endNs: number };
 
-/** What is in progress as of a look, without what has ended since. */
+/** The calls and requests that a look found, without those that have ended since. */
 interface Look {
   calls: Map<number, Entry>;
-  /** 1 at the low bits of each call's start: nearly all events of a busy host are told apart from the calls by this. */
+  /** 1 at the low bits of each call's start; 0 shows that an event is none of the calls, without a search for its thread. */
   marks: Uint8Array;
   /** Sorted by their first sectors. */
   requests: readonly RequestEntry[];
-  /** What began later has no names yet. */
+  /** Calls and requests that began later than this time are counted, not listed: they may have no names yet. */
   listedUntilNs: number;
 }
 
@@ -318,8 +318,12 @@ function requestAt(words: Uint32Array, offset: number): BlockRequest {
   const to = from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
   const device = (offset + DEVICE_OFFSET) >>> 2;
   return {
-    ...{ from, to, device: Array.from(words.subarray(device, device + DEVICE_WORDS)) },
-    ...{ queueNs: u64At(words, offset + QUEUE_OFFSET), isBio: false, hasEnded: false },
+    from,
+    to,
+    device: Array.from(words.subarray(device, device + DEVICE_WORDS)),
+    queueNs: u64At(words, offset + QUEUE_OFFSET),
+    isBio: false,
+    hasEnded: false,
   };
 }
 

@@ -6,7 +6,7 @@ export const ALIVE = 'alive_ns';
 /** A segment's data, of calls and requests that have begun and not ended: the most important first. */
 export const IN_PROGRESS = 'in_progress';
 
-/** What is not in that list: a text, see `unlistedText`. */
+/** Key of the count of calls and requests that the list leaves out: a text, see `unlistedText`. */
 export const IN_PROGRESS_UNLISTED = 'in_progress_unlisted';
 
 /** The same as IN_PROGRESS, of some that were in progress when earlier writers ended. */

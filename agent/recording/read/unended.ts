@@ -34,7 +34,7 @@ export interface UnendedOwner {
   trace_id: string | null;
 }
 
-/** What is known of an event without its end, by the names of the API. */
+/** Values that an event has before it ends, by their names in the API. */
 export interface UnendedEvent extends UnendedOwner {
   event_type: EventType;
   timestamp_ns: bigint;
