@@ -265,8 +265,13 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
   const files = createFiles(writer.fileId);
   const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.pathOf(id, process.pid) ?? '') ?? '');
   const tables: Tables = {
-    ...{ contexts, processes, files, cgroupServiceId },
-    ...{ internName: nameId, oldestIds, wallOffset: clock.offsetWords },
+    contexts,
+    processes,
+    files,
+    cgroupServiceId,
+    internName: nameId,
+    oldestIds,
+    wallOffset: clock.offsetWords,
   };
   return { publishers, contexts, processes, programs, files, cgroups, tables };
 }

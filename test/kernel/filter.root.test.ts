@@ -117,32 +117,67 @@ test('--comm echo --only-labelled records the writes that pass both', async () =
   expect(namesIn(recorded)).toEqual(['labelled-child']);
 });
 
-/** A process writes `own` after the agent has started; then another one, with the same pid, writes `other`. */
-async function recordedOfOneNumber(flag: string): Promise<string[]> {
-  const options = {
+/** A process writes `own`, once it is told to. */
+function startOwn() {
+  const own = spawn('bash', ['-c', 'read; echo x > "$folder/own"'], {
     env: { ...process.env, folder },
-    stdio: ['pipe', 'ignore', 'inherit'] as ['pipe', 'ignore', 'inherit'],
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  return {
+    pid: own.pid!,
+    async write() {
+      own.stdin.end('go\n');
+      await once(own, 'exit');
+    },
   };
-  const first = spawn('bash', ['-c', 'read; echo x > "$folder/own"'], options);
-  const recorded = await record(async () => {
-    first.stdin!.end('go\n');
-    await once(first, 'exit');
-    bash(
+}
+
+/** The next process with a PID: says that it is there, and writes `other` once it is told to. */
+async function startOther(pid: number) {
+  const other = spawn(
+    'bash',
+    [
+      '-c',
       `for attempt in $(seq 200); do
-           echo $((number - 1)) > /proc/sys/kernel/ns_last_pid
-           bash -c '[ $$ = $number ] && echo x > "$folder/other"' && exit
-         done; exit 1`,
-      { env: { ...options.env, number: String(first.pid) } },
-    );
-  }, [flag, String(first.pid)]);
-  return writtenIn(recorded);
+         echo $((number - 1)) > /proc/sys/kernel/ns_last_pid
+         bash -c '[ $$ = $number ] || exit; echo; read; echo x > "$folder/other"; kill $PPID'
+       done`,
+    ],
+    { env: { ...process.env, folder, number: String(pid) }, stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  const exited = once(other, 'exit');
+  await once(other.stdout, 'data');
+  return async () => {
+    other.stdin.end('go\n');
+    await exited;
+  };
 }
 
 test.each([
   ['--pid', ['own']],
   ['--except-pid', ['other']],
 ])('%s applies to the process that has the PID when the agent starts', async (flag, names) => {
-  expect(await recordedOfOneNumber(flag)).toEqual(names);
+  const own = startOwn();
+  const recorded = await record(async () => {
+    await own.write();
+    await (await startOther(own.pid))();
+  }, [flag, String(own.pid)]);
+  expect(writtenIn(recorded)).toEqual(names);
+});
+
+test.each([
+  ['pids', ['own']],
+  ['except_pids', ['other']],
+])('%s that are read again do not apply to the next process with the PID', async (list, names) => {
+  const own = startOwn();
+  const filter = { [list]: [own.pid] };
+  const recorded = await filtered.record(filter, async () => {
+    await own.write();
+    const writeOther = await startOther(own.pid);
+    await filtered.reload({ ...filter, except_comms: ['none'] });
+    await writeOther();
+  });
+  expect(writtenIn(recorded)).toEqual(names);
 });
 
 test('short events are left out', async () => {

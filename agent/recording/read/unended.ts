@@ -52,9 +52,9 @@ export interface UnendedEvent extends UnendedOwner {
 }
 
 export interface Unended {
-  /** As far as the writer has committed, by their starts; if it has ended, at its end. */
+  /** In progress as of the writer's last commit, sorted by their starts; the last commit of a stopped writer is its end. */
   events: UnendedEvent[];
-  /** What was in progress when an earlier writer ended: `losses` has each, too, with its start as its whole time. */
+  /** Calls and requests that were in progress when an earlier writer ended; each is a loss as well, at its start. */
   lost: UnendedEvent[];
   /** Others in progress, of any kind. */
   unlisted: Unlisted;
@@ -105,8 +105,16 @@ function blockOf(bytes: unknown, locations: ColumnLocations): NumberedBlock {
   if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) throw corrupt('its list of calls in progress is malformed');
   const eventCount = bytes.readUInt16LE(4);
   const meta = {
-    ...{ firstNumber: 0, endNumber: eventCount, eventCount, sealed: false, services: new Uint32Array() },
-    ...{ typeMask: ALL_TYPES, minNs: 0n, maxNs: toStored(U64_MAX), maxDurationNs: 0n, facts: undefined },
+    firstNumber: 0,
+    endNumber: eventCount,
+    eventCount,
+    sealed: false,
+    services: new Uint32Array(),
+    typeMask: ALL_TYPES,
+    minNs: 0n,
+    maxNs: toStored(U64_MAX),
+    maxDurationNs: 0n,
+    facts: undefined,
   };
   const segment = openSegment(meta, { whole: bytes, piece: () => bytes }, locations);
   return wholeBlock(segment, COLUMNS);

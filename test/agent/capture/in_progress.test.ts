@@ -41,6 +41,7 @@ const requestRecord = ({ startNs, sector, sectors, device, queueNs = 0 }: Reques
 function newAgent() {
   const kernel = { calls: [] as Call[], bios: [] as Request[], requests: [] as Request[] };
   const passed: Unended[] = [];
+  let judged = 0;
   const attribution = createAttribution(WALL_NS);
   const inProgress = createInProgress({
     read: () => ({
@@ -49,7 +50,7 @@ function newAgent() {
       requests: framed(kernel.requests.map((one) => requestRecord(one))),
     }),
     resolverOf: attribution.resolverOf,
-    accept: () => true,
+    accept: () => ++judged > 0,
     wallNs: (bootNs) => BigInt(bootNs) + WALL_NS,
     pass: (unended) => passed.push(unended),
   });
@@ -59,6 +60,8 @@ function newAgent() {
     attribution,
     passed,
     ...inProgress,
+    /** How often a call or request was judged whether it is to be kept. */
+    judgedCount: () => judged,
     drain(records: readonly Uint8Array[]) {
       const frames = framed(records);
       decoder.decode(frames, 0, frames.length, () => true);
@@ -208,4 +211,21 @@ test('names are resolved again after a while, and nothing is passed on while not
   agent.kernel.calls = [];
   expect([2, 3, 9].map((minutes) => lookAt(minutes * RENEW_NS))).toEqual([3, 3, 3]);
   expect(agent.listed()).toEqual([]);
+});
+
+test('while nothing that was found has ended, a turn of a flood does not go through it again', () => {
+  const agent = newAgent();
+  agent.kernel.calls = Array.from({ length: 300 }, (_, i) => ({ tid: i + 1, startNs: i + 1 }));
+  agent.look(YOUNG_NS + 300);
+  agent.settle(true);
+  const before = agent.judgedCount();
+  for (let turn = 0; turn < 50; turn++) {
+    // The low bits of the start are those of a call that was found, and the thread is another.
+    agent.drain([callRecord({ tid: 1000, startNs: 7 }), callRecord({ tid: 7, startNs: 7 + YOUNG_NS })]);
+    agent.settle(false);
+  }
+  expect(agent.judgedCount()).toBe(before);
+  agent.drain([callRecord({ tid: 7, startNs: 7 })]);
+  agent.settle(false);
+  expect(agent.judgedCount()).toBe(before + 299);
 });

@@ -1,0 +1,53 @@
+/** An agent's loop over rings that a test fills: draining them comes before looks at what is in progress. */
+import { type DrainParts, drainUntil } from '../../agent/drain_loop.ts';
+
+const MIB = 1 << 20;
+
+/** Runs the loop on rings that hold `pendingBytes` before each turn, until `isDone`. */
+async function run(pendingBytes: () => number, isDone: (progress: { looks: number; settled: number }) => boolean) {
+  const startedMs = performance.now();
+  const stop = new AbortController();
+  const seen = { looks: 0, settled: 0 };
+  const progress = { lookedMs: 0, completeNs: 0n };
+  const rings = {
+    pendingBytes: () => (stop.signal.aborted ? 0 : pendingBytes()),
+    detach() {},
+    events: { pendingBytes: () => 0 },
+  };
+  const recorder = {
+    turn() {
+      if (isDone(seen)) stop.abort();
+      return stop.signal.aborted ? 0 : MIB;
+    },
+    lookInProgress() {
+      seen.looks++;
+      return { found: 300, foundNs: 0 };
+    },
+    settleInProgress(isDrained: boolean) {
+      if (isDrained) seen.settled++;
+    },
+    checkPublishers() {},
+  };
+  const parts = {
+    recorder,
+    probes: rings,
+    progress,
+    writer: { flush() {}, isOverwritten: () => false, damage: () => undefined },
+    clock: { nowNs: () => process.hrtime.bigint() },
+    counts: { seeRing() {} },
+    files: { areThere: () => true },
+  };
+  await drainUntil(stop.signal, parts as unknown as DrainParts);
+  return { ...seen, seconds: (performance.now() - startedMs) / 1000 };
+}
+
+test('a flood is drained before the loop looks at what is in progress, and answers still become complete', async () => {
+  const { looks, settled, seconds } = await run(
+    () => 4 * MIB,
+    (progress) => progress.settled >= 2,
+  );
+  // The last is the one of the end.
+  expect(settled).toBe(3);
+  expect(looks).toBe(3);
+  expect(seconds).toBeGreaterThan(1);
+});
