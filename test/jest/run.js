@@ -4,7 +4,7 @@
  * environment of each process that a suite starts names the run.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -25,7 +25,7 @@ if (!(mode in CONFIGS)) {
   process.exit(2);
 }
 for (const problem of problems()) console.error(`kreplay tests: ${problem}`);
-if (IS_ROOT && !isMountPoint('/')) process.exit(1);
+if (IS_ROOT && mode !== 'check' && isChroot()) process.exit(1);
 sweepAbandonedRuns();
 
 const folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
@@ -55,10 +55,10 @@ function problems() {
   const found = [];
   if (mode === 'check') return found;
   if (!IS_ROOT) found.push('not root: suites that record the kernel are skipped, and counted at the end');
-  else if (!isMountPoint('/'))
+  else if (isChroot())
     found.push(
-      'the root folder is no mount point, as in a plain chroot, where nothing can be mounted for a test; ' +
-        'bind the folder to itself before chroot: mount --bind FOLDER FOLDER',
+      "this is a chroot, where the kernel names files from the machine's root and tests cannot mount; " +
+        'make the folder the root of a mount namespace, with `unshare --mount` and `pivot_root`',
     );
   for (const { pid, command } of processes())
     if (/kreplay\S* (agent|up)\b/.test(command) && !command.includes(PREFIX))
@@ -66,9 +66,12 @@ function problems() {
   return found;
 }
 
-function isMountPoint(path) {
-  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
-  return mounts.some((line) => line.split(' ')[4] === path);
+/** Whether the root folder is not that of the mount namespace, which a process that enters the namespace gets. */
+function isChroot() {
+  const enter = ['--mount=/proc/self/ns/mnt', 'stat', '--format=%d:%i', '/'];
+  const { status, stdout } = spawnSync('nsenter', enter, { encoding: 'utf8' });
+  const { dev, ino } = statSync('/');
+  return status === 0 && stdout.trim() !== `${dev}:${ino}`;
 }
 
 function processes() {
