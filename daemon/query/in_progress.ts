@@ -13,7 +13,7 @@ import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } fr
 import { type Coverage, IN_PROGRESS_MAX } from './coverage_schema.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
-const CAUSE: LossCause = 'in_progress';
+export const IN_PROGRESS: LossCause = 'in_progress';
 
 /** What a store has in progress, at any time. */
 export interface FoundUnended {
@@ -50,7 +50,10 @@ function labelledOf(unlisted: Unended['unlisted']): Unended['unlisted'] {
   return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
 }
 
-/** Selects what is of transactions that began in the window, whenever it began itself. */
+/** The most transactions of which a start is looked up; a call of any other may be of one that began in the window. */
+const LOOKED_UP_MAX = 512;
+
+/** Selects what is of transactions that began in the window, whenever it began itself; also what may be. */
 export async function ofTransactions(
   store: Store,
   { own: { events, lost: ownLost, unlisted }, lost }: FoundUnended,
@@ -58,17 +61,20 @@ export async function ofTransactions(
 ): Promise<FoundUnended> {
   const isIn = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
   // A transaction begins with its first call at the latest.
-  const mayBeIn = ({ timestamp_ns, transaction_id }: UnendedEvent) =>
-    transaction_id !== null && (fromNs === undefined || timestamp_ns >= fromNs);
-  const ids = new Set([...events, ...ownLost].filter(mayBeIn).map(({ transaction_id }) => transaction_id!));
-  const starts = new Map<string, bigint | undefined>();
-  for (const id of ids) starts.set(id, (await store.transaction(id))?.firstTimestampNs);
+  const mayBeIn = ({ timestamp_ns }: UnendedEvent) => fromNs === undefined || timestamp_ns >= fromNs;
+  const idsOf = ({ transaction_id, origins }: UnendedEvent) =>
+    [transaction_id, ...origins.map((origin) => origin.transaction_id)].filter((id) => id !== null);
+  const ids = [...new Set([...events, ...ownLost].filter(mayBeIn).flatMap(idsOf))];
+  const lookedUp = new Set(ids.slice(0, LOOKED_UP_MAX));
+  const known = await store.transactionsById([...lookedUp]);
   const select = (all: readonly UnendedEvent[]) =>
-    all.filter((event) => {
-      if (!mayBeIn(event)) return false;
-      const startNs = starts.get(event.transaction_id!);
-      return isIn(startNs !== undefined && startNs < event.timestamp_ns ? startNs : event.timestamp_ns);
-    });
+    all.filter((event) =>
+      idsOf(event).some((id) => {
+        const startNs = known.get(id)?.firstTimestampNs;
+        if (startNs !== undefined && startNs < event.timestamp_ns) return isIn(startNs);
+        return mayBeIn(event) && (!lookedUp.has(id) || isIn(event.timestamp_ns));
+      }),
+    );
   const own = { events: select(events), lost: select(ownLost), unlisted: labelledOf(unlisted) };
   return { own, lost, isSelected: true };
 }
@@ -88,14 +94,22 @@ export function withInProgress(
   const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
     isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
   const events = own.events.filter(isOf);
+  // It is not known of which transactions they are, nor when each of them began.
+  const unlisted = own.unlisted.filter(
+    ({ node, sinceNs, untilNs }) =>
+      isServed(node) && (isSelected || (isBefore(sinceNs, node) && (untilNs >= fromNs || sinceNs >= fromNs))),
+  );
   const open = [
     ...events.map(({ node, timestamp_ns, untilNs }) => ({ node, count: 1, sinceNs: timestamp_ns, untilNs })),
-    ...own.unlisted.filter(({ sinceNs, node }) => isServed(node) && isBefore(sinceNs, node)),
+    ...unlisted.filter(({ isLost }) => !isLost),
   ];
   return {
     losses: [
       ...withoutKnown(losses, lost),
       ...own.lost.filter(isOf).map(({ node, timestamp_ns }) => lossOf(node, 1, timestamp_ns, timestamp_ns)),
+      ...unlisted.flatMap(({ node, count, sinceNs, untilNs, isLost }) =>
+        isLost ? [lossOf(node, count, sinceNs, untilNs)] : [],
+      ),
       ...open.map(({ node, count, sinceNs, untilNs }) => lossOf(node, count, sinceNs, untilNs)),
     ],
     inProgress: summaryOf(events, open),
@@ -104,7 +118,7 @@ export function withInProgress(
 
 /** Whether a loss is one call or request that was in progress when an agent ended. */
 function isOfOne({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
-  return cause === CAUSE && fromNs === toNs && lost === 1;
+  return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
 }
 
 /** Leaves out losses of which it is known what they are. */
@@ -114,7 +128,7 @@ function withoutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[
 }
 
 function lossOf(node: string, lost: number, fromNs: bigint, untilNs: bigint): NodeLoss {
-  return { node, lost, fromNs, toNs: untilNs > fromNs ? untilNs : fromNs, cause: CAUSE };
+  return { node, lost, fromNs, toNs: untilNs > fromNs ? untilNs : fromNs, cause: IN_PROGRESS };
 }
 
 function summaryOf(

@@ -12,6 +12,7 @@ import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/
 import { withAway } from './away_nodes.ts';
 import { type AnswerSpans, coverageIn } from './coverage.ts';
 import type { Coverage } from './coverage_schema.ts';
+import { IN_PROGRESS } from './in_progress.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 /** A running transaction has an event at least this often. */
@@ -61,8 +62,9 @@ async function transactionCoverage(
   window: CoverageQuery,
 ): Promise<Coverage> {
   const unendedOwn = [...unended.own.events, ...unended.own.lost];
+  const { unlisted } = unended.own;
   // A first call on another node is no event yet.
-  const knownNodes = [...new Set([...transaction.nodes, ...unendedOwn.map(({ node }) => node)])];
+  const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
   const own = { ...window, nodes: window.nodes ?? knownNodes };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
   // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
@@ -80,7 +82,11 @@ async function transactionCoverage(
   const { fromNs, toNs } = reachAmong(around.gaps, ownNs);
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
   const coverage = isWide ? await coverageIn(store, ownRead, own) : around;
-  const gaps = coverage.gaps.filter((gap) => gap.from < toNs && gap.to > fromNs);
+  // Any call of which the owner is not known may be the transaction's.
+  const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
+    cause === IN_PROGRESS &&
+    unlisted.some(({ sinceNs, ...one }) => one.node === node && from <= sinceNs && to >= sinceNs);
+  const gaps = coverage.gaps.filter((gap) => (gap.from < toNs && gap.to > fromNs) || mayBeOwn(gap));
   return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
 }
 

@@ -53,8 +53,18 @@ export interface Unended {
   events: UnendedEvent[];
   /** Calls and requests that were in progress when an agent ended: `losses` has each, too, with its start as its whole time. */
   lost: UnendedEvent[];
-  /** Others in progress, of any kind, which began at `sinceNs` or later; some of them are labelled. */
-  unlisted: { node: string; count: number; labelled: number; sinceNs: bigint; untilNs: bigint }[];
+  unlisted: UnlistedOfNode[];
+}
+
+/** Other calls and requests, of any kind, which began between `sinceNs` and `untilNs`; some of them are labelled. */
+export interface UnlistedOfNode {
+  node: string;
+  count: number;
+  labelled: number;
+  sinceNs: bigint;
+  untilNs: bigint;
+  /** Whether they were in progress when an agent ended. */
+  isLost: boolean;
 }
 
 /** A span of time in which a node was recorded. Everything that ended by `toNs` is committed. */
@@ -298,6 +308,8 @@ export interface Store {
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   event(eventId: string): Promise<ApiEvent | undefined>;
   transaction(transactionId: string): Promise<TransactionSummary | undefined>;
+  /** What is known of each; those that are not known, or are in an unreadable file only, are left out. */
+  transactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
   /** Rejects with a Problem if the filter needs too many events. */
   transactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;
   /**

@@ -18,7 +18,7 @@ export function joinUnended(all: readonly UnendedOfRecording[]): Unended {
     const told = events.map((event) => ({ ...event, node, untilNs }));
     (isOver ? joined.lost : joined.events).push(...told);
     joined.lost.push(...lost.map((event) => ({ ...event, node, untilNs: event.timestamp_ns })));
-    if (unlisted.count > 0) joined.unlisted.push({ node, untilNs, ...unlisted });
+    if (unlisted.count > 0) joined.unlisted.push({ node, untilNs, isLost: isOver, ...unlisted });
   }
   return joined;
 }

@@ -80,6 +80,7 @@ export function embeddedStore(
     nodes: async () => recordings.nodes(),
     losses: async (fromNs, toNs, nodes) => recordings.losses(fromNs, toNs, nodes),
     unended: async (nodes) => recordings.unended(nodes),
+    transactionsById: async (ids) => recordings.transactionsById(ids),
     spans: async (nodes) => recordings.spans(nodes),
     async close() {
       await scans.close();

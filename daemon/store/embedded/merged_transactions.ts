@@ -116,6 +116,15 @@ export function transactionIn(
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
+/** Those of which nothing is known are left out. */
+export function transactionsIn(
+  recordings: readonly OpenRecording[],
+  ids: readonly string[],
+): Map<string, TransactionSummary> {
+  const found = ids.map((id) => [id, transactionIn(recordings, id)] as const);
+  return new Map(found.flatMap(([id, summary]) => (summary ? [[id, summary]] : [])));
+}
+
 /** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
 function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
   const parts = new Map<string, Part>();

@@ -11,7 +11,7 @@ import { FileError, storeError, withFailuresOf, withStoreErrors } from './failur
 import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
 import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
-import { createTransactionLists, transactionIn } from './merged_transactions.ts';
+import { createTransactionLists, transactionIn, transactionsIn } from './merged_transactions.ts';
 import { unendedIn } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
@@ -115,6 +115,7 @@ export function openRecordingStore(
     lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
     event: (eventId) => find((open) => eventIn(open, eventId)),
     transaction: (transactionId) => find((open) => transactionIn(open, transactionId)),
+    transactionsById: (ids) => read((open) => transactionsIn(open, ids)),
     transactions: (request) => readInSteps((open) => lists.list(open, request)),
     gatherTransactions: (filter, begin) =>
       readInSteps(function* (open) {

@@ -115,6 +115,7 @@ export interface Recordings {
   nodes(): string[];
   losses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
   unended(nodes?: readonly string[]): Unended;
+  transactionsById(ids: readonly string[]): Map<string, TransactionSummary>;
   spans(nodes?: readonly string[]): NodeSpan[];
   /** Clock steps of each of these nodes in `[fromNs, toNs)`. */
   clocks(nodes: readonly string[], fromNs: bigint, toNs: bigint): NodeClock[];

@@ -1,4 +1,5 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
+import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
@@ -78,14 +79,20 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
   return rows.map((row) => {
     const [fromNs, toNs] = [row.created_ns as bigint, row.watermark_ns as bigint];
-    const hasEnded = row.ended_ns !== 0n && (row.ended_ns as bigint) <= toNs;
+    const isOver = hasEnded(row);
     // What a node says is by its own clock.
     const atNs = (row.at as bigint) + (row.clock_offset_ns as bigint);
-    const heardOf = { atNs, isGone: hasEnded || nowNs - atNs > forgetNs };
+    const heardOf = { atNs, isGone: isOver || nowNs - atNs > forgetNs };
     const [node, recording] = [row.node as string, row.recording as bigint];
-    return { node, recording, fromNs, toNs, end: hasEnded ? 'closed' : 'open', isWholeFile: false, heardOf };
+    return { node, recording, fromNs, toNs, end: isOver ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
 }
+
+/** Whether a recording's writer has ended, and all its events have arrived. */
+const hasEnded = ({ ended_ns, watermark_ns }: Row): boolean =>
+  ended_ns !== 0n && (ended_ns as bigint) <= (watermark_ns as bigint);
+
+const isBegunAfter = (other: Row, row: Row): boolean => (other.created_ns as bigint) > (row.watermark_ns as bigint);
 
 /** Something is in progress, and it is not known what. */
 const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, labelled: 1, sinceNs: 0n } };
@@ -93,14 +100,15 @@ const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, labelled: 1, si
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
 export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
-  const statement = sql`SELECT node, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
   return joinUnended(
     rows.map((row) => ({
       node: row.node as string,
       untilNs: row.watermark_ns as bigint,
-      isOpen: row.ended_ns === 0n,
+      // Of an agent that was killed, only the next one on the node tells that it has ended.
+      isOpen: !hasEnded(row) && !rows.some((other) => other.node === row.node && isBegunAfter(other, row)),
       ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
     })),
   );

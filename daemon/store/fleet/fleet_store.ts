@@ -42,6 +42,7 @@ function questionsTo(reading: Fleet) {
     stats: (request) => withFleetErrorsIn(statsIn(reading, request)),
     slowest: (request) => withFleetErrorsIn(slowestIn(reading, request)),
     event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
+    transactionsById: (ids) => withFleetErrors(() => transactionsById(reading, ids)),
     transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
   } satisfies Partial<Store>;
 }

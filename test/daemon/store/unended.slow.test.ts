@@ -1,4 +1,5 @@
 /** What a recording says of calls and requests that have begun and not ended, and what becomes of it. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { NONE_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
@@ -226,11 +227,11 @@ test('of several copies of a recording, the one that was written last says what 
 
 describe('answers from several recordings', () => {
   const SECOND = 1_000_000_000n;
-  const until = (node: string, rows: readonly Row[], open: readonly Row[], nowNs: bigint) => {
+  const until = (node: string, rows: readonly Row[], open: readonly Row[], nowNs: bigint, unlisted = NONE_UNLISTED) => {
     const folder = newFolder();
     const writer = newWriter(folder, node, nowNs);
     appendRows(writer, rows);
-    setInProgress(writer, open);
+    setInProgress(writer, open, unlisted);
     writer.close();
     return recordingPath(folder);
   };
@@ -263,5 +264,79 @@ describe('answers from several recordings', () => {
     const { coverage } = (await daemon.get('/api/transactions/order-1')).json;
     expect([coverage.complete, coverage.in_progress]).toEqual([false, undefined]);
     expect(coverage.gaps).toMatchObject([{ cause: 'in_progress', lost: 1 }]);
+  });
+
+  test('name a labelled call that is not listed wherever it may belong to', async () => {
+    const unlisted = { count: 3, labelled: 2, sinceNs: START + 30n * SECOND };
+    const paths = [
+      until('a', [order(START)], [], START + 60n * SECOND),
+      until('b', [], [], START + 60n * SECOND, unlisted),
+    ];
+    const daemon = await served(openRecordingStore(undefined, paths));
+    daemon.setNow(START + 60n * SECOND);
+    for (const path of [
+      '/api/transactions/order-1',
+      '/api/events?transaction_id=order-1',
+      `/api/transactions?from=${START}&to=${START + SECOND}`,
+    ]) {
+      const { coverage } = (await daemon.get(path)).json;
+      expect([path, coverage.complete, coverage.lost, coverage.in_progress?.count]).toEqual([path, false, 2, 2]);
+    }
+    const before = `/api/events?from=${START}&to=${START + SECOND}`;
+    expect((await daemon.get(before)).json.coverage.in_progress).toBeUndefined();
+  });
+
+  test('have what is not listed as lost, in its time, if another recording of the node goes on', async () => {
+    const unlisted = { count: 3, labelled: 2, sinceNs: START + SECOND };
+    const paths = [
+      until('a', [order(START)], [], START + 2n * SECOND, unlisted),
+      until('a', [], [], START + 60n * SECOND),
+    ];
+    const daemon = await served(openRecordingStore(undefined, paths));
+    daemon.setNow(START + 60n * SECOND);
+    const gapsOf = async (path: string) => {
+      const { gaps, in_progress } = (await daemon.get(path)).json.coverage;
+      expect(in_progress).toBeUndefined();
+      return gaps.flatMap(({ cause, lost }: { cause: string; lost: number }) =>
+        cause === 'in_progress' ? [lost] : [],
+      );
+    };
+    expect(await gapsOf('/api/events')).toEqual([3]);
+    expect(await gapsOf('/api/transactions/order-1')).toEqual([2]);
+    expect(await gapsOf(`/api/events?from=${START + 3n * SECOND}`)).toEqual([]);
+  });
+
+  test.each([false, true])('about many transactions have requests with data of several; ended: %j', async (isEnded) => {
+    const folder = newFolder();
+    const writer = newWriter(folder, 'a', START + 10n * SECOND);
+    appendRows(writer, [order(START), { ...order(START + 1n), transaction: 'order-2' }]);
+    const origins = ['order-1', 'order-2'].map((transaction) => ({ transaction, service: 'shop', bytes: 4096n }));
+    setInProgress(writer, [{ at: START + 5n * SECOND, type: 'block_io', origins }]);
+    writer.close();
+    if (isEnded) newWriter(folder, 'a', START + 10n * SECOND).close();
+    const daemon = await served(openRecordingStore(folder));
+    daemon.setNow(START + 10n * SECOND);
+    for (const path of [`/api/transactions?from=${START}&to=${START + SECOND}`, '/api/transactions/order-2']) {
+      const { gaps, in_progress } = (await daemon.get(path)).json.coverage;
+      const causes = new Set(gaps.map(({ cause }: { cause: string }) => cause));
+      expect([path, causes.has('in_progress')]).toEqual([path, true]);
+      expect(in_progress?.count).toBe(isEnded ? undefined : 1);
+    }
+  });
+
+  test('about many transactions are given beside an import that cannot be read', async () => {
+    const folder = newFolder();
+    const writer = newWriter(folder, 'a', START + 10n * SECOND);
+    appendRows(writer, [order(START)]);
+    setInProgress(writer, [{ ...order(START + SECOND), transaction: 'order-2' }]);
+    writer.close();
+    mkdirSync(`${folder}/imported`);
+    writeFileSync(`${folder}/imported/damaged.kreplay`, 'nothing that can be read');
+    const daemon = await served(openRecordingStore(folder));
+    daemon.setNow(START + 10n * SECOND);
+    for (const path of ['/api/transactions', '/api/heatmap?of=transactions', '/api/transactions/order-1']) {
+      const { status, json } = await daemon.get(path);
+      expect([path, status, json.coverage.complete, json.coverage.unreadable?.length]).toEqual([path, 200, false, 1]);
+    }
   });
 });
