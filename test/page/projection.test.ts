@@ -174,6 +174,9 @@ test('answers in words', () => {
   expect(deadlineText({ ...kept, timesOut: true }, 1n)).toBe('✕ times out, from +3.200187 ms on');
   expect(deadlineText({ ...kept, timesOut: true, smallestNs: 0n }, 1n)).toBe('✕ times out, also as recorded');
   expect(deadlineText({ ...kept, smallestNs: null }, 1n)).toBe('✓ in time, with any latency');
+  expect(deadlineText(kept, 1n, true)).toBe('✕ times out: a call in progress has not ended by then');
+  expect(deadlineText(kept, 1n, null)).toBe('▲ not known: a call in progress may not have ended by then');
+  expect(deadlineText({ ...kept, timesOut: true }, 1n, null)).toBe('✕ times out, from +3.200187 ms on');
   expect(sharesText(1000, 6, 16)).toBe('0.60 % → 1.6 % time out');
   expect(sharesText(0, 0, 0)).toBe('none is recorded');
   expect(populationText(10_000, { service: ['a', 'b'], from: 1n }, true, same)).toBe(

@@ -50,7 +50,8 @@ interface Answer {
   duration_ns: Integer;
   replay_duration_ns: Integer;
   times_out: boolean;
-  in_progress_times_out: boolean;
+  /** Null if it is not known. */
+  in_progress_times_out: boolean | null;
   after_timeout_count: number;
   smallest_latency_ns: Integer | null;
   after_timeout: LateEvent[];
@@ -88,7 +89,10 @@ export function whatIfCommand(): Command {
       'kreplay whatif order-1 --extra-latency 2ms --only event_type=sys_sync,service=shop',
       'kreplay whatif order-1 --timeout 250ms --fail-if-timeout --recording incident.kreplay',
     ],
-    exitCodes: { ...EXIT_CODES, [TIMES_OUT]: 'with --fail-if-timeout: an event would end after the timeout' },
+    exitCodes: {
+      ...EXIT_CODES,
+      [TIMES_OUT]: 'with --fail-if-timeout: an event would end after the timeout, or a call in progress may',
+    },
   });
 }
 
@@ -99,7 +103,9 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const answer = parseJson(text) as Answer;
   warnOf(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
-  if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out)) process.exitCode = TIMES_OUT;
+  // A build that may have missed its deadline has not kept it.
+  if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out !== false))
+    process.exitCode = TIMES_OUT;
 }
 
 const ns = (value: Integer) => formatDuration(BigInt(value));
@@ -133,7 +139,12 @@ function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
   const { after_timeout_count: count, smallest_latency_ns: smallest, in_progress_times_out, coverage } = answer;
   const events = count === 1 ? '1 event ends' : `${count} events end`;
   const kept = coverage.complete ? 'kept' : 'kept by what is recorded, which is not all';
-  const unended = in_progress_times_out ? 'not kept, a call in progress has not ended by then' : kept;
+  const unended =
+    in_progress_times_out === null
+      ? 'not known, a call in progress may not have ended by then'
+      : in_progress_times_out
+        ? 'not kept, a call in progress has not ended by then'
+        : kept;
   const outcome = count === 0 ? unended : `not kept, ${events} after it`;
   return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
 }

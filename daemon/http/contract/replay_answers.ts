@@ -171,8 +171,9 @@ export const whatIfSchema = z.object({
   replay_duration_ns: durationNs('likewise, with the extra latency'),
   curve: curveSchema,
   times_out: z.boolean().meta({ description: 'whether an event of its own would end after the deadline' }),
-  in_progress_times_out: z.boolean().meta({
-    description: 'whether a call of it is in progress that has not ended by the deadline: see coverage.in_progress',
+  in_progress_times_out: z.boolean().nullable().meta({
+    description:
+      'whether a call of it is in progress that has not ended by the deadline: see coverage.in_progress; null where that is not known, as the clocks of its nodes may differ, or only the number of calls is known',
   }),
   after_timeout_count: count('events that would'),
   smallest_latency_ns: durationNs(

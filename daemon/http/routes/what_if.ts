@@ -2,7 +2,6 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { spansFor } from '../../query/coverage.ts';
-import type { Coverage } from '../../query/coverage_schema.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
@@ -10,7 +9,7 @@ import { clockView } from '../../replay/plan/clock_offsets.ts';
 import { curveView } from '../../replay/plan/curve.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../replay/what_if_contract.ts';
-import type { Store } from '../../store/store.ts';
+import type { Store, TransactionSummary, Unended } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
 import type { whatIfSchema } from '../contract/replay_answers.ts';
@@ -70,7 +69,8 @@ async function sendProjection(
   if (!found) return;
   const filter = { transactionId };
   const coverage = await coverageFor(store, spans, { filter, nowNs });
-  const isLate = timeout_ns !== null && (await goesOnAfter(store, transactionId, timeout_ns, coverage));
+  const isLate =
+    timeout_ns !== null && goesOnAfter(await store.transaction(transactionId), timeout_ns, spans.unended.own);
   sendJson(res, 200, {
     transaction_id: transactionId,
     extra_latency_ns,
@@ -95,17 +95,20 @@ async function sendProjection(
   } satisfies z.input<typeof whatIfSchema>);
 }
 
-/** Whether a call in progress has not ended by the deadline. Of several nodes, the clocks may differ. */
-async function goesOnAfter(
-  store: Store,
-  transactionId: string,
-  timeoutNs: bigint,
-  { in_progress, nodes }: Coverage,
-): Promise<boolean> {
-  const transaction = await store.transaction(transactionId);
-  if (!transaction || transaction.nodes.length > 1) return false;
-  const untilOf = (event: { node: string }) => nodes.find(({ node }) => node === event.node)?.recorded_until ?? 0n;
-  const isOwn = ({ event_type }: { event_type: string }) => event_type !== 'block_io';
-  const calls = (in_progress?.events ?? []).filter(isOwn);
-  return calls.some((event) => untilOf(event) - transaction.firstTimestampNs > timeoutNs);
+/** Whether a call in progress has not ended by the deadline; null if that is not known. */
+function goesOnAfter(transaction: TransactionSummary | undefined, timeoutNs: bigint, own: Unended): boolean | null {
+  const calls = own.events.filter(
+    ({ transaction_id, event_type }) => transaction_id === transaction?.transactionId && event_type !== 'block_io',
+  );
+  const starts = calls.map(({ timestamp_ns }) => timestamp_ns);
+  const nodes = new Set([...(transaction?.nodes ?? []), ...calls.map(({ node }) => node)]);
+  // The clocks of several nodes may differ: a call is at least as late as it has lasted.
+  const startNs = nodes.size > 1 ? undefined : starts.reduce(min, transaction?.firstTimestampNs ?? starts[0]!);
+  if (calls.some(({ timestamp_ns, untilNs }) => untilNs - (startNs ?? timestamp_ns) > timeoutNs)) return true;
+  const isKnown = own.unlisted.every(({ isLost }) => isLost) && (calls.length === 0 || startNs !== undefined);
+  return isKnown ? false : null;
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
 }

@@ -132,7 +132,8 @@ export interface WhatIfAnswer {
   replay_duration_ns: ExactInteger;
   curve: CurveLine[];
   times_out: boolean;
-  in_progress_times_out: boolean;
+  /** Null if it is not known. */
+  in_progress_times_out: boolean | null;
   after_timeout_count: number;
   smallest_latency_ns: ExactInteger | null;
 }

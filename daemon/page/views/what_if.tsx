@@ -41,7 +41,7 @@ export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Pr
   const { answer, projection } = shown;
   useEffect(() => {
     if (!answer || !projection || !isTouched.current) return;
-    announce(`It ${becomesText(projection)}; ${deadlineText(projection, timeoutNs)}.`);
+    announce(`It ${becomesText(projection)}; ${deadlineText(projection, timeoutNs, answer.in_progress_times_out)}.`);
   }, [answer]);
   return (
     <section class="panel what-if" aria-label="What if">
@@ -89,8 +89,6 @@ interface AnswerProps {
 
 function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
   const { projection, answer, affected, isOther, failure, askAgain } = shown;
-  // The page's own curve knows of calls that have ended only.
-  const isPast = answer?.in_progress_times_out === true;
   return (
     <>
       {failure && <FailureNote failure={failure} onRetry={askAgain} />}
@@ -100,9 +98,7 @@ function Answer({ shown, timeoutNs, isAtLeast }: AnswerProps) {
             {isAtLeast && '▲ at least: '}
             {becomesText(projection)}
           </strong>
-          <span>
-            {isPast ? '✕ times out: a call in progress has not ended by then' : deadlineText(projection, timeoutNs)}
-          </span>
+          <span>{deadlineText(projection, timeoutNs, answer?.in_progress_times_out)}</span>
           {affected && (
             <span class="quiet">
               {grouped(affected.affected_count)} of {grouped(affected.event_count)} events get it

@@ -11,12 +11,21 @@ export function becomesText({ recordedNs, durationNs }: Projection): string {
   return `${shortDuration(recordedNs)} becomes ${shortDuration(durationNs)}`;
 }
 
-/** Whether the deadline is kept, and from which latency on it is not; the latency with all digits. */
-export function deadlineText({ timesOut, smallestNs }: Projection, timeoutNs: bigint | null): string {
+/**
+ * Whether the deadline is kept, and from which latency on it is not; the latency with all digits. A projection knows of
+ * calls that have ended only: `isPast` says whether one in progress has not ended by then, null that it is not known.
+ */
+export function deadlineText(
+  { timesOut, smallestNs }: Projection,
+  timeoutNs: bigint | null,
+  isPast: boolean | null = false,
+): string {
   if (timeoutNs === null) return 'no deadline';
+  if (isPast) return '✕ times out: a call in progress has not ended by then';
   if (smallestNs === 0n) return '✕ times out, also as recorded';
   const limit = smallestNs === null ? 'with any latency' : `from +${durationText(smallestNs)} on`;
   if (timesOut) return `✕ times out, ${limit}`;
+  if (isPast === null) return '▲ not known: a call in progress may not have ended by then';
   return smallestNs === null ? '✓ in time, with any latency' : `✓ in time; times out ${limit}`;
 }
 

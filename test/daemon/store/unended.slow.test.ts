@@ -339,4 +339,42 @@ describe('answers from several recordings', () => {
       expect([path, status, json.coverage.complete, json.coverage.unreadable?.length]).toEqual([path, 200, false, 1]);
     }
   });
+
+  const owner = { transaction: 'order-1', service: 'shop' };
+  const first: Row = { ...owner, at: START, duration: 1_000_000n };
+  const hung = (at: bigint): Row => ({ ...owner, at: START + at * SECOND, type: 'sys_sync' });
+  const writeBack = Array.from(
+    { length: 150 },
+    (_, i): Row => ({ at: START + BigInt(i), type: 'block_io', origins: [{ ...owner, bytes: 4096n }] }),
+  );
+  const twoNodes = { a: { events: [first], open: [] }, b: { events: [], open: [hung(59n)] } };
+  const unlisted = { count: 1, labelled: 1, sinceNs: START };
+  type Recorded = Record<string, { events: Row[]; open: Row[]; unlisted?: typeof unlisted }>;
+
+  test.each<[string, Recorded, bigint, boolean | null]>([
+    ['no call is in progress', { a: { events: [first], open: [] } }, 1n, false],
+    ['its call has not ended by the deadline', { a: { events: [first], open: [hung(20n)] } }, 59n, true],
+    ['there is time left', { a: { events: [first], open: [hung(20n)] } }, 61n, false],
+    [
+      'its first call is in progress',
+      { a: { events: [{ ...first, at: START + SECOND }], open: [hung(0n)] } },
+      59n,
+      true,
+    ],
+    ['a hundred requests are older', { a: { events: [first], open: [...writeBack, hung(20n)] } }, 59n, true],
+    ['only requests are in progress', { a: { events: [first], open: writeBack } }, 1n, false],
+    ['a call on another node has begun just now', twoNodes, 10n, null],
+    ['it has lasted longer on another node', { ...twoNodes, b: { events: [], open: [hung(20n)] } }, 10n, true],
+    ['it is not known whose call is in progress', { a: { events: [first], open: [], unlisted } }, 10n, null],
+  ])('tell whether a deadline is kept: %s', async (_, recorded, timeoutSeconds, timesOut) => {
+    const paths = Object.entries(recorded).map(([node, { events, open, unlisted }]) =>
+      until(node, events, open, START + 60n * SECOND, unlisted),
+    );
+    const daemon = await served(openRecordingStore(undefined, paths));
+    daemon.setNow(START + 60n * SECOND);
+    const body = JSON.stringify({ transaction_id: 'order-1', timeout_ns: Number(timeoutSeconds * SECOND) });
+    const headers = { 'content-type': 'application/json' };
+    const { json } = await daemon.get('/api/replay/whatif', { method: 'POST', headers, body });
+    expect([json.times_out, json.in_progress_times_out]).toEqual([false, timesOut]);
+  });
 });
