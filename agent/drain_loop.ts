@@ -112,10 +112,9 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   // Before the programs are detached, which takes a while: the end of a request would go unseen.
   const { lookedNs } = look();
   probes.detach();
-  if (await drainAll()) {
-    recorder.settleInProgress(true);
-    progress.completeNs = lookedNs;
-  }
+  const isDrained = await drainAll();
+  recorder.settleInProgress(isDrained);
+  if (isDrained) progress.completeNs = lookedNs;
 
   /**
    * Looks at what is in progress and at what waits. The clock is read first: what ended by then is among the bytes that
@@ -140,6 +139,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     let drainedMs = performance.now();
     for (;;) {
       const drained = recorder.turn();
+      recorder.settleInProgress(false);
       if (drained !== 0) drainedMs = performance.now();
       else if (probes.pendingBytes() === 0) return true;
       else if (performance.now() - drainedMs >= UNFINISHED_RECORD_MS) return false;

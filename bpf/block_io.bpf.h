@@ -13,11 +13,8 @@
 #include "filter.bpf.h"
 
 #define BIO_WALK_MAX 256
-/*
- * Number of further bios whose entries are only deleted: enough for a request of the largest size in blocks of 4096
- * bytes.
- */
-#define BIO_FORGET_MAX 1024
+/* Number of bios whose entries are deleted: enough for a request of the largest size in blocks of 4096 bytes. */
+#define BIO_FORGET_MAX 1280
 
 enum request_stage {
 	/* The request has ended, but its entry could not be deleted: an interrupted program may hold the map's lock. */
@@ -91,29 +88,34 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 		__u64 key = (__u64)bio;
 		struct bio_owner *owner = bpf_map_lookup_elem(&bio_owners, &key);
 
-		if (owner) {
+		if (owner)
 			add_bio(&request->owner, owner);
-			forget_bio(&key);
-		} else {
+		else
 			has_unknown = true;
-		}
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
-	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
-		__u64 key = (__u64)bio;
-
-		forget_bio(&key);
-		has_unknown = true;
-		bio = BPF_CORE_READ(bio, bi_next);
-	}
-	if (!request->owner.queuer.queued_ns)
-		return false;
-	if (has_unknown)
+	if (has_unknown || bio)
 		request->owner.has_others = 1;
 	request->sector = rq->__sector;
 	request->bytes = rq->__data_len;
 	request->operation = block_operation(rq->cmd_flags, rq->__data_len);
-	return true;
+	return request->owner.queuer.queued_ns;
+}
+
+/*
+ * Forgets the bios of a request. A request that is issued is remembered before its bios are forgotten: the agent, which
+ * lists both, never misses it.
+ */
+static __always_inline void forget_bios(struct request *rq)
+{
+	struct bio *bio = rq->bio;
+
+	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
+		__u64 key = (__u64)bio;
+
+		forget_bio(&key);
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
 }
 
 /* Only block_complete emits requests. */
@@ -238,6 +240,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 			add_completion(request, block_error(status), bytes);
 			emit(request, rq, now_ns);
 		}
+		forget_bios(rq);
 		return 0;
 	}
 	add_completion(request, block_error(status), bytes);
@@ -269,8 +272,12 @@ int BPF_PROG(block_issue, struct request *rq)
 	struct request_state *request = bpf_map_lookup_elem(&request_scratch, &slot), *known;
 	__u64 key = (__u64)rq;
 
-	if (!request || !gather_owners(request, rq))
+	if (!request)
 		return 0;
+	if (!gather_owners(request, rq)) {
+		forget_bios(rq);
+		return 0;
+	}
 	request->issued_ns = bpf_ktime_get_boot_ns();
 	request->stage = REQUEST_ISSUED;
 	known = bpf_map_lookup_elem(&request_states, &key);
@@ -280,6 +287,7 @@ int BPF_PROG(block_issue, struct request *rq)
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	else if (!known)
 		count_requests_known(1);
+	forget_bios(rq);
 	return 0;
 }
 

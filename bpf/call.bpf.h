@@ -18,6 +18,9 @@ _Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRIT
 		   NR_SYNC_FILE_RANGE == CALL_SYNC_FILE_RANGE && NR_SYNCFS == CALL_SYNCFS,
 	       "numbers of calls");
 
+/* In task_state.call_type: the fields of the call are not all of this call yet. */
+#define CALL_UNDESCRIBED 0x8000
+
 /* Returns the state of the task that makes the call, or NULL if the call is not recorded. */
 static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
 {
@@ -34,17 +37,19 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 	/* The previous call has ended, but the kernel did not run call_exit: see forget_unended(). */
 	if (state->start_ns)
 		count_loss(state->call_type, LOSS_END_MISSED);
+	state->call_type = event_type | CALL_UNDESCRIBED;
+	barrier();
 	state->start_ns = bpf_ktime_get_boot_ns();
-	state->call_type = event_type;
 	return state;
 }
 
 /* Returns whether the filter wants the call, and sets its owner. */
-static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, struct owner *owner)
+static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, __u32 event_type,
+					   struct owner *owner)
 {
 	struct filter_settings *settings = filter();
 
-	if (!settings || !has_type(settings, state->call_type) || !is_wanted_task(settings, task))
+	if (!settings || !has_type(settings, event_type) || !is_wanted_task(settings, task))
 		return false;
 	/* This comes before owner_of(), because the environment of a program may define its context. */
 	process_id_of(task, state, state->start_ns);
@@ -58,6 +63,8 @@ static __always_inline void keep_call(struct task_state *state, __u32 syscall, _
 	state->call_flags = owner->flags;
 	state->fd = fd;
 	state->syscall = syscall;
+	barrier();
+	state->call_type &= ~CALL_UNDESCRIBED;
 }
 
 /*

@@ -28,13 +28,27 @@ struct block_frame {
 	struct block_io event;
 };
 
+/*
+ * The program of a call's entry may be interrupted at any place: until it has described the call, it is not known whose
+ * the call is, nor whether the filter wants it.
+ */
+#define omit_description(event)                                                                                        \
+	({                                                                                                             \
+		(event)->flags = 0;                                                                                    \
+		(event)->context_id = CONTEXT_LOST;                                                                    \
+		(event)->process_id = 0;                                                                               \
+		(event)->file_id = 0;                                                                                  \
+	})
+
 static __always_inline void list_write(struct seq_file *output, struct task_struct *task, struct task_state *state,
-				       __u64 start_ns)
+				       __u64 start_ns, __u16 call_type)
 {
 	struct write_frame frame = {.header = FRAME_HEADER(struct sys_write)};
 
 	fill_call(&frame.event, EVENT_SYS_WRITE, task, state, start_ns, 0, 0);
 	frame.event.bytes_requested = state->bytes_requested;
+	if (call_type & CALL_UNDESCRIBED)
+		omit_description(&frame.event);
 	/* The call has ended meanwhile, and perhaps another one has begun. */
 	if (*(volatile __u64 *)&state->start_ns != start_ns)
 		return;
@@ -42,11 +56,13 @@ static __always_inline void list_write(struct seq_file *output, struct task_stru
 }
 
 static __always_inline void list_sync(struct seq_file *output, struct task_struct *task, struct task_state *state,
-				      __u64 start_ns)
+				      __u64 start_ns, __u16 call_type)
 {
 	struct sync_frame frame = {.header = FRAME_HEADER(struct sys_sync)};
 
 	fill_call(&frame.event, EVENT_SYS_SYNC, task, state, start_ns, 0, 0);
+	if (call_type & CALL_UNDESCRIBED)
+		omit_description(&frame.event);
 	if (*(volatile __u64 *)&state->start_ns != start_ns)
 		return;
 	bpf_seq_write(output, &frame, sizeof(frame));
@@ -57,6 +73,7 @@ int calls_in_progress(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
 	struct task_state *state;
+	__u16 call_type;
 	__u64 start_ns;
 
 	if (!task)
@@ -67,17 +84,18 @@ int calls_in_progress(struct bpf_iter__task *context)
 	start_ns = *(volatile __u64 *)&state->start_ns;
 	if (!start_ns)
 		return 0;
-	/* Where the kernel may have skipped the program of the call's end, the task may be in another call. */
-	if (programs_are_preempted) {
+	call_type = *(volatile __u16 *)&state->call_type;
+	/* If the kernel has skipped the program of the call's end, the task is in another call, or in none. */
+	if (!(call_type & CALL_UNDESCRIBED)) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 		if (regs->orig_ax != state->syscall)
 			return 0;
 	}
-	if (state->call_type == EVENT_SYS_WRITE)
-		list_write(context->meta->seq, task, state, start_ns);
-	else if (state->call_type == EVENT_SYS_SYNC)
-		list_sync(context->meta->seq, task, state, start_ns);
+	if ((call_type & ~CALL_UNDESCRIBED) == EVENT_SYS_WRITE)
+		list_write(context->meta->seq, task, state, start_ns, call_type);
+	else if ((call_type & ~CALL_UNDESCRIBED) == EVENT_SYS_SYNC)
+		list_sync(context->meta->seq, task, state, start_ns, call_type);
 	return 0;
 }
 

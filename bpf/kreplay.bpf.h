@@ -50,7 +50,7 @@ struct task_state {
 	__u32 call_flags;
 	__u32 syscall;
 	__s32 fd;
-	/* EVENT_* */
+	/* EVENT_*, and CALL_UNDESCRIBED. */
 	__u16 call_type;
 	/*
 	 * On the group leader: the process reads HTTP requests. It is a whole byte, because any of its threads may set

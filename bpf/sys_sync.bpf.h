@@ -24,7 +24,7 @@ static __always_inline void begin_sync(struct pt_regs *regs, __u32 id)
 
 	if (!state)
 		return;
-	if (!is_wanted_call(task, state, &owner)) {
+	if (!is_wanted_call(task, state, EVENT_SYS_SYNC, &owner)) {
 		state->start_ns = 0;
 		return;
 	}

@@ -235,7 +235,7 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 	if (id != NR_WRITE && id != NR_PWRITE64)
 		state->bytes_requested = iovec_bytes(regs->si, regs->dx);
 	first_text(regs, id, &text, &size);
-	is_wanted = is_wanted_call(task, state, &owner);
+	is_wanted = is_wanted_call(task, state, EVENT_SYS_WRITE, &owner);
 	file = file_of(task, regs->di);
 	/* A marker is applied even if the filter does not want the call: the work that it labels may be wanted. */
 	if (is_marker_size(size) && is_marker(file, state, text, state->start_ns)) {

@@ -36,20 +36,27 @@ export interface Owner {
   endedNs: number;
 }
 
-export interface Contexts {
+export interface OwnerLookup {
+  /** The service that the owner of such an event names; it enters the recording only with ownerAt(). */
+  serviceAt(contextId: number, flags: number, startNs: number): string | null | undefined;
+  /** Owner of an event that started at `startNs` with these flags; undefined if it is unknown. */
+  ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
+  /** Whether an event with these flags has an owner that is not known any more. */
+  isForgotten(contextId: number, flags: number): boolean;
+  /**
+   * The recording's id of what spans of one transaction and trace have in common; 0: the recording has no room for it.
+   */
+  withoutSpan(ids: ContextIds): number;
+}
+
+export interface Contexts extends OwnerLookup {
   /** `text` is the marker's line, a W3C traceparent, or the bytes of a thread's record as Latin-1. */
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
-  /** The service that the owner of such an event names; it enters the recording only with ownerAt(). */
-  serviceAt(contextId: number, flags: number, startNs: number): string | null | undefined;
-  /** Owner of an event that started at `startNs` with these flags; undefined if it is unknown. */
-  ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
-  /**
-   * The recording's id of what spans of one transaction and trace have in common; 0: the recording has no room for it.
-   */
-  withoutSpan(ids: ContextIds): number;
+  /** For calls in progress: what they lack counts as lost when they end, with their events. */
+  readonly uncounted: OwnerLookup;
   /** Number of malformed marker fields that were left out since the start. */
   readonly badFieldCount: number;
   /**
@@ -131,7 +138,51 @@ export function createContexts(options: ContextsOptions): Contexts {
       : marker;
   }
 
+  const isForgotten = (contextId: number, flags: number) =>
+    contextId !== 0 &&
+    (flags & BY_REFERENCE) === 0 &&
+    (contextId === CONTEXT_LOST || contexts.get(contextId) === undefined);
+
+  function ownerAt(contextId: number, flags: number, startNs: number, loses: () => void): Owner | undefined {
+    if (contextId === 0) return undefined;
+    const owner = contexts.get(contextId);
+    if (!owner) {
+      // Contexts held by reference have mostly ended long ago, so a missing one is no loss.
+      if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) loses();
+      return undefined;
+    }
+    if (!owner.ids && !owner.service) return undefined;
+    if (hasEnded(owner, flags, startNs)) return undefined;
+    if (owner.ids && owner.contextId < oldestIds.context) {
+      owner.contextId = intern(owner.ids);
+      if (owner.contextId === 0) {
+        loses();
+        return undefined;
+      }
+    }
+    if (owner.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
+    return owner;
+  }
+
+  const lookup = {
+    isForgotten,
+    serviceAt(contextId: number, flags: number, startNs: number) {
+      const owner = contexts.get(contextId);
+      return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
+    },
+    withoutSpan: (ids: ContextIds) => intern({ ...ids, spanId: null }),
+  };
+  const countLost = () => {
+    lost++;
+  };
+
   return {
+    ...lookup,
+    ownerAt: (contextId, flags, startNs) => ownerAt(contextId, flags, startNs, countLost),
+    uncounted: {
+      ...lookup,
+      ownerAt: (contextId, flags, startNs) => ownerAt(contextId, flags, startNs, () => {}),
+    },
     define(definition, text) {
       const context = said(definition, text);
       const { transactionId = null, traceId = null, spanId = null } = context ?? {};
@@ -149,31 +200,6 @@ export function createContexts(options: ContextsOptions): Contexts {
     endAll(timeNs) {
       for (const owner of contexts.values()) owner.endedNs = Math.min(owner.endedNs, timeNs);
     },
-    ownerAt(contextId, flags, startNs) {
-      if (contextId === 0) return undefined;
-      const owner = contexts.get(contextId);
-      if (!owner) {
-        // Contexts held by reference have mostly ended long ago, so a missing one is no loss.
-        if (contextId !== CONTEXT_LOST && (flags & BY_REFERENCE) === 0) lost++;
-        return undefined;
-      }
-      if (!owner.ids && !owner.service) return undefined;
-      if (hasEnded(owner, flags, startNs)) return undefined;
-      if (owner.ids && owner.contextId < oldestIds.context) {
-        owner.contextId = intern(owner.ids);
-        if (owner.contextId === 0) {
-          lost++;
-          return undefined;
-        }
-      }
-      if (owner.service && owner.serviceId < oldestIds.name) owner.serviceId = internName(owner.service);
-      return owner;
-    },
-    serviceAt(contextId, flags, startNs) {
-      const owner = contexts.get(contextId);
-      return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
-    },
-    withoutSpan: (ids) => intern({ ...ids, spanId: null }),
     get badFieldCount() {
       return badFieldCount;
     },

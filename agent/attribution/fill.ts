@@ -2,7 +2,7 @@
 import type { ColumnArray } from '../../bpf/schema/block.ts';
 import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
-import type { Contexts, Owner } from './contexts.ts';
+import type { Owner, OwnerLookup } from './contexts.ts';
 import {
   BY_REFERENCE,
   INHERITED_FLAGS,
@@ -21,7 +21,7 @@ import type { Processes } from './processes.ts';
 import { createTextCache } from './text_cache.ts';
 
 export interface Tables {
-  contexts: Contexts;
+  contexts: OwnerLookup;
   processes: Processes;
   files: Files;
   /** The recording's id of the service that runs in a cgroup; 0: the cgroup is not a service's own. */

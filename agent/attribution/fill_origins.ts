@@ -5,8 +5,8 @@ import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import { ORIGIN_OFFSETS, ORIGIN_SIZE, ORIGIN_SLOTS, ORIGINS_MAX } from '../../bpf/schema/define.ts';
 import {
   type ContextIds,
-  type Contexts,
   INHERITED_FLAGS,
+  type OwnerLookup,
   QUALITY_AMBIGUOUS,
   QUALITY_EXACT,
   QUALITY_INHERITED,
@@ -51,7 +51,7 @@ interface Shares {
 /** Index of an owner among the shares; it is added if missing. */
 function placeOf(
   shares: Shares,
-  contexts: Contexts,
+  contexts: OwnerLookup,
   service: number,
   context: number | bigint,
   ids: ContextIds | undefined,

@@ -30,13 +30,23 @@ const FILLERS = new Map<Source, Filler>([
   ['origins', fillOrigins],
 ]);
 
-const FIRST_ORIGIN_OFFSET = blockIoOffset('origins') + ORIGIN_OFFSETS.process_id;
+const FIRST_ORIGIN_OFFSET = blockIoOffset('origins');
+
+/** Whether the record is a request that carries data of an origin that passes the test. */
+function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) => boolean): boolean {
+  if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
+  for (let slot = 0, count = originsOf(words, offset); slot < count; slot++)
+    if (test(offset + FIRST_ORIGIN_OFFSET + slot * ORIGIN_SIZE)) return true;
+  return false;
+}
 
 export interface Resolver {
   /** Must be called after all definitions that the records refer to have been read. */
   resolve(words: Uint32Array): void;
   /** Whether the record is of one of the recorder's own processes, or carries data that only such a process wrote. */
   isOwn(words: Uint32Array, offset: number): boolean;
+  /** Whether the record has an owner, or carries data of one, that is not known any more. */
+  hasForgottenOwner(words: Uint32Array, offset: number): boolean;
   /** Whether the record is of a wanted process or labelled service, or carries data that a wanted process wrote. */
   isWanted(words: Uint32Array, offset: number, wantsService: (service: string) => boolean): boolean;
 }
@@ -56,6 +66,16 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
         else fill(words, typeRecordOffsets[eventType]!, block.typeCounts[eventType]!);
       }
     },
+    hasForgottenOwner(words, offset) {
+      const { contexts } = tables;
+      const isForgotten = (contextAt: number, flagsAt: number) =>
+        contexts.isForgotten(u64At(words, contextAt), words[flagsAt >>> 2]!);
+      const { context_id, flags } = ORIGIN_OFFSETS;
+      return (
+        isForgotten(offset + CONTEXT_OFFSET, offset + FLAGS_OFFSET) ||
+        hasOrigin(words, offset, (origin) => isForgotten(origin + context_id, origin + flags))
+      );
+    },
     isWanted(words, offset, wantsService) {
       const { processes, contexts } = tables;
       const flags = words[(offset + FLAGS_OFFSET) >>> 2]!;
@@ -63,12 +83,11 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
       const labelled = contexts.serviceAt(u64At(words, offset + CONTEXT_OFFSET), flags, startNs);
       if (labelled) return wantsService(labelled);
       if (processes.of(u64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
-      if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
-      for (let slot = 0, count = originsOf(words, offset); slot < count; slot++) {
-        const origin = offset + FIRST_ORIGIN_OFFSET + slot * ORIGIN_SIZE;
-        if (processes.of(u64At(words, origin)).isWanted) return true;
-      }
-      return false;
+      return hasOrigin(
+        words,
+        offset,
+        (origin) => processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id)).isWanted,
+      );
     },
     isOwn(words, offset) {
       const isProcessOwn = (at: number) => tables.processes.of(u64At(words, at)).own;
@@ -76,7 +95,9 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
       // The kernel writes back the recorder's own files.
       const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;
       return (
-        isBlockIo && words[(offset + ORIGIN_COUNT_OFFSET) >>> 2] === 1 && isProcessOwn(offset + FIRST_ORIGIN_OFFSET)
+        isBlockIo &&
+        words[(offset + ORIGIN_COUNT_OFFSET) >>> 2] === 1 &&
+        isProcessOwn(offset + FIRST_ORIGIN_OFFSET + ORIGIN_OFFSETS.process_id)
       );
     },
   };

@@ -44,7 +44,7 @@ export interface DefinitionStream {
 }
 
 interface Tables {
-  contexts: Contexts;
+  contexts: Pick<Contexts, 'define' | 'end'>;
   processes: Processes;
   programs: Programs;
   files: Files;

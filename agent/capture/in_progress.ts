@@ -30,14 +30,18 @@ export const LISTED_MAX = 1024;
 /** Calls and requests older than this are counted, even if a wanted event must last longer. */
 const UNLISTED_NS_MIN = 1e9;
 
-/** A call this young may not be wholly described yet: the program at its entry may be running. */
+/** A call this young may not be there yet: the program at its entry may be running. */
 export const YOUNG_NS = 1_000_000;
 
 /**
- * A device that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. The
- * kernel skipped the programs that would have removed an older bio.
+ * The kernel has mostly skipped the programs that would have removed an older bio: a device that does not answer for
+ * so long is taken out of use, as the kernel's default timeout of a request is 30 s. As it may wait all the same, it
+ * counts as lost.
  */
-const WAIT_MAX_NS = 600e9;
+export const WAIT_MAX_NS = 600e9;
+
+/** A request is remembered before its bios are forgotten; the program that does both may be interrupted in between. */
+const ISSUING_NS_MAX = 1e9;
 
 /**
  * The names that a call refers to are resolved again after this time, however long it lasts: the recording forgets what
@@ -79,6 +83,10 @@ export interface InProgressParts {
   resolverOf(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
+  /** Whether a record is of the recorder itself. */
+  isOwn: Accept;
+  /** Forgets bios that no request has taken and that were queued before a time of CLOCK_BOOTTIME. */
+  forgetBios(beforeNs: number): void;
   /** The wall clock at a time of CLOCK_BOOTTIME. */
   wallNs(bootNs: number): bigint;
   pass(unended: Unended): void;
@@ -122,7 +130,8 @@ interface Look {
   listedUntilNs: number;
 }
 
-export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InProgressParts): InProgress {
+export function createInProgress(options: InProgressParts): InProgress {
+  const { read, resolverOf, accept, isOwn, forgetBios, wallNs, pass } = options;
   /** As of the last look of which everything that the rings held has been drained. */
   let settled: Look = { calls: new Map(), marks: marksOf([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
@@ -137,12 +146,16 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
   /** Made when it is needed: mostly nothing is in progress for long. */
   let parts: { decoder: Decoder; resolver: Resolver } | undefined;
 
-  function decodedOf(frames: Buffer): DecodedBlock {
+  function partsMade(): { decoder: Decoder; resolver: Resolver } {
     if (!parts) {
       const decoder = createDecoder();
       parts = { decoder, resolver: resolverOf(decoder.decoded) };
     }
-    const { decoder, resolver } = parts;
+    return parts;
+  }
+
+  function decodedOf(frames: Buffer): DecodedBlock {
+    const { decoder, resolver } = partsMade();
     decoder.decode(frames, 0, frames.length, () => true);
     resolver.resolve(wordsOf(frames));
     return decoder.decoded;
@@ -161,10 +174,12 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
       const isOld = ({ startNs }: Entry) => startNs <= nowNs - foundNs;
       const isThere = ({ startNs }: Entry) => startNs > nowNs - WAIT_MAX_NS;
       const bios = waiting.filter(isThere).sort(bySector);
+      if (bios.length < waiting.length) forgetBios(nowNs - WAIT_MAX_NS);
       for (const { request } of bios) request.isBio = true;
       // A bio that was issued in between is there as a request, too.
       for (const { request, startNs } of issued)
-        if (startNs + request.queueNs >= nowNs) endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
+        if (startNs + request.queueNs >= nowNs - ISSUING_NS_MAX)
+          endWithin(bios, { request, startNs, endNs: startNs + request.queueNs });
       const calls = tasks.filter(isOld);
       looked = {
         calls: new Map(calls.map((entry) => [entry.tid, entry])),
@@ -188,12 +203,16 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
       isUnchanged = true;
       const { calls, requests, listedUntilNs } = settled;
       const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
-      const isListed = ({ startNs, frame }: Entry) =>
-        startNs <= listedUntilNs && accept(wordsOf(frame), FRAME_HEADER_SIZE);
-      const kept = all.filter(isListed);
+      const isNamed = ({ startNs, frame }: Entry) =>
+        startNs <= listedUntilNs && !partsMade().resolver.hasForgottenOwner(wordsOf(frame), FRAME_HEADER_SIZE);
+      const { named = [], nameless = [] } = Object.groupBy(all, (entry) => (isNamed(entry) ? 'named' : 'nameless'));
+      const kept = named.filter(({ frame }) => accept(wordsOf(frame), FRAME_HEADER_SIZE));
       kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
-      const others = [...kept.slice(LISTED_MAX), ...all.filter(({ startNs }) => startNs > listedUntilNs)];
+      const notOwn = nameless.filter(({ frame }) => !isOwn(wordsOf(frame), FRAME_HEADER_SIZE));
+      const others = [...kept.slice(LISTED_MAX), ...notOwn];
+      // Even if they are known: their names stay in the tables, which forget what was not used for long.
+      const decoded = frames.length > 0 ? decodedOf(frames) : undefined;
       const offsetNs = wallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
       const isKnown = others.length === 0 && passedUnlisted === 0 && isSame;
@@ -202,7 +221,7 @@ export function createInProgress({ read, resolverOf, accept, wallNs, pass }: InP
       passedOffsetNs = offsetNs;
       passedNs = lookedNs;
       passedUnlisted = others.length;
-      pass({ block: copyOf(decodedOf(frames).block), unlisted: unlistedOf(others, wallNs) });
+      pass({ block: copyOf((decoded ?? decodedOf(frames)).block), unlisted: unlistedOf(others, wallNs) });
     },
   };
 }

@@ -24,6 +24,8 @@ export interface Probes {
   readonly losses: BpfMap;
   /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
   readonly waitingBios: BpfMap;
+  /** Returns whether the bio was still there. */
+  forgetBio(key: Uint8Array): boolean;
   readonly filter: KernelFilter;
   /** Undefined if no records of threads are read. */
   readonly watchThreads: WatchThreads | undefined;
@@ -119,6 +121,9 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const events = object.ring('events');
     const definitions = object.ring('definitions');
     const requestsKnown = object.map('requests_known');
+    const waitingBios = object.map('bio_owners');
+    /** The programs do not know of them. */
+    let forgottenBios = 0n;
     return {
       attached,
       layers,
@@ -127,13 +132,19 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       eventRingBytes: eventRingBytes ?? object.map('events').info.maxEntries,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
-      waitingBios: object.map('bio_owners'),
+      waitingBios,
+      forgetBio(key) {
+        const isForgotten = waitingBios.delete(key);
+        if (isForgotten) forgottenBios++;
+        return isForgotten;
+      },
       filter,
       watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
       watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
       inProgress() {
         const calls = object.iterate('calls_in_progress');
-        if (!requestsKnown.get(new Uint8Array(4))!.some(Boolean)) return { calls, bios: NONE, requests: NONE };
+        const [known] = new BigUint64Array(requestsKnown.get(new Uint8Array(4))!.slice().buffer);
+        if (known === forgottenBios) return { calls, bios: NONE, requests: NONE };
         const bios = object.iterate('bios_in_progress', 'bio_owners');
         return { calls, bios, requests: object.iterate('requests_in_progress', 'request_states') };
       },

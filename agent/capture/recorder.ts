@@ -5,7 +5,6 @@
  * refers to it, so every reference of the drained events can be resolved.
  */
 
-import type { BpfMap } from 'libbpf-ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
@@ -25,7 +24,7 @@ import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from 
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
-import { createInProgress, type InProgress } from './in_progress.ts';
+import { createInProgress, type InProgress, WAIT_MAX_NS } from './in_progress.ts';
 import { createLossCounters, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
 import type { WallClock } from './wall_clock.ts';
@@ -92,16 +91,34 @@ export function createRecorder(options: RecorderOptions): Recorder {
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   const inProgress = createInProgress({
     read: probes.inProgress,
-    resolverOf: (decoded) => createResolver(decoded, tables),
+    resolverOf: (decoded) => createResolver(decoded, { ...tables, contexts: contexts.uncounted }),
     accept: isKept,
+    isOwn: resolver.isOwn,
+    forgetBios: loseBios,
     wallNs: clock.wallNs,
     pass: writer.setInProgress,
   });
   let recursionMisses = 0n;
   let lookedBootNs = clock.bootNs();
-  let nextRoomBootNs = 0;
   let eventCount = 0;
   let lossCount = 0;
+  let nextRoomBootNs = 0;
+
+  function loseBios(beforeNs: number): void {
+    for (const queuedNs of forgetBios(probes, beforeNs)) {
+      lossCount++;
+      const atNs = clock.wallNs(queuedNs);
+      writer.recordLoss({ cause: 'end_missed', eventType: 'block_io', count: 1, fromNs: atNs, toNs: atNs });
+    }
+  }
+
+  /** Those that are not wanted are in no list. */
+  function makeRoomForBios(losses: readonly LossCount[]): void {
+    const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
+    if (!isFull || lookedBootNs < nextRoomBootNs) return;
+    nextRoomBootNs = lookedBootNs + ROOM_EVERY_NS;
+    loseBios(lookedBootNs - WAIT_MAX_NS);
+  }
 
   /**
    * Must run before owners are resolved: a context whose end was lost must not be trusted any longer.
@@ -118,17 +135,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
     if (contextEndsLost) contexts.endAll(from);
-    const counts = [...losses, ...anyones([['program_busy', busy]]), ...makeRoomForBios(losses)];
+    const counts = [...losses, ...anyones([['program_busy', busy]])];
+    makeRoomForBios(losses);
     return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
-  }
-
-  /** If the kernel skipped the programs that handle a request, its bios would occupy the map forever. */
-  function makeRoomForBios(losses: readonly LossCount[]): LossCount[] {
-    const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
-    if (!isFull || lookedBootNs < nextRoomBootNs) return [];
-    nextRoomBootNs = lookedBootNs + ROOM_EVERY_NS;
-    const count = forgetLongGone(probes.waitingBios, lookedBootNs);
-    return count > 0 ? [{ cause: 'end_missed', eventType: 'block_io', count }] : [];
   }
 
   function takeOwnLosses(): LossCount[] {
@@ -199,29 +208,24 @@ interface Wanted {
   process(process: ProcessFacts): boolean;
 }
 
-/** Minimum interval between searches for such bios: visiting all of them takes some 10 ms. */
+/** Minimum interval between searches for old bios: visiting all of them takes some 10 ms. */
 const ROOM_EVERY_NS = 60e9;
 
-/** A disk that does not answer for so long is taken out of use: the kernel's default timeout of a request is 30 s. */
-const WAIT_MAX_NS = 600e9;
-
 /**
- * Forgets bios that were queued long ago, to make room: the kernel skipped the programs that would have removed them.
+ * Forgets bios that wait for a request since long ago, which would occupy the map forever.
  *
- * @param bioOwners bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h
- * @param nowNs CLOCK_BOOTTIME
- * @returns number of forgotten bios
+ * @param beforeNs CLOCK_BOOTTIME
+ * @returns when each of them was queued
  */
-function forgetLongGone(bioOwners: BpfMap, nowNs: number): number {
-  const value = new Uint8Array(bioOwners.info.valueSize);
+function forgetBios({ waitingBios, forgetBio }: Probes, beforeNs: number): number[] {
+  const value = new Uint8Array(waitingBios.info.valueSize);
   const queuedNs = new BigUint64Array(value.buffer, 0, 1);
-  let count = 0;
-  for (const key of bioOwners.keys()) {
-    if (!bioOwners.get(key, value) || Number(queuedNs[0]) > nowNs - WAIT_MAX_NS) continue;
-    bioOwners.delete(key);
-    count++;
+  const forgotten: number[] = [];
+  for (const key of waitingBios.keys()) {
+    if (!waitingBios.get(key, value) || Number(queuedNs[0]) > beforeNs) continue;
+    if (forgetBio(key)) forgotten.push(Number(queuedNs[0]));
   }
-  return count;
+  return forgotten;
 }
 
 /** Creates the tables that events refer to. */

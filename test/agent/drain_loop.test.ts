@@ -4,19 +4,26 @@ import { type DrainParts, drainUntil } from '../../agent/drain_loop.ts';
 const MIB = 1 << 20;
 
 /** Runs the loop on rings that hold `pendingBytes` before each turn, until `isDone`. */
-async function run(pendingBytes: () => number, isDone: (progress: { looks: number; settled: number }) => boolean) {
+async function run(
+  pendingBytes: () => number,
+  isDone: (progress: { looks: number; settled: number }) => boolean,
+  leftBytes = 0,
+) {
   const startedMs = performance.now();
   const stop = new AbortController();
   const seen = { looks: 0, settled: 0 };
+  /** Whether events were taken out of the ring, and nothing was said since of what is in progress. */
+  let isUnsettled = false;
   const progress = { lookedMs: 0, completeNs: 0n };
   const rings = {
-    pendingBytes: () => (stop.signal.aborted ? 0 : pendingBytes()),
+    pendingBytes: () => (stop.signal.aborted ? leftBytes : pendingBytes()),
     detach() {},
     events: { pendingBytes: () => 0 },
   };
   const recorder = {
     turn() {
       if (isDone(seen)) stop.abort();
+      isUnsettled = true;
       return stop.signal.aborted ? 0 : MIB;
     },
     lookInProgress() {
@@ -25,6 +32,7 @@ async function run(pendingBytes: () => number, isDone: (progress: { looks: numbe
     },
     settleInProgress(isDrained: boolean) {
       if (isDrained) seen.settled++;
+      isUnsettled = false;
     },
     checkPublishers() {},
   };
@@ -32,7 +40,11 @@ async function run(pendingBytes: () => number, isDone: (progress: { looks: numbe
     recorder,
     probes: rings,
     progress,
-    writer: { flush() {}, isOverwritten: () => false, damage: () => undefined },
+    writer: {
+      flush: () => expect(isUnsettled).toBe(false),
+      isOverwritten: () => false,
+      damage: () => undefined,
+    },
     clock: { nowNs: () => process.hrtime.bigint() },
     counts: { seeRing() {} },
     files: { areThere: () => true },
@@ -50,4 +62,14 @@ test('a flood is drained before the loop looks at what is in progress, and answe
   expect(settled).toBe(3);
   expect(looks).toBe(3);
   expect(seconds).toBeGreaterThan(1);
+});
+
+test('a record that stays unfinished at the end leaves nothing in progress that has ended', async () => {
+  const { looks, settled } = await run(
+    () => 0,
+    () => true,
+    8,
+  );
+  // The loop looked once more at its end, which was not drained.
+  expect([looks, settled]).toEqual([2, 1]);
 });

@@ -33,12 +33,6 @@ function streamOf(...batches: readonly Uint8Array[]) {
     contexts: {
       define: ({ context_id, time_ns, uid }, line) => told.push({ context_id, time_ns, uid, line }),
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),
-      ownerAt: () => undefined,
-      serviceAt: () => undefined,
-      withoutSpan: () => 0,
-      badFieldCount: 0,
-      endAll: () => undefined,
-      takeLost: () => 0,
     },
     processes: {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),

@@ -6,11 +6,12 @@ import fc from 'fast-check';
 import { createInProgress, LISTED_MAX, RENEW_NS, YOUNG_NS } from '../../../agent/capture/in_progress.ts';
 import type { Unended } from '../../../agent/recording/write/batch.ts';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
+import { CONTEXT_LOST } from '../../../bpf/schema/common.ts';
 import { createDecoder } from '../../../bpf/schema/decoder.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 import { framed, recordBytes } from '../../bpf/schema/records.ts';
 import { times } from '../../repeats.ts';
-import { createAttribution } from '../attribution/attributed.ts';
+import { createAttribution, OWN_PID } from '../attribution/attributed.ts';
 
 const WALL_NS = 1_000_000_000_000n;
 
@@ -18,10 +19,11 @@ interface Call {
   tid: number;
   startNs: number;
   context_id?: number;
+  process_id?: number;
 }
 
-const callRecord = ({ tid, startNs, context_id = 0 }: Call) =>
-  recordBytes(sysWrite, { tid, timestamp_ns: startNs, context_id, pid: 7, comm: 'dd' });
+const callRecord = ({ tid, startNs, context_id = 0, process_id = 0 }: Call) =>
+  recordBytes(sysWrite, { tid, timestamp_ns: startNs, context_id, process_id, pid: 7, comm: 'dd' });
 
 interface Request {
   startNs: number;
@@ -33,14 +35,21 @@ interface Request {
 
 const requestRecord = ({ startNs, sector, sectors, device, queueNs = 0 }: Request, durationNs = 0) =>
   recordBytes(blockIo, {
-    ...{ timestamp_ns: startNs, duration_ns: durationNs, queue_ns: queueNs },
-    ...{ sector, bytes: sectors * 512, device, tid: 1, origins: [] },
+    timestamp_ns: startNs,
+    duration_ns: durationNs,
+    queue_ns: queueNs,
+    sector,
+    bytes: sectors * 512,
+    device,
+    tid: 1,
+    origins: [],
   });
 
 /** An agent's part that is tested, with real tables, on a kernel that the test makes. */
 function newAgent() {
   const kernel = { calls: [] as Call[], bios: [] as Request[], requests: [] as Request[] };
   const passed: Unended[] = [];
+  const forgotten: number[] = [];
   let judged = 0;
   const attribution = createAttribution(WALL_NS);
   const inProgress = createInProgress({
@@ -51,6 +60,8 @@ function newAgent() {
     }),
     resolverOf: attribution.resolverOf,
     accept: () => ++judged > 0,
+    isOwn: (words, offset) => attribution.resolver.isOwn(words, offset),
+    forgetBios: (beforeNs) => forgotten.push(beforeNs),
     wallNs: (bootNs) => BigInt(bootNs) + WALL_NS,
     pass: (unended) => passed.push(unended),
   });
@@ -59,6 +70,7 @@ function newAgent() {
     kernel,
     attribution,
     passed,
+    forgotten,
     ...inProgress,
     /** How often a call or request was judged whether it is to be kept. */
     judgedCount: () => judged,
@@ -169,7 +181,7 @@ test('what is shorter than the filter asks for is counted after a second, withou
   expect(agent.look(3.5e9, 3e8)).toEqual({ found: 3, foundNs: 3e8 });
 });
 
-test('a bio that no request has taken for ten minutes is forgotten, and a young call is not there yet', () => {
+test('a bio that no request has taken for ten minutes is lost, and a young call is not there yet', () => {
   const agent = newAgent();
   agent.kernel.bios = [{ startNs: 0, sector: 1, sectors: 8, device: 'sda' }];
   agent.kernel.calls = [{ tid: 1, startNs: 599e9 }];
@@ -182,13 +194,16 @@ test('a bio that no request has taken for ten minutes is forgotten, and a young 
     agent.settle(true);
     expect(agent.listed()).toEqual(listed);
   }
+  expect(agent.forgotten).toEqual([1e9]);
 });
 
 test('labelled calls and requests are listed before others, and the rest is counted', () => {
   const agent = newAgent();
   const count = LISTED_MAX + 10;
+  agent.attribution.marker(256, 'txn=order-1');
   agent.kernel.calls = Array.from({ length: count }, (_, i) => ({
-    ...{ tid: i + 1, startNs: i },
+    tid: i + 1,
+    startNs: i,
     context_id: i >= count - 5 ? 256 : 0,
   }));
   agent.kernel.requests = [{ startNs: count, sector: 0, sectors: 8, device: 'sda' }];
@@ -228,4 +243,48 @@ test('while nothing that was found has ended, a turn of a flood does not go thro
   agent.drain([callRecord({ tid: 7, startNs: 7 })]);
   agent.settle(false);
   expect(agent.judgedCount()).toBe(before + 299);
+});
+
+test('a call in progress keeps its owner, however many others are defined meanwhile', () => {
+  const agent = newAgent();
+  const { contexts, marker } = agent.attribution;
+  marker(256, 'txn=order-1');
+  agent.kernel.calls = [{ tid: 1, startNs: 5, context_id: 256 }];
+  for (let second = 1; second <= 20; second++) {
+    agent.look(second * 1e9);
+    agent.settle(true);
+    for (let other = 0; other < 10_000; other++) marker(1000 + second * 10_000 + other, `txn=other-${other}`);
+  }
+  expect(agent.listed()).toEqual([5]);
+  expect(agent.passed).toHaveLength(1);
+  expect(contexts.ownerAt(256, 0, 5)?.ids?.transactionId).toBe('order-1');
+  expect(contexts.takeLost()).toBe(0);
+});
+
+test.each([
+  ['was forgotten', 256],
+  ['is not described yet', CONTEXT_LOST],
+])("a call whose owner %s may be anyone's: it is counted as labelled, and loses nothing until it ends", (_, id) => {
+  const agent = newAgent();
+  agent.kernel.calls = [
+    { tid: 1, startNs: 5, context_id: id },
+    { tid: 2, startNs: 6 },
+  ];
+  for (const nowNs of [1e9, 1e9 + RENEW_NS]) {
+    agent.look(nowNs);
+    agent.settle(true);
+  }
+  expect(agent.listed()).toEqual([6]);
+  expect(agent.passed.at(-1)!.unlisted).toEqual({ count: 1, labelled: 1, sinceNs: WALL_NS + 5n });
+  expect(agent.attribution.contexts.takeLost()).toBe(0);
+});
+
+test('what the recorder itself does is in no count', () => {
+  const agent = newAgent();
+  agent.attribution.program(512, '/usr/bin/kreplay', OWN_PID);
+  agent.kernel.calls = [{ tid: 1, startNs: 1e9, process_id: 512 }];
+  agent.look(3.5e9, 10e9);
+  agent.settle(true);
+  expect(agent.listed()).toEqual([]);
+  expect(agent.passed.at(-1)!.unlisted.count).toBe(0);
 });
