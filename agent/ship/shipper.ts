@@ -6,8 +6,8 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
+import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
-import type { Unended, UnendedEvent } from '../recording/read/unended.ts';
 import { identityOf } from '../recording/write/own_files.ts';
 import {
   askClock,
@@ -43,7 +43,7 @@ import {
   sendTable,
 } from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
-import { later } from './times.ts';
+import { earlier, later } from './times.ts';
 
 export interface ShipperOptions extends Persisting {
   /** Folder of the position. */
@@ -85,7 +85,7 @@ export async function shipRecording(
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
-  const [rate, sizes, withNotArrived] = [liveRate(), groupSizes(options.eventsMax), keepsNotArrived()];
+  const [rate, sizes] = [liveRate(), groupSizes(options.eventsMax)];
   const send = patientSender(source, signal);
   let position = begun;
   let [isWritten, claims] = [true, options.claims];
@@ -156,6 +156,8 @@ export async function shipRecording(
     // In this order: what ends in between is among the events that are not shipped yet.
     const unended = reader.unended();
     const { end } = reader.ends();
+    // A call that has lasted long may have begun before others that have arrived.
+    const waitsSinceNs = reader.earliestNs(position.number) ?? U64_MAX;
     const aliveNs = span?.toNs ?? 0n;
     // No two shippers report at the same time: the parts of a millisecond are random.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
@@ -171,11 +173,11 @@ export async function shipRecording(
       aliveNs,
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
       shippedNumber: settledIn(position),
-      watermarkNs: position.number >= end ? aliveNs : BigInt(position.lastNs),
+      watermarkNs: position.number >= end ? aliveNs : earlier(BigInt(position.lastNs), waitsSinceNs),
       backlog: Math.max(0, end - position.number),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
-      unended: withNotArrived(unended, end, position.number),
+      unended,
     };
     await sendTable(sender(to, `${reader.recordingId}-${state.atNs}`, signal), nodeTable(reader, state));
     heartbeatMs = performance.now();
@@ -335,23 +337,5 @@ function liveRate() {
       if (!first || !last || last.atMs - first.atMs < 1000) return 0;
       return ((last.end - first.end) * 1000) / (last.atMs - first.atMs);
     },
-  };
-}
-
-/**
- * Adds to what is in progress what was when a fleet was told last, and has ended since: until its event arrives there, it
- * is not known to have ended.
- */
-function keepsNotArrived(): (unended: Unended, end: number, shippedNumber: number) => Unended {
-  const keyOf = ({ tid, timestamp_ns, device }: UnendedEvent) => `${tid} ${timestamp_ns} ${device}`;
-  let told: readonly UnendedEvent[] = [];
-  /** Events with numbers below `end`. */
-  let gone: { event: UnendedEvent; end: number }[] = [];
-  return (unended, end, shippedNumber) => {
-    const now = new Set(unended.events.map(keyOf));
-    const ended = told.filter((event) => !now.has(keyOf(event))).map((event) => ({ event, end }));
-    gone = [...gone, ...ended].filter((one) => shippedNumber < one.end);
-    told = unended.events;
-    return { ...unended, events: [...gone.map(({ event }) => event), ...unended.events] };
   };
 }

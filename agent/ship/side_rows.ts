@@ -94,7 +94,7 @@ export interface NodeState {
   aliveNs: bigint;
   endedNs: bigint;
   shippedNumber: number;
-  /** All that happened before has arrived. */
+  /** All that began before has arrived, or is in progress. */
   watermarkNs: bigint;
   /** Number of events that wait. */
   backlog: number;

@@ -81,6 +81,25 @@ describe('a quiet node', () => {
   });
 });
 
+test('a node that is behind says so from the start of the longest call on that has not arrived', async () => {
+  const folder = newFolder();
+  append(folder, loadRows(600));
+  // What a writer has not sealed yet is not shipped.
+  const writer = newWriter(folder);
+  appendRows(writer, [{ ...loadRow(600), at: START + 5n, duration: HOUR_NS }]);
+  writer.flush();
+  expect((await shipHere(folder, server.url)).log).toBe('');
+  const [row] = await rowsAt(server, 'SELECT watermark_ns, backlog FROM kreplay.node ORDER BY at DESC LIMIT 1');
+  expect(row).toMatchObject({ watermark_ns: String(START + 5n), backlog: '1' });
+  writer.close();
+  await shipHere(folder, server.url);
+  const after = await rowsAt(
+    server,
+    'SELECT watermark_ns, alive_ns, backlog FROM kreplay.node ORDER BY at DESC LIMIT 1',
+  );
+  expect(after).toMatchObject([{ watermark_ns: after[0]!.alive_ns, backlog: '0' }]);
+});
+
 describe('a clock that was set', () => {
   test.each([
     ['back by five hours', -5n * HOUR_NS],

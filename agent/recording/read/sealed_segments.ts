@@ -33,6 +33,8 @@ export interface SealedReader {
   sealedEvents(segment: SealedSegment): SealedEvents;
   /** The number after the last event, and the number up to which segments are sealed. */
   ends(): { end: number; sealedEnd: number };
+  /** A time before which no event with at least this number began, sealed or not; undefined if there is none. */
+  earliestNs(from: number): bigint | undefined;
 }
 
 const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
@@ -62,6 +64,7 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
 
   return {
     ends: () => source.index.ends(),
+    earliestNs: (from) => source.inTransaction(() => source.index.earliestNs(from)),
     sealedSegments: (from, limit) =>
       source.inTransaction(() => source.index.arrived(from, source.index.ends().sealedEnd, EVERYWHERE, limit)),
     sealedEvents: ({ firstNumber }) =>

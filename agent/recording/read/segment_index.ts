@@ -59,6 +59,12 @@ WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE firs
 ORDER BY first_number
 LIMIT :limit`;
 
+const EARLIEST = `
+SELECT min(min_timestamp_ns)
+FROM segment
+WHERE first_number >= coalesce((SELECT max(first_number) FROM segment WHERE first_number <= :from), 0)
+  AND coalesce(end_number, first_number + event_count) > :from`;
+
 const ENTRY = `
 SELECT ${COLUMNS}
 FROM segment
@@ -132,6 +138,8 @@ export interface SegmentIndex {
   tail(sealedEnd: number, end: number, bounds: SegmentBounds): SegmentMeta[];
   /** Segments that contain numbers of [from, end), in the order in which they arrived. */
   arrived(from: number, end: number, bounds: SegmentBounds, limit: number): SegmentMeta[];
+  /** A time before which no event with at least this number began; undefined if there is none. */
+  earliestNs(from: number): bigint | undefined;
   /** Whether the segment still exists; retention may have removed it. */
   exists(firstNumber: number): boolean;
   /** Returns undefined when retention has removed the segment. */
@@ -163,6 +171,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   const rows = (sql: string) => database.prepare<[object], Row>(sql).raw().safeIntegers();
   const [ascending, descending, withContexts, tail] = [ASCENDING, DESCENDING, WITH_CONTEXTS, TAIL].map(rows);
   const arrived = rows(ARRIVED);
+  const earliest = database.prepare<[object], bigint | null>(EARLIEST).pluck().safeIntegers();
   const longestSpan = database.prepare<[], bigint>(LONGEST_SPAN).pluck().safeIntegers();
   const end = database.prepare<[], number>(END_NUMBER).pluck();
   const firstPart = database.prepare<[], number | null>(FIRST_PART).pluck();
@@ -217,6 +226,11 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
     arrived: (from, endNumber, bounds, limit) =>
       arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(metasOf),
+    earliestNs: (from) =>
+      salvaged(
+        () => earliest.get({ from }) ?? undefined,
+        () => undefined,
+      ),
     exists: (firstNumber) => exists.get(firstNumber) !== undefined,
     bytes({ firstNumber, sealed, eventCount }) {
       const whole = data.get(firstNumber, sealed ? 1 : 0, eventCount);
