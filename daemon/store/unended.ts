@@ -13,8 +13,10 @@ export interface UnendedOfRecording extends RecordedUnended {
 /** What was in progress at the end of a recording is lost if another one of the node goes on. */
 export function joinUnended(all: readonly UnendedOfRecording[]): Unended {
   const joined: Unended = { events: [], lost: [], unlisted: [] };
+  const latest = new Map<string, bigint>();
+  for (const { node, untilNs } of all) if (untilNs > (latest.get(node) ?? -1n)) latest.set(node, untilNs);
   for (const { node, untilNs, isOpen, events, lost, unlisted } of all) {
-    const isOver = !isOpen && all.some((other) => other.node === node && other.untilNs > untilNs);
+    const isOver = !isOpen && latest.get(node)! > untilNs;
     const told = events.map((event) => ({ ...event, node, untilNs }));
     (isOver ? joined.lost : joined.events).push(...told);
     joined.lost.push(...lost.map((event) => ({ ...event, node, untilNs: event.timestamp_ns })));

@@ -24,6 +24,10 @@ export class RecordingError extends UserError {
   }
 }
 
+export function isCorrupt(error: unknown): boolean {
+  return error instanceof RecordingError && error.code === 'recording_corrupt';
+}
+
 export function corrupt(what: string, cause?: unknown): RecordingError {
   return new RecordingError(
     'recording_corrupt',

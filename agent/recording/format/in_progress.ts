@@ -23,12 +23,25 @@ export interface Unlisted {
 
 export const NONE_UNLISTED: Unlisted = { count: 0, labelled: 0, sinceNs: 0n };
 
+/** Something is or was in progress, and it is not known what. */
+export const UNKNOWN_UNLISTED: Unlisted = { count: 1, labelled: 1, sinceNs: 0n };
+
+export function joinUnlisted(one: Unlisted, other: Unlisted): Unlisted {
+  if (one.count === 0 || other.count === 0) return one.count === 0 ? other : one;
+  return {
+    count: one.count + other.count,
+    labelled: one.labelled + other.labelled,
+    sinceNs: one.sinceNs < other.sinceNs ? one.sinceNs : other.sinceNs,
+  };
+}
+
 export function unlistedText({ count, labelled, sinceNs }: Unlisted): string {
   return `${count} ${labelled} ${sinceNs}`;
 }
 
-/** Returns undefined for another text. */
+/** Returns undefined for what `unlistedText` did not write; `undefined` stands for nothing. */
 export function parseUnlisted(text: unknown): Unlisted | undefined {
+  if (text === undefined) return NONE_UNLISTED;
   const [, count, labelled, sinceNs] = /^(\d{1,10}) (\d{1,10}) (\d{1,20})$/.exec(String(text)) ?? [];
   if (sinceNs === undefined) return undefined;
   return { count: Number(count), labelled: Number(labelled), sinceNs: BigInt(sinceNs) };

@@ -5,13 +5,15 @@ import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { apiName } from '../../../bpf/schema/define.ts';
 import { type EventType, eventById } from '../../../bpf/schema/index.ts';
 import { HEAD_BYTES } from '../codec/encode_segment.ts';
-import { corrupt } from '../format/errors.ts';
+import { corrupt, isCorrupt } from '../format/errors.ts';
 import {
   IN_PROGRESS,
   IN_PROGRESS_UNLISTED,
+  joinUnlisted,
   NONE_UNLISTED,
   parseUnlisted,
   UNFINISHED,
+  UNKNOWN_UNLISTED,
   type Unlisted,
 } from '../format/in_progress.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
@@ -67,34 +69,55 @@ export interface UnendedReader {
 export function openUnended(
   database: Database.Database,
   locations: () => ColumnLocations,
-  lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
+  lookup: Pick<Lookup, 'name' | 'file' | 'context' | 'remember'>,
   { addEntry }: DamageNotes,
 ): UnendedReader {
   const values = database.prepare<[], [string, unknown]>(VALUES).raw();
   const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();
 
-  function eventsOf(bytes: unknown): UnendedEvent[] {
-    return bytes === undefined ? [] : described(blockOf(bytes, locations()), lookup);
+  /** What is damaged is noted, and stands for something that is not known. */
+  function readList(bytes: unknown): Omit<Unended, 'lost'> {
+    if (bytes === undefined) return { events: [], unlisted: NONE_UNLISTED };
+    try {
+      const block = blockOf(bytes, locations());
+      lookup.remember(block);
+      return { events: described(block, lookup), unlisted: ofUnknownTypes(block) };
+    } catch (error) {
+      if (!(error instanceof UnreadableSegment || isCorrupt(error))) throw error;
+      addEntry();
+      return { events: [], unlisted: UNKNOWN_UNLISTED };
+    }
+  }
+
+  function readUnlisted(text: unknown): Unlisted {
+    const unlisted = parseUnlisted(text);
+    if (!unlisted) addEntry();
+    return unlisted ?? UNKNOWN_UNLISTED;
   }
 
   return {
     unended() {
       const said = new Map(values.all());
-      const noted = said.get(IN_PROGRESS_UNLISTED);
-      const unlisted = noted === undefined ? NONE_UNLISTED : parseUnlisted(noted);
-      if (!unlisted) throw corrupt('its number of calls in progress is malformed');
-      try {
-        const events = eventsOf(said.get(IN_PROGRESS)).sort(byStart);
-        const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
-        const lost = eventsOf(said.get(UNFINISHED)).filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
-        return { events, lost, unlisted };
-      } catch (error) {
-        if (!(error instanceof UnreadableSegment)) throw error;
-        addEntry();
-        return { events: [], lost: [], unlisted };
-      }
+      const { events, unlisted } = readList(said.get(IN_PROGRESS));
+      const keptNs = (said.has(UNFINISHED) && removedUntil.get()) || 0n;
+      // Each is a loss as well, whether it can be read or not.
+      const lost = readList(said.get(UNFINISHED)).events.filter(({ timestamp_ns }) => timestamp_ns >= keptNs);
+      const others = joinUnlisted(unlisted, readUnlisted(said.get(IN_PROGRESS_UNLISTED)));
+      return { events: events.sort(byStart), lost, unlisted: others };
     },
   };
+}
+
+/** Events of a type that a later kreplay has written. */
+function ofUnknownTypes(block: NumberedBlock): Unlisted {
+  const [types, starts] = ['event_type', 'timestamp_ns'].map((name) => block.columns.get(name)!) as [
+    Uint8Array,
+    BigUint64Array,
+  ];
+  return Array.from({ length: block.rowCount }, (_, row) => row)
+    .filter((row) => !eventById(types[row]!))
+    .map((row) => ({ count: 1, labelled: 1, sinceNs: starts[row]! }))
+    .reduce(joinUnlisted, NONE_UNLISTED);
 }
 
 function byStart(a: UnendedEvent, b: UnendedEvent): number {

@@ -10,14 +10,16 @@ import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { openSegmentData } from '../codec/decode_segment.ts';
-import { segmentEncoder } from '../codec/encode_segment.ts';
+import { HEAD_BYTES, segmentEncoder } from '../codec/encode_segment.ts';
+import { isCorrupt } from '../format/errors.ts';
 import {
   ALIVE,
   IN_PROGRESS,
   IN_PROGRESS_UNLISTED,
-  NONE_UNLISTED,
+  joinUnlisted,
   parseUnlisted,
   UNFINISHED,
+  UNKNOWN_UNLISTED,
   type Unlisted,
   unlistedText,
 } from '../format/in_progress.ts';
@@ -60,13 +62,12 @@ function withRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
   const starts = columns.get('timestamp_ns') as BigUint64Array;
   const contexts = columns.get('context') as Uint32Array;
   const types = columns.get('event_type') as Uint8Array;
-  let { count, labelled, sinceNs } = unlisted;
+  let all = unlisted;
   for (let row = from; row < rowCount; row++) {
-    if (count === 0 || starts[row]! < sinceNs) sinceNs = starts[row]!;
-    count++;
-    if (contexts[row] !== 0 || types[row] === blockIo.id) labelled++;
+    const isLabelled = contexts[row] !== 0 || types[row] === blockIo.id;
+    all = joinUnlisted(all, { count: 1, labelled: isLabelled ? 1 : 0, sinceNs: starts[row]! });
   }
-  return { count, labelled, sinceNs };
+  return all;
 }
 
 /** Makes what was in progress when the last writer ended a loss; in its own transaction. */
@@ -74,10 +75,13 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
   const blockAt = (key: string) => {
     const bytes = get.get(key);
-    return Buffer.isBuffer(bytes) ? decode(bytes, ids) : newBlock(0);
+    return bytes === undefined ? newBlock(0) : decode(bytes, ids);
   };
-  const all = blockAt(IN_PROGRESS);
-  const unlisted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? NONE_UNLISTED;
+  const listed = blockAt(IN_PROGRESS);
+  const all = listed ?? newBlock(0);
+  const counted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? UNKNOWN_UNLISTED;
+  // What cannot be read was something.
+  const unlisted = listed ? counted : joinUnlisted(counted, UNKNOWN_UNLISTED);
   if (all.rowCount === 0 && unlisted.count === 0) return;
   const [ended, rest] = divided(all);
   const others = withRows(unlisted, rest, 0);
@@ -94,7 +98,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
     const { count, sinceNs } = others;
     const toNs = aliveNs > sinceNs ? aliveNs : sinceNs;
     if (count > 0) addLoss({ cause: CAUSE, eventType: null, count, fromNs: sinceNs, toNs });
-    const known = joined(blockAt(UNFINISHED), ended);
+    const known = joined(blockAt(UNFINISHED) ?? newBlock(0), ended);
     const newest = (rows: number) => rowsOf(known, known.rowCount - rows, known.rowCount);
     const kept = newest(Math.min(known.rowCount, UNFINISHED_MAX));
     database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);
@@ -132,12 +136,20 @@ function fittingEncoder(ids: ReadonlyMap<string, number>) {
   };
 }
 
-function decode(bytes: Buffer, ids: ReadonlyMap<string, number>): Block {
-  const data = openSegmentData(bytes, ids);
-  const block = { ...newBlock(0), rowCount: data.rowCount };
-  for (let type = 1; type < block.typeCounts.length; type++) block.typeCounts[type] = data.typeRowCount(type);
-  for (const column of COLUMNS) block.columns.set(column.name, data.column(column));
-  return block;
+/** Returns undefined for what cannot be read. */
+function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undefined {
+  try {
+    if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) return undefined;
+    const data = openSegmentData(bytes, ids);
+    const block = { ...newBlock(0), rowCount: data.rowCount };
+    for (const column of COLUMNS) block.columns.set(column.name, data.column(column));
+    for (const type of block.columns.get('event_type')!) block.typeCounts[Number(type)]!++;
+    const areAll = block.typeCounts.every((count, type) => type === 0 || count === data.typeRowCount(type));
+    return areAll ? block : undefined;
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return undefined;
+  }
 }
 
 function rowsOf(block: Block, from: number, to: number): Block {

@@ -1,6 +1,7 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
@@ -92,10 +93,7 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
 const hasEnded = ({ ended_ns, watermark_ns }: Row): boolean =>
   ended_ns !== 0n && (ended_ns as bigint) <= (watermark_ns as bigint);
 
-const isBegunAfter = (other: Row, row: Row): boolean => (other.created_ns as bigint) > (row.watermark_ns as bigint);
-
-/** Something is in progress, and it is not known what. */
-const UNREADABLE = { events: [], lost: [], unlisted: { count: 1, labelled: 1, sinceNs: 0n } };
+const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
 export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
@@ -103,12 +101,16 @@ export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefin
   const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const rows = await readRows(fleet, statement);
+  const byNode = Map.groupBy(rows, ({ node }) => node as string);
+  const begunNs = new Map(
+    [...byNode].map(([node, own]) => [node, own.map((row) => row.created_ns as bigint).reduce(later)]),
+  );
   return joinUnended(
     rows.map((row) => ({
       node: row.node as string,
       untilNs: row.watermark_ns as bigint,
       // Of an agent that was killed, only the next one on the node tells that it has ended.
-      isOpen: !hasEnded(row) && !rows.some((other) => other.node === row.node && isBegunAfter(other, row)),
+      isOpen: !hasEnded(row) && begunNs.get(row.node as string)! <= (row.watermark_ns as bigint),
       ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
     })),
   );
@@ -129,6 +131,10 @@ FROM ${tableOf(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER 
 
 function ofNodes(nodes: readonly string[] | undefined): Sql[] {
   return nodes ? [sql`node IN (${list([...new Set(nodes)].map(text))})`] : [];
+}
+
+function later(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 function atLeastZero(time: bigint): bigint {

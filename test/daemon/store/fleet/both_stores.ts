@@ -4,7 +4,7 @@ import { openRecordingStore } from '../../../../daemon/store/embedded/recording_
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
-import { startServer } from '../../../clickhouse/server.ts';
+import { type ClickHouseServer, startServer } from '../../../clickhouse/server.ts';
 import { newFleet, shipAll } from './shipped.ts';
 
 export interface BothStores {
@@ -14,8 +14,9 @@ export interface BothStores {
   close(): Promise<void>;
 }
 
-export async function bothStores(paths: readonly string[]): Promise<BothStores> {
-  return storesOf(await newFleet(await startServer(), 'fleet'), paths);
+export async function bothStores(paths: readonly string[]): Promise<BothStores & { server: ClickHouseServer }> {
+  const server = await startServer();
+  return { ...(await storesOf(await newFleet(server, 'fleet'), paths)), server };
 }
 
 export async function storesOf(fleet: Fleet, paths: readonly string[]): Promise<BothStores> {

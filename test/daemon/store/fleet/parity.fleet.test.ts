@@ -17,7 +17,7 @@ import { endServers } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
 import { later } from '../../later.ts';
 import { START } from '../../recorded.ts';
-import { type BothStores, bothStores, resultOf } from './both_stores.ts';
+import { bothStores, resultOf } from './both_stores.ts';
 import { HOSTILE, NODES, recordedCorpus, SECOND, TRANSACTIONS } from './corpus.ts';
 import {
   drawnFilter,
@@ -30,7 +30,7 @@ import {
 
 const RUNS = { numRuns: times(8) };
 const [FROM, TO] = [START - 60n * SECOND, START + 1200n * SECOND];
-let both: BothStores;
+let both: Awaited<ReturnType<typeof bothStores>>;
 let recordings: Recordings;
 
 beforeAll(async () => {
@@ -91,7 +91,9 @@ describe('both stores', () => {
   });
 
   test('have the same transactions', async () => {
-    for (const id of [...TRANSACTIONS, ...HOSTILE, '', 'not there']) await expectSame((store) => store.transaction(id));
+    const ids = [...TRANSACTIONS, ...HOSTILE, '', 'not there'];
+    for (const id of ids) await expectSame((store) => store.transaction(id));
+    await expectSame(async (store) => [...(await store.transactionsById(ids))].sort(([a], [b]) => (a < b ? -1 : 1)));
   });
 
   test('have the same lists of transactions, and a page of one goes on in the other', async () => {
@@ -238,4 +240,25 @@ describe('a scan', () => {
     const names = ['block_io.device', 'duration_ns', 'event_type', 'recording', 'timestamp_ns'];
     for (const { block } of blocks) expect([...block.columns.keys()].sort()).toEqual(names);
   });
+});
+
+test.each([
+  ['goes on', undefined, { events: 1, lost: 0, unlisted: [false] }],
+  ['was killed, and another recording of its node has begun', 'own', { events: 0, lost: 1, unlisted: [true] }],
+  ['was killed, and one of another node has begun', 'other', { events: 1, lost: 0, unlisted: [false] }],
+])('of a node whose agent %s, what is in progress is known', async (_, next, expected) => {
+  const [node, recording] = [`killed ${next}`, `${90 + expected.events}${next?.length ?? 0}`];
+  const owner = { service_name: 'shop', transaction_id: 'order-1', trace_id: null };
+  const call = { ...owner, event_type: 'sys_sync', timestamp_ns: '90', pid: 1, tid: 1, comm: 'db', origins: [] };
+  const said = JSON.stringify({ events: [call], lost: [], unlisted: { count: 3, labelled: 1, sinceNs: '80' } });
+  const rows = [`(${recording}, 1, '${node}', 1, 100, 0, 100, '${said}')`];
+  if (next) rows.push(`(${recording}0, 1, '${next === 'own' ? node : next}', 200, 300, 0, 300, '')`);
+  await both.server.sql(
+    `INSERT INTO fleet.node (recording, at, node, created_ns, alive_ns, ended_ns, watermark_ns, in_progress)
+      VALUES ${rows.join(', ')}`,
+  );
+  const { events, lost, unlisted } = await both.tables.unended([node, 'other']);
+  expect({ events: events.length, lost: lost.length, unlisted: unlisted.map(({ isLost }) => isLost) }).toEqual(
+    expected,
+  );
 });
