@@ -29,9 +29,9 @@ const TURN_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /** The recording's files may be removed, replaced or moved. The writer itself notices when they are overwritten. */
 const FILES_LOOK_MS = 2000;
-/** Looks at what is in progress take this part of a CPU's time, as far as that leaves enough of them. */
-const LOOK_SHARE = 200;
-/** Answers are complete up to the last look. */
+/** A look at what is in progress is followed by a rest this many times as long as the CPU time that it took. */
+const LOOK_REST_TIMES = 200;
+/** A longer rest would make answers late: they are complete up to a look. */
 const LOOK_REST_MS_MAX = 1000;
 /** Rest for each call or request found: the list of them is written whenever it has changed, a long one less often. */
 const LOOK_MS_EACH = 1;
@@ -89,8 +89,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;
-      const isCalm = pendingBytes <= LOOK_AT_BYTES_MAX || nowMs >= nextLookMs + LOOK_REST_MS_MAX;
-      if (!waiting && isCalm && nowMs >= nextLookMs) waiting = look();
+      const lookAtMs = pendingBytes <= LOOK_AT_BYTES_MAX ? nextLookMs : nextLookMs + LOOK_REST_MS_MAX;
+      if (!waiting && nowMs >= lookAtMs) waiting = look();
       hasRoom = recorder.turn() !== undefined;
       if (waiting && hasRoom) waiting.bytes -= TURN_BYTES_MIN;
       const isDrained = waiting !== undefined && waiting.bytes <= 0;
@@ -126,7 +126,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     const { found, foundNs } = recorder.lookInProgress();
     // On a busy machine it lasts much longer than it takes of a CPU.
     const { user, system } = process.threadCpuUsage(before);
-    const restMs = Math.max((LOOK_SHARE * (user + system)) / 1000, LOOK_MS_EACH * found);
+    const restMs = Math.max((LOOK_REST_TIMES * (user + system)) / 1000, LOOK_MS_EACH * found);
     nextLookMs = performance.now() + Math.min(restMs, LOOK_REST_MS_MAX);
     return { lookedNs: nowNs - BigInt(foundNs), bytes: probes.pendingBytes() };
   }

@@ -65,14 +65,15 @@ const SECTOR_BYTES = 512;
 export interface InProgress {
   /**
    * Looks at what is in progress; `nowNs` is CLOCK_BOOTTIME. What is shorter than `listedNs` may not be wanted: without
-   * names, it is only counted. Returns how many calls and requests were found, and the age from which on they were.
+   * names, it is only counted. Returns how many calls and requests there are, and `foundNs`: younger ones are left out.
    */
   look(nowNs: number, listedNs?: number): { found: number; foundNs: number };
   /** Forgets what has ended with the decoded events. */
   forgetEnded(words: Uint32Array, decoded: DecodedBlock): void;
   /**
-   * Passes on what is left, if it has changed or was passed long ago; that of the last look if everything is drained
-   * that the rings held then. All definitions that it refers to must have been read.
+   * Passes on what is left of the last look of which everything has been drained, if that has changed or was passed
+   * long ago. `isDrained`: everything that the rings held at the latest look has been drained. All definitions that
+   * calls and requests refer to must have been read.
    */
   settle(isDrained: boolean): void;
 }

@@ -43,11 +43,11 @@ export interface Recorder {
    * ring, or undefined while the writer has no room: the ring keeps the events, and counts those that it cannot keep.
    */
   turn(): number | undefined;
-  /** Looks at what is in progress, ahead of turns; returns how much was found, and the age from which on all is. */
+  /** Looks at what is in progress, ahead of turns; see `InProgress` for what it returns. */
   lookInProgress(): ReturnType<InProgress['look']>;
   /**
-   * Passes what is still in progress to the writer, before a flush; that of the last look if everything that the rings
-   * held then has been taken out.
+   * Passes what is still in progress to the writer, before a flush. `isDrained`: everything that the rings held at the
+   * last look has been taken out of them.
    */
   settleInProgress(isDrained: boolean): void;
   /**
@@ -112,7 +112,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
-  /** Those that are not wanted are in no list. */
+  /** Bios that the filter leaves out are in no list, and take room all the same. */
   function makeRoomForBios(losses: readonly LossCount[]): void {
     const isFull = losses.some(({ cause, eventType }) => cause === 'no_memory' && eventType === 'block_io');
     if (!isFull || lookedBootNs < nextRoomBootNs) return;

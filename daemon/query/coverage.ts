@@ -29,7 +29,7 @@ export async function spansFor(
 ): Promise<AnswerSpans> {
   const shards = store.fleet?.watchShards();
   const spans = await store.spans(nodes);
-  // What ends after this is among the events, which are read next; before it, what begins after the spans would be missed.
+  // In this order: what has begun before a span ends is in progress, or among the events, which are read next.
   const unended = await findUnended(store, nodes, filter);
   // Later pages use the time of the first page and leave out events recorded after it.
   const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));

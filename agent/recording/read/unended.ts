@@ -203,8 +203,8 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
 /** Returns whether a filter selects an event, as far as it can be judged without its end. */
 export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
-  const [services, comms] = [known(filter.services), known(filter.comms)];
-  const excludedServices = known(excluded.services);
+  const [services, comms] = [withoutEmpty(filter.services), withoutEmpty(filter.comms)];
+  const excludedServices = withoutEmpty(excluded.services);
   const hasOwn = ownTest(filter);
   const hasExcluded = ownTest(excluded);
   const owners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
@@ -219,20 +219,20 @@ export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boo
     (!services || isOf(event, services)) &&
     hasOwn.every((has) => has(event)) &&
     !excluded.eventTypes?.includes(event.event_type) &&
-    !known(excluded.comms)?.includes(event.comm) &&
+    !withoutEmpty(excluded.comms)?.includes(event.comm) &&
     !(excludedServices && isOf(event, excludedServices)) &&
     !hasExcluded.some((has) => has(event));
 }
 
-/** An event without a name has no empty one. */
-function known(names: readonly string[] | undefined): readonly string[] | undefined {
+/** A filter for empty names selects events that have none, and an event in progress has all its names. */
+function withoutEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.filter((name) => name !== '');
 }
 
 /** A test for each field that is given: an event of a type without the field has none of its values. */
 function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
   return Object.entries(OWN_FIELDS).flatMap(([texts, field]) => {
-    const wanted = known(given[texts as keyof OwnTexts]);
+    const wanted = withoutEmpty(given[texts as keyof OwnTexts]);
     if (!wanted) return [];
     const isWanted = field === 'file' ? pathTest(wanted) : (text: string) => wanted.includes(text);
     return [

@@ -4,7 +4,7 @@
  * is not removed, whose they were.
  */
 import type Database from 'better-sqlite3';
-import { type Block, type ColumnArray, columnLength, newBlock } from '../../../bpf/schema/block.ts';
+import { type Block, type ColumnArray, columnLength, newBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
@@ -47,7 +47,7 @@ export function inProgressWriter(database: Database.Database, { ids }: ColumnPla
   const set = database.prepare(SET);
   const remove = database.prepare(DELETE);
   return ({ block, unlisted }) => {
-    const { bytes, rowCount } = encode(block, (rows) => rowsOf(block, 0, rows));
+    const { bytes, rowCount } = encode(block, (count) => pickRows(block, range(0, count)));
     if (rowCount > 0) set.run(IN_PROGRESS, bytes);
     else remove.run(IN_PROGRESS);
     const others = withRows(unlisted, block, rowCount);
@@ -99,7 +99,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
     const toNs = aliveNs > sinceNs ? aliveNs : sinceNs;
     if (count > 0) addLoss({ cause: CAUSE, eventType: null, count, fromNs: sinceNs, toNs });
     const known = joined(blockAt(UNFINISHED) ?? newBlock(0), ended);
-    const newest = (rows: number) => rowsOf(known, known.rowCount - rows, known.rowCount);
+    const newest = (count: number) => pickRows(known, range(known.rowCount - count, known.rowCount));
     const kept = newest(Math.min(known.rowCount, UNFINISHED_MAX));
     database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);
     for (const key of [IN_PROGRESS, IN_PROGRESS_UNLISTED]) database.prepare(DELETE).run(key);
@@ -109,15 +109,15 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
 /** Takes the most important rows, and those that began first: what is left began late, and is a short loss. */
 function divided(block: Block): [taken: Block, left: Block] {
   const starts = block.columns.get('timestamp_ns') as BigUint64Array;
-  const rows = Array.from({ length: block.rowCount }, (_, row) => row);
+  const rows = range(0, block.rowCount);
   const byStart = rows.toSorted((a, b) => (starts[a]! < starts[b]! ? -1 : starts[a]! > starts[b]! ? 1 : a - b));
   const taken = new Set([...byStart.slice(0, ENDED_MAX / 2), ...rows].slice(0, ENDED_MAX));
   for (const row of rows) if (taken.size < ENDED_MAX) taken.add(row);
-  const blocks = [true, false].map((isTaken) =>
-    rows.filter((row) => taken.has(row) === isTaken).map((row) => rowsOf(block, row, row + 1)),
-  );
-  return blocks.map((some) => some.reduce(joined, rowsOf(block, 0, 0))) as [Block, Block];
+  const rowsThat = (isTaken: boolean) => rows.filter((row) => taken.has(row) === isTaken);
+  return [pickRows(block, rowsThat(true)), pickRows(block, rowsThat(false))];
 }
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 /** Encodes a block, or as many of its rows as fit. */
 function fittingEncoder(ids: ReadonlyMap<string, number>) {
@@ -152,17 +152,20 @@ function decode(bytes: unknown, ids: ReadonlyMap<string, number>): Block | undef
   }
 }
 
-function rowsOf(block: Block, from: number, to: number): Block {
-  const types = block.columns.get('event_type') as Uint8Array;
-  const rows: Block = { ...newBlock(0), rowCount: to - from };
-  const before = new Uint32Array(rows.typeCounts.length);
-  for (let row = 0; row < to; row++) (row < from ? before : rows.typeCounts)[types[row]!]!++;
+/** `rows` are in ascending order. */
+function pickRows(block: Block, rows: readonly number[]): Block {
+  const ownRows = typeRows(block);
+  const types = block.columns.get('event_type')!;
+  const picked: Block = { ...newBlock(0), rowCount: rows.length };
+  for (const row of rows) picked.typeCounts[Number(types[row])]!++;
   for (const { name, eventType } of COLUMNS) {
-    const first = eventType === 0 ? from : before[eventType]!;
-    const count = eventType === 0 ? to - from : rows.typeCounts[eventType]!;
-    rows.columns.set(name, block.columns.get(name)!.slice(first, first + count));
+    const places = eventType === 0 ? rows : rows.filter((row) => types[row] === eventType).map((row) => ownRows[row]!);
+    const values = block.columns.get(name)!;
+    const some = values.slice(0, places.length);
+    for (const [i, place] of places.entries()) some[i] = values[place]!;
+    picked.columns.set(name, some);
   }
-  return rows;
+  return picked;
 }
 
 function joined(first: Block, second: Block): Block {

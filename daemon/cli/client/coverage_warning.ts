@@ -53,8 +53,8 @@ export function warnOf({ complete, lost, gaps: all, in_progress }: ShownCoverage
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
   if (in_progress) warnOfUnended(in_progress);
   const described = in_progress?.events.length === Number(in_progress?.count);
-  const until = in_progress && BigInt(in_progress.oldest);
-  const gaps = all.filter(({ cause, from }) => !(described && cause === 'in_progress' && BigInt(from) >= until!));
+  const oldestNs = in_progress && BigInt(in_progress.oldest);
+  const gaps = all.filter(({ cause, from }) => !(described && cause === 'in_progress' && BigInt(from) >= oldestNs!));
   const areOfSeveral = gaps.some(({ node }) => node !== gaps[0]?.node);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
     const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
@@ -70,7 +70,8 @@ export function warnOf({ complete, lost, gaps: all, in_progress }: ShownCoverage
 function warnOfUnended({ count, events }: NonNullable<ShownCoverage['in_progress']>): void {
   for (const event of events.slice(0, GAPS_SHOWN_MAX)) {
     const { syscall, file, operation, device, comm, pid, transaction_id, timestamp_ns } = event;
-    const what = syscall === undefined ? `${operation} request to ${device}` : `${syscall} of ${file ?? 'a file'}`;
+    const call = file ? `${syscall} of ${file}` : syscall;
+    const what = syscall === undefined ? `${operation} request to ${device}` : call;
     const whose = transaction_id === null ? '' : ` for ${transaction_id}`;
     const by = printable(`${what} by ${comm} (pid ${pid})${whose}`);
     process.stderr.write(`kreplay:   in progress since ${formatTime(BigInt(timestamp_ns))}: ${by}\n`);

@@ -116,7 +116,7 @@ export function transactionIn(
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
-/** Those of which nothing is known are left out. */
+/** A transaction of which nothing is known is left out. */
 export function transactionsIn(
   recordings: readonly OpenRecording[],
   ids: readonly string[],

@@ -109,7 +109,7 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
     rows.map((row) => ({
       node: row.node as string,
       untilNs: row.watermark_ns as bigint,
-      // Of an agent that was killed, only the next one on the node tells that it has ended.
+      // Only the next agent of the node tells that one before it was killed.
       isOpen: !hasEnded(row) && begunNs.get(row.node as string)! <= (row.watermark_ns as bigint),
       ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
     })),
