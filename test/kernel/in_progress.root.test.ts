@@ -160,7 +160,9 @@ test('a call is in every answer that it touches while it is in progress, and an 
   const asked = { transaction_id: 'slow-1', timeout_ns: Number(duration_ns) + 1 };
   const whatIf = await ask('/api/replay/whatif', asked);
   expect(whatIf).toMatchObject({
-    ...{ times_out: false, in_progress_times_out: true, after_timeout_count: 0n },
+    times_out: false,
+    in_progress_times_out: true,
+    after_timeout_count: 0n,
     coverage: { complete: false },
   });
 
