@@ -1,5 +1,6 @@
 /** Tests FORMAT Native: any columns come back in any chunks; damaged bytes are an error, never a crash or a wait. */
 import fc from 'fast-check';
+import { ByteReader } from '../../../agent/clickhouse/native/byte_reader.ts';
 import { decodeBlocks } from '../../../agent/clickhouse/native/decode.ts';
 import { type Column, newBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
 import { NativeError } from '../../../agent/clickhouse/native/errors.ts';
@@ -259,4 +260,16 @@ test('a reader that stops early ends the source', async () => {
 
 test.each(TYPE_NAMES)('the name of %s is the one that it was made from', (name) => {
   expect(nameOf(typeOf(name))).toBe(name);
+});
+
+test("the last 8 KiB of an answer are kept for the server's message, in whatever chunks they come", async () => {
+  const sizes = fc.array(fc.integer({ min: 1, max: 9000 }), { minLength: 1, maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(40_000), sizes, async (length, chunks) => {
+      const bytes = Buffer.from(Array.from({ length }, (_, i) => (i * 7919) >> 5));
+      const tail = await new ByteReader(inChunks(bytes, chunks)).tail();
+      expect(tail.equals(bytes.subarray(-8192))).toBe(true);
+    }),
+    { numRuns: times(50) },
+  );
 });
