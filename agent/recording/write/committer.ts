@@ -29,6 +29,8 @@ export interface CommitterOptions {
   machineId: string;
   /** Wall clock at the start, in nanoseconds since the epoch. */
   startNs: bigint;
+  /** CLOCK_MONOTONIC at the start, or right before: a thread may take seconds to open the recording. */
+  startMonotonicNs: bigint;
   /** If undefined, everything is kept. */
   retention?: RetentionLimits;
 }
@@ -63,7 +65,7 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
   const { path } = options;
   const lock = lockRecording(path);
   try {
-    const { startNs, retention, ...origin } = options;
+    const { startNs, startMonotonicNs: _, retention, ...origin } = options;
     const database = openForWriting(path, { ...origin, createdNs: startNs });
     try {
       return withRecordingErrors(path, () => committerOf(database, options, blocks, lock.close));
@@ -79,7 +81,7 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
 
 function committerOf(
   database: Database.Database,
-  { path, startNs, bootId, retention }: CommitterOptions,
+  { path, startNs, startMonotonicNs, bootId, retention }: CommitterOptions,
   blocks: readonly Block[],
   unlock: () => void,
 ): Committer {
@@ -88,7 +90,7 @@ function committerOf(
   const segments = segmentWriter(database, places);
   segments.sealLeftParts(dictionaries.nextIds());
   endInProgress(database, places);
-  recordGap(database, startNs, bootId);
+  recordGap(database, { wallNs: startNs, monotonicNs: startMonotonicNs }, bootId);
   const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
   const notes = lossWriter(database);
   const alive = heartbeat(database);

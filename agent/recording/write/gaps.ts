@@ -18,8 +18,14 @@ const ENDED = 'ended';
 /** The time is written with a flush at most this often: it changes a page that a flush would not touch. */
 const ALIVE_EVERY_NS = 200_000_000n;
 
-/** Records at the start of a writer what happened since the last one, in its own transaction. */
-export function recordGap(database: Database.Database, nowNs: bigint, bootId: string): void {
+/** One moment by both clocks. */
+interface Moment {
+  wallNs: bigint;
+  monotonicNs: bigint;
+}
+
+/** Records what happened between the last writer and the `start` of this one, in its own transaction. */
+export function recordGap(database: Database.Database, start: Moment, bootId: string): void {
   const value = database.prepare<[string], bigint | string>('SELECT value FROM meta WHERE key = ?').pluck();
   value.safeIntegers();
   const integer = (key: string) => value.get(key) as bigint | undefined;
@@ -28,13 +34,13 @@ export function recordGap(database: Database.Database, nowNs: bigint, bootId: st
     if (aliveNs !== undefined) {
       const cause: LossCause = integer(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
       const monotonicNs = value.get(ALIVE_BOOT) === bootId ? integer(ALIVE_MONOTONIC) : undefined;
-      const lastedNs = monotonicNs === undefined ? 0n : process.hrtime.bigint() - monotonicNs;
+      const lastedNs = monotonicNs === undefined ? 0n : max(start.monotonicNs - monotonicNs, 0n);
       const { addLoss } = lossWriter(database);
-      for (const gap of gapsOf(aliveNs, nowNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
+      for (const gap of gapsOf(aliveNs, start.wallNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
     }
     const set = database.prepare(SET_TEXT);
     set.run(ALIVE_BOOT, bootId);
-    noteAlive(database, nowNs, 0);
+    noteAlive(database, start, 0);
   })();
 }
 
@@ -76,12 +82,13 @@ export function heartbeat(database: Database.Database): (nowNs: bigint) => void 
 }
 
 export function recordCleanEnd(database: Database.Database, nowNs: bigint): void {
-  database.transaction(() => noteAlive(database, nowNs, 1))();
+  const now = { wallNs: nowNs, monotonicNs: process.hrtime.bigint() };
+  database.transaction(() => noteAlive(database, now, 1))();
 }
 
-function noteAlive(database: Database.Database, nowNs: bigint, ended: 0 | 1): void {
+function noteAlive(database: Database.Database, { wallNs, monotonicNs }: Moment, ended: 0 | 1): void {
   const set = database.prepare(SET);
-  set.run(ALIVE, toStored(nowNs));
-  set.run(ALIVE_MONOTONIC, process.hrtime.bigint());
+  set.run(ALIVE, toStored(wallNs));
+  set.run(ALIVE_MONOTONIC, monotonicNs);
   set.run(ENDED, ended);
 }

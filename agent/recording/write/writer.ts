@@ -37,7 +37,8 @@ export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' 
 export function openWriter({ nowNs, ...options }: WriterOptions): RecordingWriter {
   const { path } = options;
   const blocks = Array.from({ length: WAITING_SEGMENTS_MAX }, () => newBlock(SEGMENT_ROWS_MAX));
-  const committer = openCommitter({ ...options, startNs: nowNs() }, blocks);
+  const startMonotonicNs = process.hrtime.bigint();
+  const committer = openCommitter({ ...options, startMonotonicNs, startNs: nowNs() }, blocks);
   const gatherer = createGatherer(committer.opened, blocks, nowNs);
   let closed = false;
 

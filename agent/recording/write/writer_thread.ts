@@ -75,7 +75,8 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
 export async function openWriterThread(options: WriterThreadOptions): Promise<WriterThread> {
   const { nowNs, onTrouble, onNotRetained, onCommitted, ...rest } = options;
   const memory = Array.from({ length: BLOCKS }, () => new SharedArrayBuffer(blockBytes(SEGMENT_ROWS_MAX)));
-  const workerData: WriterThreadData = { ...rest, startNs: nowNs(), blocks: memory };
+  const startMonotonicNs = process.hrtime.bigint();
+  const workerData: WriterThreadData = { ...rest, startMonotonicNs, startNs: nowNs(), blocks: memory };
   // The compiled file has another extension.
   const worker = new Worker(new URL(`./writer_worker${extname(import.meta.filename)}`, import.meta.url), {
     workerData,

@@ -80,3 +80,22 @@ test('set back while a writer works: what it has written in parts is sealed', ()
   expect(states()).toEqual([1]);
   writer.close();
 });
+
+test('a writer that takes long to open its recording reports no gap in time that was recorded', () => {
+  const path = join(folder.path, `${recordings++}.kreplay`);
+  const wallNs = () => BigInt(Date.now()) * 1_000_000n;
+  const open = (nowNs: () => bigint) => openWriter({ path, node: 'n', machineId: 'm', bootId: 'boot', nowNs }).close();
+  let beganNs = 0n;
+  open(() => (beganNs = wallNs()));
+  const slow = new Int32Array(new SharedArrayBuffer(4));
+  open(() => {
+    const nowNs = wallNs();
+    Atomics.wait(slow, 0, 0, 300);
+    return nowNs;
+  });
+  const reader = openReader(path);
+  const [gap, ...more] = reader.losses();
+  reader.close();
+  expect(more).toEqual([]);
+  expect(gap!.fromNs).toBeGreaterThanOrEqual(beganNs);
+});
