@@ -19,8 +19,7 @@ export const project = {
 export function without(kinds) {
   return {
     rootDir: import.meta.dirname,
-    // One more than there are CPUs at least: suites wait for a disk, a clock or a server a third of their time.
-    maxWorkers: 3,
+    maxWorkers: 2,
     // Number of tests of one suite that may run side by side, where it allows that.
     maxConcurrency: 4,
     // On a machine that is twice as slow as those that they were written on, the longest take more than a minute.

@@ -1,5 +1,5 @@
 /**
- * The runner of jest: each suite runs in a process of its own, on Node as users have it, without a sandbox of jest. Three
+ * The runner of jest: each suite runs in a process of its own, on Node as users have it, without a sandbox of jest. Two
  * suites run at the same time. Those that need root record the whole kernel, where the labels of one suite would reach
  * another's agent, so one of them runs at a time; suites that judge time run last, with nothing beside them.
  */

@@ -48,7 +48,9 @@ test('a transaction of which the answer is cut is shown as its first events, wit
   cut();
   await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1&clock_offset=test-node:5`);
   await page.waitForSelector('main > .failure');
-  await part.waitFor();
+  await part.waitFor().catch(async (error) => {
+    throw new Error(`${error}\nshown: ${await page.locator('main').innerText()}`);
+  });
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
 });
 

@@ -44,7 +44,7 @@ test('a session that is made after its view was left is deleted, and is not in t
     isAnswered = true;
   });
   const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
-  const asked = page.waitForRequest((request) => request.method() === 'POST');
+  const asked = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith(SESSIONS));
   await page.keyboard.press('Space');
   // A view that is left before it has asked for a session makes none.
   await asked;
