@@ -103,12 +103,13 @@ static __always_inline bool gather_owners(struct request_state *request, struct 
 }
 
 /*
- * Forgets the bios of a request. A request that is issued is remembered before its bios are forgotten: the agent, which
- * lists both, never misses it.
+ * Forgets the bios of a request, the first of which is given by its address. A request that is issued is remembered
+ * before its bios are forgotten: the agent, which lists both, never misses it. It is a global function, which is
+ * verified once, not at each of its calls.
  */
-static __always_inline void forget_bios(struct request *rq)
+__noinline int forget_bios(__u64 first)
 {
-	struct bio *bio = rq->bio;
+	struct bio *bio = (struct bio *)first;
 
 	for (int i = 0; i < BIO_FORGET_MAX && bio; i++) {
 		__u64 key = (__u64)bio;
@@ -116,6 +117,7 @@ static __always_inline void forget_bios(struct request *rq)
 		forget_bio(&key);
 		bio = BPF_CORE_READ(bio, bi_next);
 	}
+	return 0;
 }
 
 /* Only block_complete emits requests. */
@@ -240,7 +242,7 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 			add_completion(request, block_error(status), bytes);
 			emit(request, rq, now_ns);
 		}
-		forget_bios(rq);
+		forget_bios((__u64)BPF_CORE_READ(rq, bio));
 		return 0;
 	}
 	add_completion(request, block_error(status), bytes);
@@ -275,7 +277,7 @@ int BPF_PROG(block_issue, struct request *rq)
 	if (!request)
 		return 0;
 	if (!gather_owners(request, rq)) {
-		forget_bios(rq);
+		forget_bios((__u64)BPF_CORE_READ(rq, bio));
 		return 0;
 	}
 	request->issued_ns = bpf_ktime_get_boot_ns();
@@ -287,7 +289,7 @@ int BPF_PROG(block_issue, struct request *rq)
 		count_loss(EVENT_BLOCK_IO, LOSS_NO_MEMORY);
 	else if (!known)
 		count_requests_known(1);
-	forget_bios(rq);
+	forget_bios((__u64)BPF_CORE_READ(rq, bio));
 	return 0;
 }
 
