@@ -94,7 +94,7 @@ export function withInProgress(
   const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
     isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
   const events = own.events.filter(isOf);
-  // It is not known of which transactions they are, nor when each of them began.
+  // Unlisted calls have no known owner, and each may have begun at any time up to `untilNs`.
   const unlisted = own.unlisted.filter(
     ({ node, sinceNs, untilNs }) =>
       isServed(node) && (isSelected || (isBefore(sinceNs, node) && (untilNs >= fromNs || sinceNs >= fromNs))),

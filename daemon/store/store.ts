@@ -308,7 +308,7 @@ export interface Store {
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   event(eventId: string): Promise<ApiEvent | undefined>;
   transaction(transactionId: string): Promise<TransactionSummary | undefined>;
-  /** What is known of each; those that are not known, or are in an unreadable file only, are left out. */
+  /** Returns summaries by id. A transaction that is unknown, or in an unreadable file only, has none. */
   transactionsById(ids: readonly string[]): Promise<Map<string, TransactionSummary>>;
   /** Rejects with a Problem if the filter needs too many events. */
   transactions(request: TransactionsRequest): AsyncGenerator<void, TransactionPage>;

@@ -117,7 +117,7 @@ test('--comm echo --only-labelled records the writes that pass both', async () =
   expect(namesIn(recorded)).toEqual(['labelled-child']);
 });
 
-/** A process writes `own`, once it is told to. */
+/** Starts a process; `write` makes it write the file `own` and end. */
 function startOwn() {
   const own = spawn('bash', ['-c', 'read; echo x > "$folder/own"'], {
     env: { ...process.env, folder },
@@ -132,7 +132,7 @@ function startOwn() {
   };
 }
 
-/** The next process with a PID: says that it is there, and writes `other` once it is told to. */
+/** Starts processes until one has the PID, and returns a function that makes that process write the file `other`. */
 async function startOther(pid: number) {
   const other = spawn(
     'bash',

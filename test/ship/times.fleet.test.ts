@@ -84,7 +84,7 @@ describe('a quiet node', () => {
 test('a node that is behind says so from the start of the longest call on that has not arrived', async () => {
   const folder = newFolder();
   append(folder, loadRows(600));
-  // What a writer has not sealed yet is not shipped.
+  // The shipper sends sealed segments only, and this writer has not sealed its segment.
   const writer = newWriter(folder);
   appendRows(writer, [{ ...loadRow(600), at: START + 5n, duration: HOUR_NS }]);
   writer.flush();

@@ -75,7 +75,7 @@ export function openUnended(
   const values = database.prepare<[], [string, unknown]>(VALUES).raw();
   const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();
 
-  /** What is damaged is noted, and stands for something that is not known. */
+  /** Reads one of the two lists. A damaged list is noted as damage, and counts as one unknown call. */
   function readList(bytes: unknown): Omit<Unended, 'lost'> {
     if (bytes === undefined) return { events: [], unlisted: NONE_UNLISTED };
     try {

@@ -80,7 +80,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
   const listed = blockAt(IN_PROGRESS);
   const all = listed ?? newBlock(0);
   const counted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? UNKNOWN_UNLISTED;
-  // What cannot be read was something.
+  // A list that cannot be read counts as one unknown call.
   const unlisted = listed ? counted : joinUnlisted(counted, UNKNOWN_UNLISTED);
   if (all.rowCount === 0 && unlisted.count === 0) return;
   const [ended, rest] = divided(all);

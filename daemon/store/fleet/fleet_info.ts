@@ -109,8 +109,10 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
     rows.map((row) => ({
       node: row.node as string,
       untilNs: row.watermark_ns as bigint,
-      // Only the next agent of the node tells that one before it was killed.
-      isOpen: !hasEnded(row) && begunNs.get(row.node as string)! <= (row.watermark_ns as bigint),
+      // A killed agent says no end: its recording is over once the node has begun another one.
+      isOpen:
+        !hasEnded(row) &&
+        begunNs.get(row.node as string)! <= later(row.created_ns as bigint, row.watermark_ns as bigint),
       ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
     })),
   );

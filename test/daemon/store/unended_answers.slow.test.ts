@@ -1,4 +1,4 @@
-/** What answers about several recordings say of calls and requests that have begun and not ended. */
+/** Coverage of answers from several recordings: calls and requests in progress, or lost when an agent ended. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { NONE_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

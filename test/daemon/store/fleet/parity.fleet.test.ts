@@ -262,3 +262,13 @@ test.each([
     expected,
   );
 });
+
+test('a recording of which nothing has arrived yet is not over beside an older one of its node', async () => {
+  const said = JSON.stringify({ events: [], lost: [], unlisted: { count: 3, labelled: 1, sinceNs: '310' } });
+  await both.server.sql(
+    `INSERT INTO fleet.node (recording, at, node, created_ns, alive_ns, ended_ns, watermark_ns, in_progress)
+      VALUES (801, 1, 'new', 1, 100, 100, 100, ''), (802, 1, 'new', 200, 320, 0, 0, '${said}')`,
+  );
+  const { unlisted } = await both.tables.unended(['new']);
+  expect(unlisted).toMatchObject([{ count: 3, isLost: false }]);
+});
