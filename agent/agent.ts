@@ -190,8 +190,10 @@ async function recordInto(
     // The probes come first: the gap since the last agent ends when events are captured, and the ring keeps them
     // meanwhile.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
-    const report = () =>
-      counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
+    const report = () => {
+      counts.seeRing(probes.events.takePeakBytes());
+      return counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
+    };
     const socketPath = join(dirname(path), AGENT_SOCKET);
     socket = openReportSocket(socketPath, report, { readableAs: path, onProblem: (message) => log.warn(message) });
     const recorder = recorderFor(options, { probes, writer, clock, cgroups });

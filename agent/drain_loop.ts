@@ -85,7 +85,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     }
     if (writer.isOverwritten() || writer.damage()) break;
     const pendingBytes = probes.pendingBytes();
-    counts.seeRing(probes.events.pendingBytes());
+    counts.seeRing(probes.events.takePeakBytes());
     const turnAfterMs = pendingBytes > 0 ? TURN_AFTER_MS : IDLE_TURN_AFTER_MS;
     if (pendingBytes >= TURN_AT_BYTES || nowMs - turnedMs >= turnAfterMs) {
       turnedMs = nowMs;

@@ -70,6 +70,7 @@ export interface NativeObject {
   ringOpen(map: number): number;
   ringDrain(map: number, buffer: Uint8Array): number;
   ringPending(map: number): number;
+  ringTakePeak(map: number): number;
   ringClose(map: number): void;
 }
 

@@ -48,6 +48,15 @@ export class RingReader {
     return this.#native.ringPending(this.#index);
   }
 
+  /**
+   * The most bytes that `drain` or `pendingBytes` found pending since the last call of this function: what comes and
+   * goes between two looks at `pendingBytes`, too.
+   */
+  takePeakBytes(): number {
+    if (this.#closed) throw closedError();
+    return this.#native.ringTakePeak(this.#index);
+  }
+
   /** Unmaps the ring; its records stay in the map. A further call, or one after the object's close(), has no effect. */
   close(): void {
     if (this.#closed) return;

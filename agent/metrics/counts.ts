@@ -10,8 +10,8 @@ const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 export interface AgentCounts {
   committed(commit: Committed): void;
-  /** Notes how many bytes wait in the event ring at a poll. */
-  seeRing(pendingBytes: number): void;
+  /** Notes the most bytes that have waited in the event ring since the last call. */
+  seeRing(peakBytes: number): void;
   report(now: { ringBytes: number; pendingBytes: number; failure: string | null }): AgentReport;
 }
 

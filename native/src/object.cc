@@ -39,6 +39,7 @@ Napi::Function NativeObject::define(Napi::Env env)
 			       InstanceMethod("ringOpen", &NativeObject::ring_open),
 			       InstanceMethod("ringDrain", &NativeObject::ring_drain),
 			       InstanceMethod("ringPending", &NativeObject::ring_pending),
+			       InstanceMethod("ringTakePeak", &NativeObject::ring_take_peak),
 			       InstanceMethod("ringClose", &NativeObject::ring_close),
 			   });
 }

@@ -78,6 +78,7 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	Napi::Value ring_open(const Napi::CallbackInfo &info);
 	Napi::Value ring_drain(const Napi::CallbackInfo &info);
 	Napi::Value ring_pending(const Napi::CallbackInfo &info);
+	Napi::Value ring_take_peak(const Napi::CallbackInfo &info);
 	Napi::Value ring_close(const Napi::CallbackInfo &info);
 
 	State state_ = State::kClosed;

@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 /* The kernel's positions are unsigned long; a 32-bit reader of a 64-bit kernel would tear them. */
 static_assert(sizeof(long) == sizeof(uint64_t));
@@ -105,6 +106,7 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 	const uint64_t mask = size_bytes_ - 1;
 	const uint64_t start = __atomic_load_n(consumer_position_, __ATOMIC_RELAXED);
 	const uint64_t producer = __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE);
+	peak_bytes_ = std::max(peak_bytes_, producer - start);
 	uint64_t position = start;
 	Drained drained = {};
 
@@ -138,9 +140,16 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 	return drained;
 }
 
-uint64_t RingReader::pending_bytes() const noexcept
+uint64_t RingReader::pending_bytes() noexcept
 {
 	/* The consumer is read first: it never overtakes the producer, so the difference cannot be negative. */
 	const uint64_t consumer = __atomic_load_n(consumer_position_, __ATOMIC_ACQUIRE);
-	return __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;
+	const uint64_t pending = __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;
+	peak_bytes_ = std::max(peak_bytes_, pending);
+	return pending;
+}
+
+uint64_t RingReader::take_peak_bytes() noexcept
+{
+	return std::exchange(peak_bytes_, 0);
 }

@@ -41,7 +41,9 @@ class RingReader
 	RingReader &operator=(const RingReader &) = delete;
 
 	Drained drain(uint8_t *into, size_t capacity) noexcept;
-	uint64_t pending_bytes() const noexcept;
+	uint64_t pending_bytes() noexcept;
+	/* The most bytes that drain() or pending_bytes() found pending since the last call. */
+	uint64_t take_peak_bytes() noexcept;
 	uint32_t size_bytes() const noexcept
 	{
 		return size_bytes_;
@@ -54,5 +56,6 @@ class RingReader
 	const uint64_t *producer_position_ = nullptr;
 	const uint8_t *data_ = nullptr;
 	uint32_t size_bytes_ = 0;
+	uint64_t peak_bytes_ = 0;
 	size_t page_bytes_ = 0;
 };

@@ -60,6 +60,12 @@ Napi::Value NativeObject::ring_pending(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), ring.pending_bytes());
 }
 
+Napi::Value NativeObject::ring_take_peak(const Napi::CallbackInfo &info)
+{
+	REQUIRE_RING(ring);
+	return Napi::Number::New(info.Env(), ring.take_peak_bytes());
+}
+
 Napi::Value NativeObject::ring_close(const Napi::CallbackInfo &info)
 {
 	REQUIRE_UINT32(0, index);

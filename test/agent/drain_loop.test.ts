@@ -18,7 +18,7 @@ async function run(
   const rings = {
     pendingBytes: () => (stop.signal.aborted ? leftBytes : pendingBytes()),
     detach() {},
-    events: { pendingBytes: () => 0 },
+    events: { takePeakBytes: () => 0 },
   };
   const recorder = {
     turn() {

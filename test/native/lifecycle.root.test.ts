@@ -85,6 +85,7 @@ describe('handles of a closed object', () => {
     ['map.entries', (map) => map.entries()],
     ['ring.drain', (_map, ring) => ring.drain(new Uint8Array(64))],
     ['ring.pendingBytes', (_map, ring) => ring.pendingBytes()],
+    ['ring.takePeakBytes', (_map, ring) => ring.takePeakBytes()],
   ];
 
   test.each(handles)('%s throws ERR_CLOSED', (_method, call) => {

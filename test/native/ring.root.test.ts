@@ -93,6 +93,20 @@ test('frames hold length, zero, payload and padding to 8 bytes', () => {
   expect(ring.pendingBytes()).toBe(0);
 });
 
+test('what came and went between two looks is in the peak', () => {
+  expect(ring.takePeakBytes()).toBe(0);
+  emit(payload(16));
+  emit(payload(16));
+  const buffer = new Uint8Array(RING_BYTES);
+  ring.drain(buffer);
+  emit(payload(16));
+  expect(ring.pendingBytes()).toBe(24);
+  expect(ring.takePeakBytes()).toBe(48);
+  expect(ring.takePeakBytes()).toBe(0);
+  expect(ring.pendingBytes()).toBe(24);
+  expect(ring.takePeakBytes()).toBe(24);
+});
+
 test('discarded records are skipped, and their space is released', () => {
   for (let turn = 0; turn < 101; turn++) {
     const content = payload(13);
