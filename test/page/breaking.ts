@@ -8,6 +8,11 @@ export interface BreakingWay {
   port: number;
   /** After how many bytes of an answer the connection breaks; Infinity for a whole answer. Any question may be asked. */
   bytesOf: (path: string) => number;
+  /**
+   * How long an answer's connection stays open before it breaks: what a page has not read by then, Chromium throws
+   * away.
+   */
+  beforeBreak: () => Promise<void>;
   /** Paths that were asked. */
   asked: string[];
 }
@@ -19,12 +24,22 @@ afterEach(async () => {
 
 /** Closed when the test ends. */
 export async function breakingWay(port: number): Promise<BreakingWay> {
-  const way: BreakingWay = { url: '', port, bytesOf: () => Number.POSITIVE_INFINITY, asked: [] };
+  const way: BreakingWay = {
+    url: '',
+    port,
+    bytesOf: () => Number.POSITIVE_INFINITY,
+    beforeBreak: async () => {},
+    asked: [],
+  };
   const onRequest = (asked: IncomingMessage, answer: ServerResponse): void => {
     const path = asked.url!;
     way.asked.push(path);
     let left = way.bytesOf(path);
     if (left === 0) return void asked.socket.destroy();
+    const breakAnswer = async () => {
+      await way.beforeBreak().catch(() => {});
+      asked.socket.destroySoon();
+    };
     const host = `127.0.0.1:${way.port}`;
     // Bytes are counted as they are written. The daemon refuses an origin that is not its own.
     const headers = { ...asked.headers, host, 'accept-encoding': 'identity' };
@@ -37,7 +52,7 @@ export async function breakingWay(port: number): Promise<BreakingWay> {
           answer.write(bytes.subarray(0, left));
           left -= bytes.length;
           // What was written is to arrive before the end.
-          if (left <= 0) setImmediate(() => asked.socket.destroySoon());
+          if (left <= 0) setImmediate(breakAnswer);
         });
         got.on('end', () => left > 0 && answer.end());
       },
