@@ -229,8 +229,11 @@ test('no match is said with what each filter leaves out, and no agent with how t
   await page.goto(`${daemon.url}${LIVE}&service=pay`);
   await page.waitForSelector('h1:has-text("No event has arrived yet.")');
   await page.waitForSelector('text=Without service pay 2 events of the last minute match.');
+  const followed = page.waitForResponse((one) => one.headers()['content-type']!.startsWith('text/event-stream'));
   await page.click('text=Drop it');
   await page.waitForSelector('text=An agent is recording');
+  // What ends before the stream without the filter begins is not in it.
+  await followed;
   record({ service: 'shop' });
   await page.waitForSelector('td:has-text("shop")');
   writers.splice(0);
