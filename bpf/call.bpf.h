@@ -21,6 +21,13 @@ _Static_assert(NR_WRITE == CALL_WRITE && NR_PWRITE64 == CALL_PWRITE64 && NR_WRIT
 /* In task_state.call_type: the fields of the call are not all of this call yet. */
 #define CALL_UNDESCRIBED 0x8000
 
+/* Counts the call that the task was last in as lost: it has ended, but the kernel did not run call_exit. */
+static __always_inline void lose_call(struct task_state *state)
+{
+	count_loss(state->call_type & ~CALL_UNDESCRIBED, LOSS_END_MISSED);
+	state->start_ns = 0;
+}
+
 /* Returns the state of the task that makes the call, or NULL if the call is not recorded. */
 static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
 {
@@ -34,9 +41,8 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 		count_loss(event_type, LOSS_NO_MEMORY);
 		return NULL;
 	}
-	/* The previous call has ended, but the kernel did not run call_exit: see forget_unended(). */
 	if (state->start_ns)
-		count_loss(state->call_type, LOSS_END_MISSED);
+		lose_call(state);
 	state->call_type = event_type | CALL_UNDESCRIBED;
 	barrier();
 	state->start_ns = bpf_ktime_get_boot_ns();
@@ -76,8 +82,7 @@ static __always_inline bool is_end_of_another(struct task_state *state, __u32 sy
 {
 	if (!programs_are_preempted || !state || !state->start_ns || (state->syscall == syscall && state->fd == fd))
 		return false;
-	count_loss(state->call_type, LOSS_END_MISSED);
-	state->start_ns = 0;
+	lose_call(state);
 	return true;
 }
 

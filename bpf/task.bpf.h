@@ -9,6 +9,7 @@
 #ifndef KREPLAY_TASK_BPF_H
 #define KREPLAY_TASK_BPF_H
 
+#include "call.bpf.h"
 #include "context.bpf.h"
 #include "otel.bpf.h"
 #include "process.bpf.h"
@@ -117,6 +118,9 @@ int BPF_PROG(task_exit, struct task_struct *task)
 
 	if (http_layer)
 		http_task_exit();
+	/* A task leaves its last call before it exits. */
+	if (state && state->start_ns)
+		lose_call(state);
 	if (state && task->pid == task->tgid && state->process_context_id && task->signal->nr_threads > 1)
 		leave_default(task, state);
 	if (state && is_own_context(state->context_id, state->context_flags))

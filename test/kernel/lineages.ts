@@ -107,7 +107,9 @@ export function startFamilies(): StartedFamilies {
         if (!write || more.length > 0) {
           const lost = recorded.losses().map(({ cause, lost: count }) => `${count} ${cause}`);
           const times = more.length + (write ? 1 : 0);
-          throw new Error(`${name} wrote ${bytes} bytes ${times} times; lost: ${lost.join(', ') || 'nothing'}`);
+          const others = recorded.writes().filter((one) => one.comm === 'lineage' && one.file === null).length;
+          const said = `${name} wrote ${bytes} bytes ${times} times; ${others} calls to unknown files`;
+          throw new Error(`${said}; lost: ${lost.join(', ') || 'nothing'}`);
         }
         return write;
       };

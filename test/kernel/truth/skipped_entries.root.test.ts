@@ -1,11 +1,18 @@
 /**
  * Calls whose entry the kernel skipped, as it may where programs are preempted: what they wrote is not recorded, but a
- * label that they set or took away counts. A call that was denied returns without an entry too, and sets no label.
+ * label that they set or took away counts. A call that was denied returns without an entry too, and sets no label. Calls
+ * whose end it skipped are counted, also the last one of a thread.
  */
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BpfObject, btfTypeExists, type ProgramInfo } from 'libbpf-ts';
 import { findCgroups } from '../../../agent/attribution/cgroups.ts';
 import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
+import { FILTER_FLAGS, FILTER_VERDICTS } from '../../../bpf/schema/filter.ts';
+import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX } from '../../../bpf/schema/losses.ts';
+import { sysWrite } from '../../../bpf/schema/sys_write.ts';
+import { u32 } from '../../native/compile.ts';
 import { ROOT, run } from '../programs.ts';
 
 /** seccomp makes all writes to one descriptor fail with EPERM. */
@@ -55,3 +62,37 @@ if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()
     object.close();
   }
 });
+
+test('a call whose end was skipped is counted, also the last one of a thread', () => {
+  const object = BpfObject.open(join(ROOT, 'build/bpf/kreplay_cast.bpf.o'));
+  const folder = mkdtempSync(join(tmpdir(), 'kreplay-kernel-'));
+  try {
+    object.setReadOnly('agent_tgid', process.pid);
+    applyLayers(object, layerStates([], findCgroups().hierarchy));
+    object.load();
+    // A name that no other program of this machine has.
+    const name = `dd-${process.pid}`;
+    const { FILTER_COMMS, FILTER_ONLY_COMMS } = FILTER_FLAGS;
+    object.map('filter_settings').set(u32(0), u32(0, 0, 0, FILTER_COMMS | FILTER_ONLY_COMMS));
+    object.map('filter_comms').set(Buffer.from(name.padEnd(16, '\0')), Uint8Array.of(FILTER_VERDICTS.FILTER_ONLY));
+    const isAttached = ({ name, section, autoload }: ProgramInfo) =>
+      autoload && name !== 'call_exit' && !section.startsWith('iter/');
+    for (const program of object.programs.filter(isAttached)) object.attach(program.name);
+    symlinkSync('/bin/dd', join(folder, name));
+    for (const count of [1, 7]) {
+      const before = missed(object);
+      run(join(folder, name), ['if=/dev/zero', 'of=/dev/null', 'bs=1', `count=${count}`, 'status=none']);
+      expect(missed(object) - before).toBe(BigInt(count));
+    }
+  } finally {
+    object.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+/** Number of writes that were lost because their end was not seen. */
+function missed(object: BpfObject): bigint {
+  const counters = object.map('losses').get(u32(0))!;
+  const at = (sysWrite.id * LOSS_CAUSES_MAX + KERNEL_LOSS_CAUSES.LOSS_END_MISSED) * 8;
+  return new DataView(counters.buffer, counters.byteOffset).getBigUint64(at, true);
+}
