@@ -225,9 +225,8 @@ test('a full disk is reported immediately', async () => {
   await expectWholeSoon(pair, write());
   disk.fill();
   // Writes until the space that the log has left is used up.
-  const logged = once(pair.agent.process.stderr!, 'data');
   const load = setInterval(write, 1);
-  await logged;
+  await until(async () => (await stateOf(pair)) === 'failing');
   clearInterval(load);
   const window = write();
   expect(await coverageOf(pair, within(window))).toMatchObject({
