@@ -33,6 +33,7 @@ import type { ServedPaths } from '../store/embedded/served_files.ts';
 import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
 import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
+import { nowNs } from '../wall_clock.ts';
 import { buildApp } from './app.ts';
 import { openAccess } from './open_access.ts';
 import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
@@ -67,7 +68,7 @@ export interface DaemonOptions {
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { places, listen: address, limits = {}, signal, log, slowMs, onListening, manager } = options;
   const { scansInThreads = true, shipState } = options;
-  const now = () => BigInt(Date.now()) * 1_000_000n;
+  const now = nowNs;
   const metrics = createMetrics();
   const unsent = createUnsent({ onClosed: () => metrics.connectionClosed('not_read') });
   metrics.watchUnsent(unsent);

@@ -10,6 +10,7 @@ import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/
 import { newProgress } from '../../export/incident/progress.ts';
 import { selectionOf } from '../../export/incident/selection.ts';
 import type { TimeExpression } from '../../query/time.ts';
+import { nowNs } from '../../wall_clock.ts';
 import { duration, names, time, words } from '../options/option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
 
@@ -120,7 +121,7 @@ async function exportOne(options: Options, format: Format, output: string): Prom
           services: options.service,
           eventTypes: options.eventType,
         },
-        BigInt(Date.now()) * 1_000_000n,
+        nowNs(),
       ),
       format,
       output,

@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { askSql, type SqlValue } from '../../export/sql/sql_query.ts';
+import { nowNs } from '../../wall_clock.ts';
 import { duration } from '../options/option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
 import { ROW_FORMATS, type RowFormat, rowPrinter } from '../print/row_printers.ts';
@@ -56,7 +57,7 @@ async function ask(query: string, options: Options): Promise<void> {
   const ms = Number(options.timeout) / 1e6;
   const limit = limitTime(ms, `kreplay: sql: no rows after ${ms / 1000} s: ask for less, or give --timeout\n`);
   await withSource(options, async (source) => {
-    const answer = askSql(source, query, BigInt(Date.now()) * 1_000_000n);
+    const answer = askSql(source, query, nowNs());
     try {
       const printer = rowPrinter(options.format, answer.columns);
       await printed(printer.head());

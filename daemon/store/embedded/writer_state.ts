@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { RecordedSpan } from '../../../agent/recording/read/recorded_span.ts';
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
+import { nowNs } from '../../wall_clock.ts';
 import type { WrittenSpan } from '../written_span.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
@@ -41,11 +42,10 @@ function told({ fromNs, toNs, committed }: RecordedSpan, end: WrittenSpan['end']
  */
 function endBy(toNs: bigint, committed: RecordedSpan['committed']): bigint {
   const monotonicNs = process.hrtime.bigint();
-  // Date.now() truncates to milliseconds.
-  const nowNs = BigInt(Date.now() + 1) * 1_000_000n;
+  const untilNs = nowNs();
   const isThisBoot = committed?.bootId === bootId();
-  if (!isThisBoot && toNs <= nowNs) return toNs;
-  const endedNs = nowNs - (isThisBoot ? monotonicNs - committed.monotonicNs : monotonicNs);
+  if (!isThisBoot && toNs <= untilNs) return toNs;
+  const endedNs = untilNs - (isThisBoot ? monotonicNs - committed.monotonicNs : monotonicNs);
   return endedNs < toNs ? endedNs : toNs;
 }
 
