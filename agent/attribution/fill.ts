@@ -111,6 +111,19 @@ export function sourceOf(flags: number): number {
   return flags & INHERITED_FLAGS ? SOURCE_INHERITED : SOURCE_MARKER;
 }
 
+/** Runs after fillOwners, and before fillOrigins gives a request to the owner of its data. */
+export const fillQueuers: Filler = ({ columns: [service, context] }, { block, recordOffsets }) => {
+  const [services, contexts] = [block.columns.get(service!.name)!, block.columns.get(context!.name)!];
+  const [rowServices, rowContexts] = [block.columns.get('service')!, block.columns.get('context')!];
+  return (_, offsets, count) => {
+    for (let i = 0, row = 0; i < count; i++, row++) {
+      while (recordOffsets[row] !== offsets[i]) row++;
+      services[i] = rowServices[row]!;
+      contexts[i] = rowContexts[row]!;
+    }
+  };
+};
+
 /**
  * Runs after fillServices: a service named by a context overrides that of the process, unless an operator's rule gave
  * it.

@@ -10,6 +10,7 @@ import {
   FLAGS_OFFSET,
   fillFiles,
   fillOwners,
+  fillQueuers,
   fillServices,
   fillTexts,
   fillTimes,
@@ -27,6 +28,7 @@ const FILLERS = new Map<Source, Filler>([
   ['process', fillServices],
   ['context', fillOwners],
   ['file', fillFiles],
+  ['queuer', fillQueuers],
   ['origins', fillOrigins],
 ]);
 

@@ -22,6 +22,8 @@ const originSchema = z.object({
   bytes: int64(),
 });
 
+const queuerSchema = originSchema.omit({ bytes: true });
+
 const SCHEMAS: { [Api in keyof ApiTypes]: (kind: Kind) => z.ZodType<ApiTypes[Api]> } = {
   natural: () => z.int().nonnegative(),
   integer: () => z.int(),
@@ -30,6 +32,7 @@ const SCHEMAS: { [Api in keyof ApiTypes]: (kind: Kind) => z.ZodType<ApiTypes[Api
   text: () => z.string(),
   text_or_null: () => z.string().nullable(),
   label: ({ labels }) => z.enum([...labels!.values()]),
+  queuer_or_null: () => queuerSchema.nullable(),
   origins: () => z.array(originSchema),
   none: () => z.never(),
 };

@@ -1,6 +1,6 @@
 import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
-import { internal, label, optional_u64, origins, text, u64 } from './kinds.ts';
+import { internal, label, optional_u64, origins, queuer, text, u64 } from './kinds.ts';
 
 /** kreplay's own numbers, which the BPF program translates to: REQ_OP_* differ between kernels. */
 export const BLOCK_OPERATIONS = { read: 0, write: 1, flush: 2, discard: 3, other: 4 } as const;
@@ -17,5 +17,8 @@ export const blockIo = defineRecord('block_io', 2, 'one block request, from its 
     'bytes of a write that no owner in `origins` is named for; null where that is not recorded',
   ),
   device: text(32, 'disk name'),
+  queued_by: queuer(
+    'service and transaction of the task that queued it, `{service_name, transaction_id}`, whatever data it carries: a caller waits for what its task queues; null where that is not recorded',
+  ),
   origins: origins('whose data it carries: up to four owners, each with its bytes'),
 });

@@ -1,7 +1,7 @@
 /** Generates the C side of the contract: `bpf/gen/events.h`. */
 import { BLOCK_OPERATIONS } from './block_io.ts';
 import { CONTEXT_FLAGS, CONTEXT_LOST } from './common.ts';
-import { ORIGIN_OFFSETS, ORIGIN_SIZE, type RecordDefinition } from './define.ts';
+import { type FieldLayout, ORIGIN_OFFSETS, ORIGIN_SIZE, type RecordDefinition } from './define.ts';
 import {
   ARGUMENTS_SIZE,
   CONTEXT_SCOPES,
@@ -90,22 +90,27 @@ export function cHeader(): string {
   ].join('\n')}\n`;
 }
 
+/** Whether the field has bytes of its own in the record. */
+const hasRoom = ({ size }: FieldLayout) => size > 0;
+
 function cStruct(record: RecordDefinition): string[] {
   const tag = `struct ${record.name}`;
   return [
     '',
     `/* ${record.doc} */`,
     `${tag} {`,
-    ...record.layout.map(({ name, field }) => {
+    ...record.layout.filter(hasRoom).map(({ name, field }) => {
       const { type, count } = field.kind.c;
       return `\t${type} ${name}${count > 1 ? `[${count}]` : ''}; /* ${field.doc} */`;
     }),
     '};',
     `_Static_assert(sizeof(${tag}) == ${record.size}, "${record.name}");`,
-    ...record.layout.map(
-      ({ name, offset }) =>
-        `_Static_assert(__builtin_offsetof(${tag}, ${name}) == ${offset}, "${record.name}.${name}");`,
-    ),
+    ...record.layout
+      .filter(hasRoom)
+      .map(
+        ({ name, offset }) =>
+          `_Static_assert(__builtin_offsetof(${tag}, ${name}) == ${offset}, "${record.name}.${name}");`,
+      ),
   ];
 }
 

@@ -12,13 +12,19 @@ export type Encoding = 'plain' | 'delta';
 export type CType = '__u8' | '__u16' | '__u32' | '__s32' | '__u64' | '__s64' | 'char' | 'struct event_origin';
 
 /** Where a column's value comes from: the record's own bytes, or a reference that the agent resolves. */
-export type Source = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'origins';
+export type Source = 'value' | 'boot_time' | 'text' | 'context' | 'process' | 'file' | 'queuer' | 'origins';
 
 export interface ColumnSpec {
   /** Appended to the field's name, or to `Kind.columnName`. */
   suffix: string;
   storage: Storage;
   encoding: Encoding;
+}
+
+/** Service and transaction of the task that queued a request. */
+export interface Queuer {
+  service_name: string;
+  transaction_id: string | null;
 }
 
 /** A part of a request that one owner caused. */
@@ -41,6 +47,7 @@ export interface ApiTypes {
   text_or_null: string | null;
   /** One of the kind's labels. */
   label: string;
+  queuer_or_null: Queuer | null;
   origins: Origin[];
   /** The field is not in the API. */
   none: never;
@@ -164,6 +171,24 @@ export const file = (doc: string) => ({
 export const internal = (type: '__u16' | '__u32' | '__u64', doc: string) => ({
   doc,
   kind: { name: 'internal', c: { type, count: 1 }, source: 'value' as const, columns: [], api: 'none' as const },
+});
+
+/**
+ * Service and transaction of the task that queued a request, whose data that need not be. The record's common fields have
+ * them, which the columns of those have only where the task's own data is written, so it takes no room in the record.
+ */
+export const queuer = (doc: string) => ({
+  doc,
+  kind: {
+    name: 'queuer',
+    c: { type: '__u64' as const, count: 0 },
+    source: 'queuer' as const,
+    columns: [
+      { suffix: '_service', storage: 'u32', encoding: 'plain' },
+      { suffix: '_context', storage: 'u32', encoding: 'plain' },
+    ] satisfies ColumnSpec[],
+    api: 'queuer_or_null' as const,
+  },
 });
 
 /** Maximum number of owners, as (service, transaction), that are named for one request. */

@@ -68,6 +68,8 @@ function flattened(name: string, kind: Kind): FlatColumn[] {
       ];
     case 'file':
       return [plain(name, 'text'), plain('file_kind', 'text')];
+    case 'queuer':
+      return ['service_name', 'transaction_id'].map((part) => partOf(name, part));
     case 'origins':
       return [asJson(name)];
   }
@@ -75,6 +77,12 @@ function flattened(name: string, kind: Kind): FlatColumn[] {
 
 function plain(name: string, type: FlatType): FlatColumn {
   return { name, type, value: (event) => (fieldOf(event, name) as FlatValue | undefined) ?? null };
+}
+
+/** A text of an object that an event may lack. */
+function partOf(name: string, part: string): FlatColumn {
+  const value = (event: ApiEvent) => (fieldOf(event, name) as Record<string, string | null> | null)?.[part] || null;
+  return { name: `${name}_${part}`, type: 'text', value };
 }
 
 function asJson(name: string): FlatColumn {

@@ -33,6 +33,8 @@ function idMapOf({ source, slot, field }: Column, ids: IdMap): MapId | undefined
       return ids.file;
     case 'context':
       return slot === 0 ? ids.context : undefined;
+    case 'queuer':
+      return slot === 0 ? (id) => ids.name(id, 'service') : ids.context;
     case 'origins':
       // Each origin has three columns: its service, its context, its bytes.
       return [(id: number) => ids.name(id, 'service'), ids.context, undefined][slot % 3];

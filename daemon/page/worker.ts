@@ -33,11 +33,9 @@ self.addEventListener('message', async ({ data }) => {
 });
 
 async function load(question: LanesQuestion): Promise<void> {
-  const { ownPath, othersPath, othersMax } = question;
+  const { othersPath, othersMax } = question;
   const notYet = { coverage: null, isOthersCut: null };
-  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, (columns) =>
-    answer(question, columns, notYet),
-  );
+  const own = await readOwn(question, (columns) => answer(question, columns, notYet));
   // The daemon answers while this thread lays out what it has.
   const response = asked(question, othersPath);
   // A copy, because what is posted is gone from this thread.
@@ -51,8 +49,8 @@ async function load(question: LanesQuestion): Promise<void> {
 }
 
 async function sumCalls(question: CallsQuestion): Promise<void> {
-  const { ownPath, othersPath, othersMax, transactions, isDivided, clockOffsetsNs } = question;
-  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, () => {});
+  const { othersPath, othersMax, transactions, isDivided, clockOffsetsNs } = question;
+  const own = await readOwn(question, () => {});
   const others = await readColumns(asked(question, othersPath), othersMax, () => {});
   const columns = mergeColumns(own.columns(), others.columns());
   const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
@@ -81,6 +79,17 @@ function answer(
     },
     lanesBuffers(model),
   );
+}
+
+/** Reads the events of the transactions and the requests that their tasks queued: what their time was spent on. */
+async function readOwn(question: LanesQuestion, onFirst: (columns: EventColumns) => void): Promise<ReadColumns> {
+  const { ownPath, queuedPaths } = question;
+  const own = await readColumns(asked(question, ownPath), Number.POSITIVE_INFINITY, onFirst);
+  const parts = [own];
+  for (const path of queuedPaths)
+    parts.push(await readColumns(asked(question, path), Number.POSITIVE_INFINITY, () => {}));
+  const columns = () => parts.map((part) => part.columns()).reduce(mergeColumns);
+  return { columns, coverage: own.coverage };
 }
 
 interface ReadColumns {

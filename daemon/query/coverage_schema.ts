@@ -26,6 +26,7 @@ const unendedSchema = z.object({
   file: z.string().nullable().optional().meta({ description: 'of a call; null when not known' }),
   operation: z.string().optional().meta({ description: 'of a block request' }),
   device: z.string().optional().meta({ description: 'of a block request' }),
+  queued_by: z.string().nullable().optional().meta({ description: 'of a block request: transaction of its task' }),
 });
 
 export const coverageSchema = z

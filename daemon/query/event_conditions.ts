@@ -49,6 +49,10 @@ export const CONDITION_LISTS = ['service', 'node', ...Object.keys(valueCondition
 
 export const eventConditions = {
   transaction_id: described(parameter.text, 'events of one transaction'),
+  queued_by: described(
+    parameter.names,
+    'block requests that tasks of these transactions queued, whatever data they carry; a list',
+  ),
   trace_id: described(parameter.traceId, 'events of one W3C trace: 32 hex digits, any case'),
   service: described(parameter.names, 'events of these services; a list'),
   node: described(parameter.hosts, 'events that these hosts recorded; a list'),
@@ -102,6 +106,7 @@ export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
   return omitUndefined({
     transactionId: given.transaction_id,
     traceId: given.trace_id,
+    queuers: given.queued_by,
     ...valuesOf(given),
     ...resolveTimeRange(given, nowNs),
     minDurationNs,

@@ -145,18 +145,28 @@ void EventBlocks::write_column(BlockWriter &to, const SegmentRows &segment, cons
 		return is_path ? write_texts(to, pool, texts) : dictionary.write(to, pool, texts);
 	}
 	case EventPart::transaction: {
-		const std::span<const uint32_t> contexts = segment.places_of(schema.context);
-		for (const uint32_t context : contexts)
-			to.text(pool, transaction_text(references.context_list[context]));
-		return;
+		const std::span<const uint32_t> contexts = segment.places_of(at);
+		set_texts(segment, at, texts,
+			  [&](size_t i) { return transaction_text(references.context_list[contexts[i]]); });
+		return write_texts(to, pool, texts);
 	}
 	case EventPart::trace:
-		return write_fixed(to, references, segment.places_of(schema.context), trace_of);
+		return write_fixed(to, references, contexts_of(segment, at), trace_of);
 	case EventPart::span:
-		return write_fixed(to, references, segment.places_of(schema.context), span_of);
+		return write_fixed(to, references, contexts_of(segment, at), span_of);
 	default:
 		return;
 	}
+}
+
+/* Places of the contexts that a column refers to: one for each row, 0 in rows of types without the column. */
+std::span<const uint32_t> EventBlocks::contexts_of(const SegmentRows &segment, uint32_t column)
+{
+	const std::span<const uint32_t> places = segment.places_of(column);
+	if (segment.column(column).event_type == 0)
+		return places;
+	set_texts(segment, column, texts, [&](size_t i) { return places[i]; });
+	return texts;
 }
 
 void EventBlocks::find_origins(const SegmentRows &segment)

@@ -56,6 +56,7 @@ class EventBlocks
 	std::vector<Origin> origins;
 	std::vector<uint64_t> origin_ends;
 
+	std::span<const uint32_t> contexts_of(const SegmentRows &segment, uint32_t column);
 	void write_column(BlockWriter &to, const SegmentRows &segment, const References &references,
 			  const EventColumn &column);
 	void write_origins(BlockWriter &to, const References &references, EventPart part) const;

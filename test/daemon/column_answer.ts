@@ -37,7 +37,10 @@ export function plainEvent(line: string): PlainEvent {
     ...{ event_id, node, event_type, timestamp_ns, duration_ns, result, error },
     thread: [event.pid, event.tid, event.comm, event.service_name],
     what: [event.operation ?? event.syscall ?? null, event.file ?? (event.device || null), event.file_kind ?? null],
-    owner: [event.transaction_id, event.attribution.source, event.attribution.quality],
+    owner: [
+      ...[event.transaction_id, event.attribution.source, event.attribution.quality],
+      event.queued_by?.transaction_id ?? null,
+    ],
     bytes: event.bytes_requested ?? event.bytes ?? null,
     queue_ns: event.queue_ns ?? null,
     origins: (event.origins ?? []).map((origin: Line) => [origin.service_name, origin.transaction_id, origin.bytes]),

@@ -32,7 +32,7 @@ const ROWS: readonly Row[] = [
   },
   {
     ...{ type: 'block_io', ...DB, ...OF_ORDER, at: at(180n), duration: lasting(18_900n), result: 0n },
-    ...{ sector: 1_056_768n, bytes: 8192n, queue: lasting(150n) },
+    ...{ sector: 1_056_768n, bytes: 8192n, queue: lasting(150n), queuedBy: { service: 'db', ...OF_ORDER } },
     origins: [{ service: 'db', ...OF_ORDER, bytes: 8192n }],
   },
   {
@@ -42,7 +42,7 @@ const ROWS: readonly Row[] = [
   { ...SHOP, ...LOG, ...OF_ORDER, at: at(19_300n), duration: lasting(4n), requested: 96n, result: -28n },
   {
     ...{ type: 'block_io', ...KERNEL, ...OF_ORDER, source: 'origin', at: at(400_000n), duration: lasting(70n) },
-    ...{ result: 0n, sector: 2_113_536n, bytes: 4096n, queue: lasting(12n) },
+    ...{ result: 0n, sector: 2_113_536n, bytes: 4096n, queue: lasting(12n), queuedBy: { service: 'kernel' } },
     origins: [{ service: 'shop', ...OF_ORDER, bytes: 64n }],
   },
 ];

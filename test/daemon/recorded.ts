@@ -44,6 +44,8 @@ export interface BlockRow extends CommonRow {
   queue?: bigint;
   operation?: keyof typeof BLOCK_OPERATIONS;
   device?: string;
+  /** Not recorded if omitted. */
+  queuedBy?: Owner;
   origins?: (Owner & { bytes: bigint })[];
 }
 
@@ -185,6 +187,10 @@ function blockValues(writer: RecordingWriter, row: BlockRow): Record<string, num
     queue_ns: row.queue ?? UNKNOWN,
     operation: BLOCK_OPERATIONS[row.operation ?? 'write'],
     device: writer.nameId(row.device ?? 'sda'),
+    ...(row.queuedBy && {
+      queued_by_service: writer.nameId(row.queuedBy.service ?? DEFAULTS.service),
+      queued_by_context: contextOf(writer, row.queuedBy),
+    }),
     ...Object.fromEntries(origins),
   };
 }

@@ -5,7 +5,9 @@
 import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BlockIoEvent } from '../../bpf/schema/api.ts';
+import type { BlockIoEvent, SysSyncEvent } from '../../bpf/schema/api.ts';
+import { parseJson } from '../../daemon/exact_json.ts';
+import { served } from '../daemon/served.ts';
 import { times } from '../repeats.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
@@ -364,6 +366,48 @@ test.each(['libaio', 'io_uring', 'psync', 'mmap'])('fio with %s', async (engine)
         --ioengine=${engine} --buffer_pattern='"<fio-job>"' --output=/dev/null`);
   });
   expectRight(scenario, 2048);
+});
+
+test("the requests that an fsync queues are in its own transaction's queue, whatever data they carry", async () => {
+  const file = join(disk.mountPoint, 'file');
+  const { recorded } = await onFresh(() => {
+    run('sh', ['-c', writer('file', 'writes', 'write', { count: 8192 })]);
+    bash(`echo 'KREPLAY1 txn=syncs svc=syncer' > /dev/null; exec python3 -c '
+import os
+os.fsync(os.open("${file}", os.O_RDWR))'`);
+  });
+  const ended = ({ timestamp_ns, duration_ns }: { timestamp_ns: bigint; duration_ns: bigint }) =>
+    timestamp_ns + BigInt(duration_ns);
+  const [sync] = recorded.events({ transactionId: 'syncs', eventTypes: ['sys_sync'] }) as SysSyncEvent[];
+  // Which thread queued them, and when, does not tell of transactions.
+  const within = recorded
+    .blockIos()
+    .filter(({ tid, timestamp_ns }) => tid === sync!.tid && timestamp_ns > sync!.timestamp_ns)
+    .filter(({ timestamp_ns }) => timestamp_ns < ended(sync!));
+  const ofOthers = within.filter(({ transaction_id }) => transaction_id === 'writes');
+  expect(ofOthers.length).toBeGreaterThan(4);
+  for (const { queued_by, origins } of ofOthers) {
+    expect(queued_by).toEqual({ service_name: 'syncer', transaction_id: 'syncs' });
+    expect(origins.map((origin) => origin.transaction_id)).toEqual(['writes']);
+  }
+  const idsOf = (events: readonly { event_id: string }[]) => events.map(({ event_id }) => event_id).sort();
+  expect(idsOf(recorded.events({ queuers: ['syncs'] }))).toEqual(idsOf(within));
+
+  const clamp = (ns: bigint, from: bigint, to: bigint) => (ns < from ? from : ns > to ? to : ns);
+  // The time in which one of them was under way is no time without requests.
+  let [busyNs, reachedNs] = [0n, sync!.timestamp_ns];
+  for (const request of within.toSorted((a, b) => (a.timestamp_ns < b.timestamp_ns ? -1 : 1))) {
+    const [fromNs, toNs] = [request.timestamp_ns, ended(request)].map((ns) => clamp(ns, reachedNs, ended(sync!)));
+    busyNs += toNs! - fromNs!;
+    reachedNs = toNs!;
+  }
+  const daemon = await served(recorded.dataFolder);
+  const ask = async (path: string) => parseJson((await daemon.get(path)).text) as Record<string, never>;
+  const first = BigInt((await ask('/api/transactions/syncs')).first_timestamp_ns as never);
+  const { selected } = await ask(`/api/differences?from=${first}&to=${first + 1n}&window_from=-1h`);
+  const { count, breakdown } = selected as unknown as { count: number; breakdown: Record<string, number> };
+  expect(count).toBe(1);
+  expect(breakdown.queue_ns! + breakdown.service_ns!).toBeGreaterThanOrEqual(Number(busyNs));
 });
 
 test('without the layer a request belongs to the task that queues it', async () => {

@@ -2,7 +2,8 @@
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
 import { attributionText } from '../../daemon/page/lanes/attribution.ts';
 
-const textOf = (source: string, quality: string) => attributionText({ transactionId: 'order-1', source, quality });
+const textOf = (source: string, quality: string) =>
+  attributionText({ transactionId: 'order-1', source, quality, queuedBy: null });
 
 test('every source and quality has words, and only shared and ambiguous owners are doubtful', () => {
   const named = ATTRIBUTION_SOURCES.filter((source) => source !== 'none');

@@ -42,7 +42,7 @@ const event: fc.Arbitrary<MadeEvent> = fc
       int64.map((value) => -value),
       fc.constant(-28n),
     ),
-    ...{ bytes: orNull(int64), queue: orNull(int64), number: int64 },
+    ...{ bytes: orNull(int64), queue: orNull(int64), number: int64, queuedBy: orNull(name) },
     origins: fc.array(fc.tuple(name, orNull(name), fc.nat()), { maxLength: 3 }),
   })
   .map(made);
@@ -59,13 +59,13 @@ function read(lines: readonly string[]): EventColumns {
 /** A row of the columns as the event that it was made from. */
 function eventAt(columns: EventColumns, row: number): MadeEvent {
   const { pid, tid, comm, service } = threadOf(columns, row);
-  const { transactionId, source, quality } = ownerOf(columns, row);
+  const { transactionId, source, quality, queuedBy } = ownerOf(columns, row);
   return {
     start: startNs(columns, row) - BASE_NS,
     duration: exactValue(columns, 'duration', row)!,
     type: typeName(columns, row) as MadeEvent['type'],
     ...recordingOf(columns, row),
-    ...{ pid, tid, comm, service, source, quality, transaction: transactionId },
+    ...{ pid, tid, comm, service, source, quality, queuedBy, transaction: transactionId },
     operation: whatOf(columns, row).operation,
     target: whatOf(columns, row).target,
     result: exactValue(columns, 'result', row)!,
@@ -142,7 +142,7 @@ test.each<[string, object, RegExp]>([
   ['a key that is no integer', { errors: { __proto__x: 'E' } }, /errors has a key/],
   ['a thread of an unknown recording', { threads: [[4, 1, 1, 'a', 'b']] }, /threads has a value/],
   ['an entry of another length', { whats: [['write', null]] }, /an entry of whats has 2 values instead of 3/],
-  ['a name that is none', { owners: [[7, 'marker', 'exact']] }, /owners has a value that is no text/],
+  ['a name that is none', { owners: [[7, 'marker', 'exact', null]] }, /owners has a value that is no text/],
   ['origins of no row', { origins: [[1, 'a', null, 1]] }, /origins has a value/],
   ['origins of another form', { origins: [[0, 'a', {}, 1]] }, /origins has an owner/],
 ])('%s is a clear error', (_, change, message) => {

@@ -40,12 +40,12 @@ test.each([
   const events = Array.from({ length: columns.count }, (_, row): PlainEvent => {
     const { pid, tid, comm, service } = threadOf(columns, row);
     const { operation, target, fileKind } = whatOf(columns, row);
-    const { transactionId, source, quality } = ownerOf(columns, row);
+    const { transactionId, source, quality, queuedBy } = ownerOf(columns, row);
     return {
       ...{ event_id: eventId(columns, row), node: recordingOf(columns, row).node, event_type: typeName(columns, row) },
       ...{ timestamp_ns: startNs(columns, row), duration_ns: exactValue(columns, 'duration', row)! },
       ...{ thread: [BigInt(pid), BigInt(tid), comm, service], what: [operation, target, fileKind] },
-      ...{ owner: [transactionId, source, quality], result: exactValue(columns, 'result', row)! },
+      ...{ owner: [transactionId, source, quality, queuedBy], result: exactValue(columns, 'result', row)! },
       ...{ error: errorName(columns, row), bytes: exactValue(columns, 'bytes', row) },
       queue_ns: exactValue(columns, 'queue', row),
       origins: originsOf(columns, row).map((one) => [one.service, one.transactionId, one.bytes]),

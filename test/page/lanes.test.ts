@@ -26,6 +26,7 @@ const event: fc.Arbitrary<MadeEvent> = fc
     result: fc.constantFrom(0, -28),
     queue: fc.option(fc.nat(30)),
     bytes: fc.option(fc.nat(9)),
+    queuedBy: fc.constantFrom('order-1', 'backup-1', null),
     origins: fc.array(fc.tuple(fc.constant('shop'), fc.constantFrom('order-1', 'other', null), fc.nat(9)), {
       maxLength: 1,
     }),
@@ -34,7 +35,7 @@ const event: fc.Arbitrary<MadeEvent> = fc
     ...made(one),
     recordingId: one.node,
     target: one.type === 'block_io' ? ['nvme0n1', 'nvme1n1'][one.tid - 8]! : '/srv/wal',
-    ...(one.type === 'block_io' ? {} : { queue: null, origins: [] }),
+    ...(one.type === 'block_io' ? {} : { queue: null, queuedBy: null, origins: [] }),
   }));
 const manyEvents = fc.array(event, { minLength: 1, maxLength: 20, size: 'max' });
 
@@ -46,6 +47,9 @@ function inRows(events: readonly MadeEvent[], columns: EventColumns): MadeEvent[
 const isOwn = (one: MadeEvent) => one.transaction === 'order-1' && one.source !== 'origin';
 const hasData = (one: MadeEvent) =>
   !isOwn(one) && (one.transaction === 'order-1' || one.origins.some(([, transaction]) => transaction === 'order-1'));
+
+/** A task of the transaction queued it, whatever data it carries. */
+const isQueued = (one: MadeEvent) => one.queuedBy === 'order-1';
 
 function nanoseconds(some: readonly (readonly [from: number, to: number])[]): Set<number> {
   return new Set(some.flatMap(([from, to]) => Array.from({ length: Math.max(to - from, 0) }, (_, i) => from + i)));
@@ -71,7 +75,7 @@ function slowParts(events: readonly MadeEvent[], base: number): { from: number; 
   const inRequest = (ns: number, part: (one: MadeEvent) => readonly [number, number]) =>
     requests.some((one) => {
       const [start, end] = part(one);
-      return ns >= start && ns < end && (isOwn(one) || (hasData(one) && syncs(one.node).has(ns)));
+      return ns >= start && ns < end && (isOwn(one) || isQueued(one) || (hasData(one) && syncs(one.node).has(ns)));
     });
   const [sync, write] = [calls('sys_sync'), calls('sys_write')];
   for (let ns = from; ns < to; ns++) {
@@ -249,7 +253,7 @@ test('neighbours are counted by device and service while requests of the transac
       const mine = rows.flatMap((one, row) => (one.type === 'block_io' && (isOwn(one) || hasData(one)) ? [row] : []));
       const counts = new Map<string, number>();
       for (const other of rows) {
-        if (other.type !== 'block_io' || isOwn(other) || hasData(other)) continue;
+        if (other.type !== 'block_io' || isOwn(other) || hasData(other) || isQueued(other)) continue;
         const near = mine
           .map((row) => rows[row]!)
           .filter((one) => one.node === other.node && one.target === other.target);

@@ -17,6 +17,7 @@ export interface MadeEvent {
   transaction: string | null;
   source: string;
   quality: string;
+  queuedBy: string | null;
   result: number | bigint;
   bytes: number | bigint | null;
   queue: number | bigint | null;
@@ -37,7 +38,7 @@ export function made(event: Partial<MadeEvent> = {}): MadeEvent {
     ...{ start: 0, duration: 10, type, recordingId: '00000000000000aa', node: 'n1', pid: 7, tid: 8, comm: 'worker' },
     ...{ service: 'shop', operation: ofRequest ? 'write' : type === 'sys_sync' ? 'fsync' : 'write' },
     ...{ target: ofRequest ? 'nvme0n1' : '/srv/wal', transaction: 'order-1', source: 'marker', quality: 'exact' },
-    ...{ result: 0, bytes: null, queue: ofRequest ? 4 : null, number: madeCount++, origins: [] },
+    ...{ result: 0, bytes: null, queue: ofRequest ? 4 : null, number: madeCount++, queuedBy: null, origins: [] },
     ...event,
   };
 }
@@ -75,7 +76,7 @@ export function linesOf(events: readonly MadeEvent[], size = 4096): string[] {
         ]),
       ),
       what: some.map(({ operation, target }) => indexOf('whats', [operation, target, null])),
-      owner: some.map((one) => indexOf('owners', [one.transaction, one.source, one.quality])),
+      owner: some.map((one) => indexOf('owners', [one.transaction, one.source, one.quality, one.queuedBy])),
       origins: some.flatMap(({ origins }, row) => origins.map((origin) => [row, ...origin])),
     });
     for (const field of ['duration', 'result', 'bytes', 'queue', 'number'] as const)

@@ -18,7 +18,7 @@ function columnsOf(events: readonly (readonly [recording: number, number: string
         [0, 1, 1, 'c', 's'],
         [1, 1, 1, 'c', 's'],
       ],
-      ...{ whats: [['write', null, null]], owners: [[null, 'none', 'unknown']] },
+      ...{ whats: [['write', null, null]], owners: [[null, 'none', 'unknown', null]] },
       ...{ start: zeros.map((_, i) => i), duration: zeros, type: zeros.map(() => 1), what: zeros, owner: zeros },
       ...{ thread: events.map(([recording]) => recording), number: events.map(([, number]) => exact(number)) },
       ...{ result: zeros, bytes: zeros.map(() => null), queue: zeros.map(() => null) },

@@ -20,6 +20,9 @@ export type Part =
   | 'transaction'
   | 'trace'
   | 'span'
+  | 'queuer_service'
+  | 'queuer_transaction'
+  | 'queuer_trace'
   | 'origin_services'
   | 'origin_transactions'
   | 'origin_traces'
@@ -78,6 +81,13 @@ function columnsFrom(source: Column): EventColumn[] {
         column('transaction', TEXT, 'transaction_id'),
         column('trace', typeOf('FixedString(16)'), 'trace_id'),
         column('span', typeOf('FixedString(8)'), 'span_id'),
+      ];
+    case 'queuer':
+      // As for origins.
+      if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
+      return [
+        column('queuer_transaction', TEXT, 'queued_by_transaction_id'),
+        column('queuer_trace', typeOf('FixedString(16)'), 'queued_by_trace_id'),
       ];
     case 'origins':
       // An event has one type, so all types with origins share the lists.

@@ -1,4 +1,4 @@
-/** The columns with the contexts and services that an event belongs to: its own, and those of its origins. */
+/** The columns with contexts and services: those that an event belongs to, itself or by its origins, and its queuer's. */
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 
@@ -19,15 +19,22 @@ function columnNamed(name: string): Column {
 
 export const OWN: OwnerColumns = { eventType: 0, context: columnNamed('context'), service: columnNamed('service') };
 
+function columnsFrom(source: Column['source']): OwnerColumns[] {
+  return COLUMNS.filter((column) => column.source === source && column.name.endsWith('_context')).map((context) => ({
+    eventType: context.eventType,
+    context,
+    service: columnNamed(context.name.replace(/_context$/, '_service')),
+  }));
+}
+
 /** Columns of each origin slot of each event type that has origins. */
-export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = COLUMNS.filter(
-  (column) => column.source === 'origins' && column.name.endsWith('_context'),
-).map((context) => ({
-  eventType: context.eventType,
-  context,
-  service: columnNamed(context.name.replace(/_context$/, '_service')),
-  bytes: columnNamed(context.name.replace(/_context$/, '_bytes')),
+export const ORIGINS: readonly (OwnerColumns & { bytes: Column })[] = columnsFrom('origins').map((owner) => ({
+  ...owner,
+  bytes: columnNamed(owner.context.name.replace(/_context$/, '_bytes')),
 }));
+
+/** Columns of who queued a request, of each event type that has them. */
+export const QUEUERS: readonly OwnerColumns[] = columnsFrom('queuer');
 
 /**
  * Whether the event of a row carries data that its owner wrote earlier. That is work of the transaction, but its caller
@@ -37,4 +44,4 @@ export function isWrittenBack(source: number): boolean {
   return source === ORIGIN_SOURCE;
 }
 
-export const OWNERS: readonly OwnerColumns[] = [OWN, ...ORIGINS];
+export const OWNERS: readonly OwnerColumns[] = [OWN, ...ORIGINS, ...QUEUERS];

@@ -51,7 +51,8 @@ export function pieceOf({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
   const own = FIRST_OWN + 2 * eventType;
   if (own + 1 > PIECE_LAST) throw new Error(`event type ${eventType} would need a piece above ${PIECE_LAST}`);
-  return source === 'origins' && !name.endsWith('_bytes') ? own : own + 1;
+  const isOwner = source === 'queuer' || (source === 'origins' && !name.endsWith('_bytes'));
+  return isOwner ? own : own + 1;
 }
 
 /** Seed of the checksum of a piece. */

@@ -45,6 +45,8 @@ export interface ResolvedFilter {
   maxDurationNs: bigint;
   /** Each of these must contain a context of the event. */
   contexts: readonly Ids[];
+  /** Contexts of which a segment with a matching event has one, as owner, origin or queuer; undefined for any. */
+  inSegments: Ids | undefined;
   services: Ids | undefined;
   pid: number | undefined;
   comms: Ids | undefined;
@@ -75,6 +77,7 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
     minDurationNs: atLeastZero(filter.minDurationNs ?? 0n),
     maxDurationNs: atMost(filter.maxDurationNs ?? U64_MAX),
     contexts,
+    inSegments: contexts[0] ?? queuersOf(own),
     services,
     pid: filter.pid,
     comms,
@@ -111,6 +114,12 @@ function eventTypesOf({ eventTypes, excluded }: EventFilter, own: readonly OwnCo
       !excluded?.eventTypes?.includes(name) &&
       own.every((condition) => condition.some(({ column }) => column.eventType === id)),
   ).map(({ id }) => id);
+}
+
+/** Contexts of queuers that the conditions ask for; undefined if none does. */
+function queuersOf(own: readonly OwnCondition[]): Ids | undefined {
+  const condition = own.find((values) => values.some(({ column }) => column.source === 'queuer'));
+  return condition && idsOf(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
 /** An id that no event has excludes nothing. */

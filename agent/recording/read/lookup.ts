@@ -76,7 +76,7 @@ function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id
 
 /** The dictionary that the ids of a column refer to; undefined for other values. */
 export function dictionaryOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
-  if (source !== 'origins') return storage === 'u32' ? KINDS[source] : undefined;
+  if (source !== 'origins' && source !== 'queuer') return storage === 'u32' ? KINDS[source] : undefined;
   if (name.endsWith('_context')) return 'context';
   return name.endsWith('_service') ? 'name' : undefined;
 }

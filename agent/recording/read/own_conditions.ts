@@ -11,10 +11,25 @@ export interface OwnTexts {
   syscalls?: readonly string[];
   devices?: readonly string[];
   files?: readonly string[];
+  /** Transactions of the tasks that queued requests. */
+  queuers?: readonly string[];
 }
 
 /** The field that each list is about. */
-export const OWN_FIELDS = { operations: 'operation', syscalls: 'syscall', devices: 'device', files: 'file' } as const;
+export const OWN_FIELDS = {
+  operations: 'operation',
+  syscalls: 'syscall',
+  devices: 'device',
+  files: 'file',
+  queuers: 'queued_by',
+} as const satisfies Record<keyof OwnTexts, string>;
+
+export type OwnField = (typeof OWN_FIELDS)[keyof OwnTexts];
+
+/** Name of the column that conditions on a field look at. */
+export function conditionColumn(event: string, field: string, { source }: Kind): string {
+  return `${event}.${field}${source === 'queuer' ? '_context' : ''}`;
+}
 
 interface OwnColumn {
   column: Column;
@@ -25,7 +40,10 @@ const columnsOf = (field: string): OwnColumn[] =>
   EVENTS.flatMap((event) =>
     Object.entries(event.fields)
       .filter(([name, of]) => apiName(name, of) === field)
-      .map(([, { kind }]) => ({ kind, column: COLUMNS.find(({ name }) => name === `${event.name}.${field}`)! })),
+      .map(([, { kind }]) => {
+        const own = conditionColumn(event.name, field, kind);
+        return { kind, column: COLUMNS.find(({ name }) => name === own)! };
+      }),
   );
 
 const OWNERS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
@@ -61,5 +79,6 @@ function valuesOf({ column, kind }: OwnColumn, wanted: readonly string[], lookup
 
 function numbersOf({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
   if (source === 'text') return lookup.nameIds(text);
+  if (source === 'queuer') return lookup.contextsOfTransaction(text);
   return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);
 }

@@ -128,7 +128,7 @@ interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
 
 /** Returns the sealed segments window by window, then undefined. */
 function sealedSource({ index, filter, order, bounds, sealedEnd }: SealedOptions): () => SegmentMeta[] | undefined {
-  const [contexts] = filter.contexts;
+  const { inSegments: contexts } = filter;
   if (contexts) {
     let given = false;
     return () => {

@@ -23,7 +23,7 @@ import type { DamageNotes } from './damage_notes.ts';
 import type { EventValues } from './event_filter.ts';
 import { pathTest } from './file_pattern.ts';
 import type { Lookup } from './lookup.ts';
-import { OWN_FIELDS, type OwnTexts } from './own_conditions.ts';
+import { conditionColumn, OWN_FIELDS, type OwnField, type OwnTexts } from './own_conditions.ts';
 import { type ColumnLocations, openSegment, UnreadableSegment } from './segment.ts';
 
 const VALUES = `SELECT key, value FROM meta WHERE key IN ('${IN_PROGRESS}', '${IN_PROGRESS_UNLISTED}', '${UNFINISHED}')`;
@@ -49,6 +49,8 @@ export interface UnendedEvent extends UnendedOwner {
   /** Only block requests have these two. */
   operation?: string;
   device?: string;
+  /** Transaction of the task that queued a block request. */
+  queued_by?: string | null;
   /** The owners of the data that a request carries. */
   origins: UnendedOwner[];
 }
@@ -173,19 +175,20 @@ function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 
   });
 }
 
-type OwnText = Pick<UnendedEvent, 'syscall' | 'file' | 'operation' | 'device'>;
+type OwnText = Pick<UnendedEvent, OwnField>;
 
 /** The texts of a type that filters are about. */
 function ownTexts(
   type: NonNullable<ReturnType<typeof eventById>>,
   numberIn: (column: string) => number,
-  lookup: Pick<Lookup, 'name' | 'file'>,
+  lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
 ): OwnText {
   const wanted: readonly string[] = Object.values(OWN_FIELDS);
   const texts = Object.entries(type.fields).flatMap(([name, of]) => {
     const field = apiName(name, of);
     if (!wanted.includes(field)) return [];
-    const value = numberIn(`${type.name}.${field}`);
+    const value = numberIn(conditionColumn(type.name, field, of.kind));
+    if (of.kind.source === 'queuer') return [[field, lookup.context(value).transactionId]];
     if (of.kind.source === 'file') return [[field, lookup.file(value)?.path ?? null]];
     return [[field, of.kind.source === 'text' ? lookup.name(value) : of.kind.labels?.get(value)]];
   });

@@ -41,7 +41,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 function eventOf(value: unknown): UnendedEvent {
   const fields = fieldsOf(value);
-  const { event_type, syscall, file, operation, device } = fields;
+  const { event_type, syscall, file, operation, device, queued_by } = fields;
   if (!EVENT_TYPES.includes(event_type as EventType)) throw malformed('event_type');
   return {
     ...ownerOf(fields),
@@ -54,6 +54,7 @@ function eventOf(value: unknown): UnendedEvent {
     ...(file !== undefined && { file: textOrNull(file) }),
     ...(operation !== undefined && { operation: textOf(operation) }),
     ...(device !== undefined && { device: textOf(device) }),
+    ...(queued_by !== undefined && { queued_by: textOrNull(queued_by) }),
     origins: listOf(fields.origins).map((origin) => ownerOf(fieldsOf(origin))),
   };
 }

@@ -42,6 +42,9 @@ const NATIVE_PARTS: Partial<Record<Part, (typeof EVENT_PARTS)[number]>> = {
   label: 'word',
   text: 'name',
   service: 'name',
+  queuer_service: 'name',
+  queuer_transaction: 'transaction',
+  queuer_trace: 'trace',
 };
 
 /** Words of a column by its numbers. */

@@ -7,6 +7,7 @@ import { type Parameters, type ValueFilters, valueParameters, withValueFilters }
 export interface EventFilters extends ValueFilters {
   transaction?: string;
   trace?: string;
+  queuedBy?: string[];
   service?: string[];
   node?: string[];
   type?: string[];
@@ -24,6 +25,7 @@ export function withEventFilters(command: Command, { to = true } = {}): Command 
   command
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
+    .option('--queued-by <ids>', "only block requests that tasks of these transactions queued, of anyone's data", lists)
     .option('--service <names>', 'only events of these services; comma-separated or repeated', lists)
     .option('--node <names>', 'only events that these hosts recorded; likewise a list', lists)
     .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, lists)
@@ -42,6 +44,7 @@ export function filterParameters(filters: EventFilters): Parameters {
   return {
     transaction_id: filters.transaction,
     trace_id: filters.trace,
+    queued_by: filters.queuedBy,
     service: filters.service,
     node: filters.node,
     event_type: filters.type,

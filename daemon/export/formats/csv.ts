@@ -104,6 +104,15 @@ function cellsOfKind(build: LayoutBuilder, name: string, kind: Kind, column: str
         cell(name, column, (dictionary, id) => dictionary.file(id)?.path ?? null),
         cell('file_kind', column, (dictionary, id) => dictionary.file(id)?.kind ?? 'unknown'),
       ];
+    case 'queuer':
+      return [
+        cell(`${name}_service_name`, `${column}_service`, (dictionary, id) => dictionary.name(id) || null),
+        cell(
+          `${name}_transaction_id`,
+          `${column}_context`,
+          (dictionary, id) => dictionary.context(id).transactionId || null,
+        ),
+      ];
     case 'origins': {
       // A list of objects has quotes, an empty one has none.
       const surrounding = { before: ',"[', after: ']"', none: ',[]' };

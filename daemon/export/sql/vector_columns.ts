@@ -78,9 +78,17 @@ interface OwnField {
 const OWN_FIELDS: readonly (OwnField & { name: string })[] = EVENTS.flatMap((event) =>
   Object.entries(event.fields)
     .filter(([field, { kind }]) => !(field in commonFields) && kind.columns.length > 0)
-    .map(([field, { kind, ...rest }]) => {
+    .flatMap(([field, { kind, ...rest }]) => {
       const name = apiName(field, { kind, ...rest });
-      return { name, type: event.id, column: `${event.name}.${name}`, kind };
+      const column = `${event.name}.${name}`;
+      const own = (of: string, from: string) => ({
+        name: `${name}${of}`,
+        type: event.id,
+        column: `${column}${from}`,
+        kind,
+      });
+      if (kind.source === 'queuer') return [own('_service_name', '_service'), own('_transaction_id', '_context')];
+      return [own('', '')];
     }),
 );
 
@@ -101,6 +109,8 @@ function own(fields: readonly OwnField[], name: string): VectorColumn | undefine
       const id = Number(key);
       const { source, labels } = fields.find((field) => field.type === type)!.kind;
       if (source === 'text') return dictionary.name(id);
+      if (source === 'queuer')
+        return name.endsWith('_transaction_id') ? dictionary.context(id).transactionId : dictionary.name(id) || null;
       if (source !== 'file') return labels!.get(id) ?? null;
       const file = dictionary.file(id);
       return name === 'file_kind' ? (file?.kind ?? 'unknown') : (file?.path ?? null);

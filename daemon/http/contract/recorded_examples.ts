@@ -89,5 +89,6 @@ export const WRITTEN_BACK = {
   operation: 'write',
   unnamed_bytes: 0,
   device: 'sda',
+  queued_by: { service_name: 'kernel', transaction_id: null },
   origins: [{ service_name: 'shop', transaction_id: 'order-1', bytes: 64 }],
 };

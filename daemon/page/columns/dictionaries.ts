@@ -38,15 +38,16 @@ export function readDictionaries(dictionaries: Dictionaries, line: Parsed): void
     });
   for (const [operation, target, fileKind] of entriesOf(line, 'whats', 3))
     dictionaries.whats.push({
-      operation: operation === null ? '' : textOf(operation, 'whats'),
-      target: target === null ? null : textOf(target, 'whats'),
-      fileKind: fileKind === null ? null : textOf(fileKind, 'whats'),
+      operation: textOrNull(operation, 'whats') ?? '',
+      target: textOrNull(target, 'whats'),
+      fileKind: textOrNull(fileKind, 'whats'),
     });
-  for (const [transactionId, source, quality] of entriesOf(line, 'owners', 3))
+  for (const [transactionId, source, quality, queuedBy] of entriesOf(line, 'owners', 4))
     dictionaries.owners.push({
-      transactionId: transactionId === null ? null : textOf(transactionId, 'owners'),
+      transactionId: textOrNull(transactionId, 'owners'),
       source: textOf(source, 'owners'),
       quality: textOf(quality, 'owners'),
+      queuedBy: textOrNull(queuedBy, 'owners'),
     });
   readNames(dictionaries.types, line, 'types');
   readNames(dictionaries.errors, line, 'errors');
@@ -56,6 +57,8 @@ function entriesOf(line: Parsed, name: string, length: number): (readonly unknow
   if (!Object.hasOwn(line, name)) return [];
   return listOf(line[name], name).map((entry) => listOf(entry, `an entry of ${name}`, length));
 }
+
+const textOrNull = (value: unknown, name: string) => (value === null ? null : textOf(value, name));
 
 function readNames(names: Map<number, string>, line: Parsed, name: string): void {
   if (!Object.hasOwn(line, name)) return;

@@ -33,6 +33,8 @@ export interface Owner {
   source: string;
   /** `attribution.quality` of the API. */
   quality: string;
+  /** Transaction of the task that queued a request; null for none, and for calls. */
+  queuedBy: string | null;
 }
 
 export interface OriginOwner {

@@ -18,8 +18,12 @@ export interface LanesQuestion {
   name: string;
   /** False for a recording that does not divide own events from later write-back. */
   isDivided: boolean;
-  /** Paths of the transactions' events, and of the requests to the devices of its nodes in its time. */
+  /**
+   * Paths of the transactions' events, of the requests that their tasks queued, and of the requests to the devices of
+   * its nodes in its time.
+   */
   ownPath: string;
+  queuedPaths: readonly string[];
   othersPath: string;
   /** Number of requests of others after which reading ends. */
   othersMax: number;

@@ -3,7 +3,7 @@
  * node its own requests and those of others.
  */
 import { buffersOf, type EventColumns, recordingOf, threadOf, typeName, whatOf } from '../columns/event_columns.ts';
-import { OTHER, OWN, type ShareOptions, sharesOf } from './shares.ts';
+import { OTHER, OWN, queuedRows, type ShareOptions, sharesOf } from './shares.ts';
 import { spread, type Track } from './tracks.ts';
 
 export interface Lane {
@@ -44,6 +44,8 @@ export interface LanesModel {
   columns: EventColumns;
   /** OWN, WRITTEN_BACK or OTHER for each row. */
   shares: Uint8Array;
+  /** 1 for each request that a task of the transactions queued, whatever data it carries. */
+  queued: Uint8Array;
   /** Start of each row: offset from `columns.baseNs` with the offset of the node's clock added, nanoseconds. */
   starts: Float64Array;
   ends: Float64Array;
@@ -85,7 +87,8 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
       lastEndNs = Math.max(lastEndNs, end);
     }
   }
-  const rows = { columns, shares, starts, ends, ...devicesOf(columns) };
+  const queued = queuedRows(columns, options);
+  const rows = { columns, shares, queued, starts, ends, ...devicesOf(columns) };
   return {
     ...rows,
     groups: groupsOf(rows),
@@ -125,7 +128,7 @@ function devicesOf(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceO
   return { devices, deviceOf };
 }
 
-type Rows = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends' | 'devices' | 'deviceOf'>;
+type Rows = Pick<LanesModel, 'columns' | 'shares' | 'queued' | 'starts' | 'ends' | 'devices' | 'deviceOf'>;
 type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
 
 /**
@@ -151,13 +154,14 @@ function groupsOf(rows: Rows): Group[] {
   });
 }
 
-function lanesByKey({ columns, shares, devices, deviceOf }: Rows): LaneRows[] {
+function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneRows[] {
+  const isOthers = (row: number) => shares[row] === OTHER && queued[row] === 0;
   const lanes = new Map<string, LaneRows>();
   const known: LaneRows[] = [];
   const laneFor = (row: number): LaneRows => {
     const { pid, tid, comm, service } = threadOf(columns, row);
     const device = devices[deviceOf[row]!];
-    const kind = !device ? 'thread' : shares[row] === OTHER ? 'other_requests' : 'own_requests';
+    const kind = !device ? 'thread' : isOthers(row) ? 'other_requests' : 'own_requests';
     const { node } = recordingOf(columns, row);
     const key = JSON.stringify(device ? [node, device.name, kind === 'other_requests'] : [node, service, pid, tid]);
     const lane = lanes.get(key) ?? { key, kind, node, service, pid, tid, comm, device: device?.name ?? null, rows: [] };
@@ -166,7 +170,7 @@ function lanesByKey({ columns, shares, devices, deviceOf }: Rows): LaneRows[] {
   };
   for (let row = 0; row < columns.count; row++) {
     const [thread, device] = [columns.thread[row]!, deviceOf[row]!];
-    const place = device < 0 ? 2 * devices.length + thread : 2 * device + (shares[row] === OTHER ? 1 : 0);
+    const place = device < 0 ? 2 * devices.length + thread : 2 * device + (isOthers(row) ? 1 : 0);
     const lane = known[place] ?? laneFor(row);
     known[place] = lane;
     lane.rows.push(row);

@@ -13,21 +13,22 @@ export interface RequestTimes {
 }
 
 /**
- * The times of each device, by its index, within the span: requests that own threads queued, and those of other threads
- * that carry data of the transactions while an own sync runs on the same node.
+ * The times of each device, by its index, within the span: requests that own threads queued, whatever data they carry, and
+ * those of other threads that carry data of the transactions while an own sync runs on the same node.
  */
 export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, RequestTimes> {
-  const { columns, shares, starts, ends, deviceOf, devices } = model;
+  const { columns, shares, queued: isQueued, starts, ends, deviceOf, devices } = model;
   const lists = new Map<
     number,
     { queued: [own: number[], others: number[]]; whole: [own: number[], others: number[]] }
   >();
   for (let row = 0; row < columns.count; row++) {
     const device = deviceOf[row]!;
-    if (device < 0 || shares[row] === OTHER) continue;
+    const isOwn = shares[row] === OWN || isQueued[row] === 1;
+    if (device < 0 || (shares[row] === OTHER && !isOwn)) continue;
     if (!lists.has(device)) lists.set(device, { queued: [[], []], whole: [[], []] });
     const { queued, whole } = lists.get(device)!;
-    const side = shares[row] === OWN ? 0 : 1;
+    const side = isOwn ? 0 : 1;
     const [start, end] = [starts[row]!, ends[row]!];
     const queueNs = columns.queue[row]!;
     if (queueNs > 0) queued[side].push(start, Math.min(start + queueNs, end));

@@ -1,9 +1,9 @@
 /** What each event is to the transactions of a picture. */
 import type { EventColumns } from '../columns/event_columns.ts';
 
-/** Threads of the transactions caused it. */
+/** Threads of the transactions caused it, and any data of it is theirs. */
 export const OWN = 0;
-/** It carries data that they wrote earlier: their work, but none of their time. */
+/** It carries data that they wrote earlier: their work, and none of their time unless they queued it. */
 export const WRITTEN_BACK = 1;
 export const OTHER = 2;
 
@@ -31,4 +31,15 @@ export function sharesOf(columns: EventColumns, { transactions, isDivided = true
     if (shares[row] === OTHER && ofOrigin[origins.owner[at]!]) shares[row] = ofWrittenBack;
   }
   return shares;
+}
+
+/**
+ * Returns 1 for each request that a task of the transactions queued, whatever data it carries: their callers wait for it.
+ * An fsync of a file that others wrote to queues requests with their data.
+ */
+export function queuedRows({ count, owner, owners }: EventColumns, { transactions }: ShareOptions): Uint8Array {
+  const isOf = owners.map(({ queuedBy }) => Number(queuedBy !== null && transactions?.has(queuedBy)));
+  const queued = new Uint8Array(count);
+  for (let row = 0; row < count; row++) queued[row] = isOf[owner[row]!]!;
+  return queued;
 }

@@ -5,7 +5,7 @@ import { attributionText } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { neighboursOf } from '../lanes/neighbours.ts';
-import { WRITTEN_BACK } from '../lanes/shares.ts';
+import { OWN, WRITTEN_BACK } from '../lanes/shares.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { createEventTable, HEADINGS } from '../table/rows.ts';
@@ -41,7 +41,9 @@ export function EventDetail({ model, row, onSelect }: Props) {
       <p class={attribution.isDoubtful ? 'loss' : 'quiet'}>
         {attribution.isDoubtful && '▲ '}
         {shownName(attribution.source)} {attribution.quality}
-        {model.shares[row] === WRITTEN_BACK && ' It wrote data back, and is no part of the time.'}
+        {model.queued[row] === 1
+          ? model.shares[row] !== OWN && ' The transaction queued it, and waited for it.'
+          : model.shares[row] === WRITTEN_BACK && ' It wrote data back, and is no part of the time.'}
       </p>
       <dl>
         {HEADINGS.map((heading, at) =>

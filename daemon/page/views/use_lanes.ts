@@ -1,5 +1,6 @@
 /** The events of a transaction and of what was in its way, as a model of lanes. */
 import { useEffect, useState } from 'preact/hooks';
+import { listed } from '../../query/list_text.ts';
 import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
@@ -91,13 +92,14 @@ export function lanesQuestion(
 export function questionOf(
   transactions: readonly Transaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
-): Pick<LanesQuestion, 'transactions' | 'eventCount' | 'isDivided' | 'othersPath' | 'othersMax' | 'clockOffsetsNs'> {
+): Omit<LanesQuestion, 'headers' | 'name' | 'ownPath' | 'firstNs'> {
   const { offsets } = clockOffsetsIn({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
   return {
     clockOffsetsNs: new Map(Array.from(offsets, ([node, ns]) => [node, Number(ns)])),
     transactions: transactions.map(({ transaction_id }) => transaction_id),
     eventCount: transactions.reduce((sum, { event_count }) => sum + event_count, 0),
     isDivided: transactions.every(({ written_back }) => written_back !== null),
+    queuedPaths: queuedPaths(transactions),
     othersPath: othersPath(transactions),
     othersMax: OTHERS_MAX,
   };
@@ -110,8 +112,14 @@ export function partQuestionOf(transaction: Transaction, { from, to }: { from: b
     ...questionOf([transaction], { clock_offset: [] }),
     firstNs: BigInt(transaction.first_timestamp_ns),
     ownPath: `/api/events?transaction_id=${id}&from=${from}&to=${to}`,
+    queuedPaths: queuedPaths([transaction]).map((path) => `${path}&from=${from}&to=${to}`),
     othersPath: othersPathIn(from - BEFORE_NS, to, transaction.nodes),
   };
+}
+
+/** The requests that tasks of the transactions queued. */
+function queuedPaths(transactions: readonly Transaction[]): string[] {
+  return transactions.map((one) => `/api/events?queued_by=${encodeURIComponent(listed(one.transaction_id))}`);
 }
 
 /** The requests to devices on the transactions' nodes in their time. */

@@ -7,6 +7,7 @@ import type { RowPart } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { stringify } from '../../exact_json.ts';
 import { errorName } from './errno.ts';
+import { queuerOf } from './own_fields.ts';
 import { type LayoutBuilder, layoutBuilder, NUMBER_COLUMN, originColumns, type RowLayout } from './row_layout.ts';
 import { type Dictionary, RECORDING_COLUMN } from './scanned_block.ts';
 
@@ -56,9 +57,16 @@ function fieldPart(build: LayoutBuilder, name: string, { source, labels, unknown
   const { text, number } = build;
   if (source === 'text') return text([column], (dictionary, [id]) => fieldsOf({ [name]: dictionary.name(id!) }));
   if (source === 'file') return text([column], (dictionary, [id]) => fileText(name, dictionary, id!));
+  if (source === 'queuer') return queuerPart(build, name, column);
   if (source === 'origins') return originsPart(build, name, column);
   if (labels) return text([column], (_, [value]) => fieldsOf({ [name]: labels.get(value!) }));
   return number(column, { before: head(name), none: `${head(name)}null` }, unknown);
+}
+
+function queuerPart({ text }: LayoutBuilder, name: string, column: string): RowPart {
+  return text([`${column}_service`, `${column}_context`], (dictionary, [service, context]) =>
+    fieldsOf({ [name]: queuerOf(dictionary, service!, context!) }),
+  );
 }
 
 function originsPart({ list }: LayoutBuilder, name: string, column: string): RowPart {

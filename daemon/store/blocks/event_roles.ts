@@ -19,6 +19,8 @@ export interface EventRoles {
   bytes: NamedField | undefined;
   /** Wait in a queue, nanoseconds. */
   queue: NamedField | undefined;
+  /** Service and transaction of the task that queued it. */
+  queuer: NamedField | undefined;
   /** Owners of the data that it carries. */
   origins: NamedField | undefined;
 }
@@ -27,6 +29,7 @@ const isOperation = (name: string, { labels }: Kind) => labels !== undefined && 
 const isPlace = (name: string, { source }: Kind) => source === 'file' || (source === 'text' && name === 'device');
 const isBytes = (name: string, { source }: Kind) => source === 'value' && /^bytes(_requested)?$/.test(name);
 const isQueue = (name: string, { source }: Kind) => source === 'value' && name === 'queue_ns';
+const isQueuer = (_: string, { source }: Kind) => source === 'queuer';
 const isOrigins = (_: string, { source }: Kind) => source === 'origins';
 
 function rolesOf(event: EventDefinition): EventRoles {
@@ -37,14 +40,22 @@ function rolesOf(event: EventDefinition): EventRoles {
     place: first(isPlace),
     bytes: first(isBytes),
     queue: first(isQueue),
+    queuer: first(isQueuer),
     origins: first(isOrigins),
   };
 }
 
 export const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(rolesOf);
 
+/** The column with the context of a field's queuer. */
+export const queuerContext = ({ column }: NamedField) => `${column}_context`;
+
 /** Columns that a scan must read for the fields with these roles. */
-export const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap(({ operation, place, bytes, queue, origins }) => [
-  ...[operation, place, bytes, queue].flatMap((field) => (field ? [field.column] : [])),
-  ...(origins ? originColumns(origins.column, ORIGINS_MAX) : []),
-]);
+export const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
+  const { operation, place, bytes, queue, queuer, origins } = roles;
+  return [
+    ...[operation, place, bytes, queue].flatMap((field) => (field ? [field.column] : [])),
+    ...(queuer ? [queuerContext(queuer)] : []),
+    ...(origins ? originColumns(origins.column, ORIGINS_MAX) : []),
+  ];
+});

@@ -1,12 +1,12 @@
 /** The codes of a line's rows: the numbers in their recordings that stand for names. */
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { column } from './column.ts';
-import type { EventRoles } from './event_roles.ts';
+import { type EventRoles, queuerContext } from './event_roles.ts';
 import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
 /** Columns with a code for each event, named like the codes. */
 const COMMON = ['pid', 'tid', 'comm', 'service', 'context', 'context_source', 'context_quality', 'event_type'] as const;
-const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place'] as const;
+const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place', 'queuer'] as const;
 
 export type LineCodes = Record<(typeof CODES)[number], Uint32Array>;
 
@@ -51,13 +51,15 @@ export function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dic
   else to.recording.fill(0, at, at + rowCount);
   to.operation.fill(0, at, at + rowCount);
   to.place.fill(0, at, at + rowCount);
+  to.queuer.fill(0, at, at + rowCount);
 }
 
 /** Sets the codes of the events of a type, whose rows in the line are `rows`. */
 export function setOwnCodes(to: LineCodes, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
-  const { operation, place } = roles;
+  const { operation, place, queuer } = roles;
   if (operation) scatterCodes(column(block, operation.column), to.operation, rows);
   if (place) scatterCodes(column(block, place.column), to.place, rows);
+  if (queuer) scatterCodes(column(block, queuerContext(queuer)), to.queuer, rows);
 }
 
 function copyCodes(from: ArrayLike<number>, to: Uint32Array, at: number, count: number): void {

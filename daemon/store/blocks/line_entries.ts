@@ -95,12 +95,14 @@ export function threadEntries(recordings: RecordingEntries): LineEntries {
   ]);
 }
 
-/** `[transaction, attribution source, attribution quality]`. */
+/** `[transaction, attribution source, attribution quality, transaction of the task that queued it]`. */
 export function ownerEntries(): LineEntries {
-  return lineEntries(['dictionary', 'context', 'context_source', 'context_quality'], (codes, row, dictionary) => [
+  const names = ['dictionary', 'context', 'context_source', 'context_quality', 'queuer'] as const;
+  return lineEntries(names, (codes, row, dictionary) => [
     dictionary.context(codes.context[row]!).transactionId,
     ATTRIBUTION_SOURCES[codes.context_source[row]!]!,
     ATTRIBUTION_QUALITIES[codes.context_quality[row]!]!,
+    dictionary.context(codes.queuer[row]!).transactionId,
   ]);
 }
 

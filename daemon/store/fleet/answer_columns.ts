@@ -61,6 +61,9 @@ function answerColumn(column: Column): AnswerColumn {
       return { column, as: 'file', from: namesOf(['path', 'file_kind']) };
     case 'context':
       return column.slot > 0 ? simple('number', 'number') : { column, as: 'context', from: namesOf(CONTEXT_PARTS) };
+    case 'queuer':
+      if (column.slot === 0) return simple('name', 'queuer_service');
+      return { column, as: 'context', from: namesOf(['queuer_transaction', 'queuer_trace']) };
     case 'origins':
       return originColumn(column);
     case 'value':

@@ -8,18 +8,19 @@ const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
 const NO_SPAN = Buffer.alloc(SPAN_BYTES);
 
-/** Returns a function that gives the context of a row. */
+/** Returns a function that gives the context of a row, from columns that may be without spans. */
 export function contextReader(
   decoded: DecodedBlock,
   [transaction, trace, span]: readonly string[],
   dictionary: AnswerDictionary,
 ): (row: number) => number {
   const transactions = textsOf(decoded, transaction!);
-  const [traces, spans] = [bytesOf(decoded, trace!), bytesOf(decoded, span!)];
+  const traces = bytesOf(decoded, trace!);
+  const spans = span === undefined ? undefined : bytesOf(decoded, span);
   return ownerReader(
     transactions,
     traces,
-    (row) => spans.subarray(row * SPAN_BYTES, (row + 1) * SPAN_BYTES),
+    (row) => spans?.subarray(row * SPAN_BYTES, (row + 1) * SPAN_BYTES) ?? NO_SPAN,
     dictionary,
   );
 }

@@ -117,9 +117,12 @@ interface OwnColumn {
 const OWN_COLUMNS: readonly OwnColumn[] = Object.entries(OWN_FIELDS).flatMap(([texts, field]) =>
   EVENTS.flatMap((event) => {
     const partsOf = (wanted: readonly Part[]) =>
-      EVENT_COLUMNS.filter(({ part, source }) => source.name === `${event.name}.${field}` && wanted.includes(part));
+      EVENT_COLUMNS.filter(
+        ({ part, source: { name } }) =>
+          [`${event.name}.${field}`, `${event.name}.${field}_context`].includes(name) && wanted.includes(part),
+      );
     const [kind] = partsOf(['file_kind']);
-    return partsOf(['label', 'text', 'path']).map(({ name, source }) => ({
+    return partsOf(['label', 'text', 'path', 'queuer_transaction']).map(({ name, source }) => ({
       texts: texts as keyof OwnTexts,
       column: identifier(name),
       words: labelsOf(source) && new Set(labelsOf(source)!.values()),

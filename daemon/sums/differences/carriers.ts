@@ -1,6 +1,6 @@
 /** Which transactions have which values: those of their own events, and devices that they waited for. */
 import type { EventRows, KeptEvents } from './kept_events.ts';
-import { newRows } from './kept_events.ts';
+import { newRows, ROLES } from './kept_events.ts';
 import { NOT_COMPARED } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 
@@ -31,11 +31,11 @@ export function distinctValues({ firstValues, values }: ProfileColumns, valueCou
       turn++;
     },
     see,
-    seeOwn({ length, profiles, own }, onValue) {
+    seeOwn({ length, profiles, roles }, onValue) {
       for (let row = 0; row < length; row++) {
         const profile = profiles[row]!;
         // Most events of a transaction have the profile of another one.
-        if (own[row] === 0 || seenProfiles[profile] === turn) continue;
+        if (roles[row] !== ROLES.own || seenProfiles[profile] === turn) continue;
         seenProfiles[profile] = turn;
         for (let at = firstValues[profile]!; at < firstValues[profile + 1]!; at++) see(values[at]!, onValue);
       }

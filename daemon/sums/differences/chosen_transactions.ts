@@ -6,7 +6,7 @@ import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, dimension, type RowCodes } from '../dimensions.ts';
 import { A_STEP, gatherTransactions, TRANSACTION_COLUMNS } from './compare_transactions.ts';
-import { keepEvents, newRows } from './kept_events.ts';
+import { keepEvents, newRows, ROLES, type Role } from './kept_events.ts';
 import type { PopulationRows } from './population.ts';
 import { profileColumns } from './profile_columns.ts';
 import type { Profile } from './profiles.ts';
@@ -55,8 +55,8 @@ export function needsEvents(filter: ValueFilter): boolean {
  * Which conditions a transaction meets is known from each event alone, but for devices: to wait for one, a sync must run
  * while the request is there. Only these events are kept.
  */
-function isKept({ eventType, device }: Profile, isOwn: boolean): boolean {
-  return isOwn ? eventType === 'sys_sync' : device !== NONE;
+function isKept({ eventType, device }: Profile, role: Role): boolean {
+  return role === ROLES.own ? eventType === 'sys_sync' : device !== NONE;
 }
 
 /** Columns that a scan must read. */
@@ -79,10 +79,10 @@ export function transactionChooser(population: PopulationRows, filter: ValueFilt
   const hasDevices = conditions.some(({ field }) => field === 'device');
   const kept = keepEvents(hasDevices ? population.count : 0);
   const met = new Uint16Array(population.count);
-  const { add } = gatherTransactions(population, known, (transaction, number, isOwn, times) => {
+  const { add } = gatherTransactions(population, known, (transaction, number, role, times) => {
     const profile = known.profiles[number]!;
-    if (isOwn) met[transaction]! |= bitsOf(profile.values);
-    if (hasDevices && isKept(profile, isOwn)) kept.add(transaction, number, isOwn, times);
+    if (role === ROLES.own) met[transaction]! |= bitsOf(profile.values);
+    if (hasDevices && isKept(profile, role)) kept.add(transaction, number, role, times);
   });
 
   function* meetDevices(): Generator<void, void> {

@@ -1,6 +1,7 @@
 /**
  * Compares the transactions in a box with the others. A transaction has a value if one of its own events has it: one that
- * its caller waited for. It has a device also if a request of others with its data was there while one of its syncs ran.
+ * its caller waited for. It has a device also if one of its tasks queued a request there, with any data, or if a
+ * request of others with its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { extremes, wordsOf } from '../../../agent/recording/words64.ts';
@@ -11,7 +12,7 @@ import { type Box, isOfTimeAlone } from '../box.ts';
 import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
 import { type Comparison, comparisonOf, isComparable } from './comparison.ts';
-import { type KeptEvents, keepEvents, newRows, type TimeWords } from './kept_events.ts';
+import { type KeptEvents, keepEvents, newRows, ROLES, type TimeWords } from './kept_events.ts';
 import { neighbourCarriers } from './neighbour_carriers.ts';
 import { type GatheredNeighbours, gatherNeighbours } from './neighbours.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
@@ -23,13 +24,17 @@ import { transactionParts } from './transaction_parts.ts';
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
 
 /** Columns that a scan must read beside those of profiles. */
-export const TRANSACTION_COLUMNS = [...COMPARED_COLUMNS, 'context', 'context_source', ...ORIGIN_CONTEXTS] as const;
+export const TRANSACTION_COLUMNS = [
+  ...COMPARED_COLUMNS,
+  ...['context', 'context_source', 'block_io.queued_by_context'],
+  ...ORIGIN_CONTEXTS,
+] as const;
 
 const WORD = 2 ** 32;
 /** Number of events after which other work gets a turn. */
 export const A_STEP = 32_768;
 
-/** Passes the events of the transactions: their own, and requests of others that carried their data. */
+/** Passes the events of the transactions: their own, requests that they queued, and those of others with their data. */
 export function gatherTransactions(
   population: PopulationRows,
   profiles: Pick<Profiles, 'numbersOf'>,
@@ -53,19 +58,23 @@ export function gatherTransactions(
       const sources = column(block, 'context_source');
       const { timesOf, beginsWithin } = timeReader(scanned, population);
       const carriedBy = carrierReader(scanned, placeOf);
+      const queuers = column(block, 'block_io.queued_by_context');
       const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
         const owner = placeOf(contexts[row]!);
         const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
-        if (isOwn) onEvent(owner, numbers[row]!, true, timesOf(row, request, owner));
+        if (isOwn) onEvent(owner, numbers[row]!, ROLES.own, timesOf(row, request, owner));
         if (request < 0) continue;
         addRequest?.(row, numbers[row]!);
+        const queuer = placeOf(queuers[request]!);
+        const isQueued = queuer !== NOT_COMPARED && !(isOwn && owner === queuer);
+        if (isQueued) onEvent(queuer, numbers[row]!, ROLES.queued, timesOf(row, request, queuer));
         for (const transaction of carriedBy(request, owner, isOwn)) {
-          if (transaction === NOT_COMPARED) continue;
+          if (transaction === NOT_COMPARED || transaction === queuer) continue;
           const times = timesOf(row, request, transaction);
           // Write-back mostly comes seconds after the end, which no caller waits for.
-          if (beginsWithin(times, transaction)) onEvent(transaction, numbers[row]!, false, times);
+          if (beginsWithin(times, transaction)) onEvent(transaction, numbers[row]!, ROLES.carried, times);
         }
       }
     },

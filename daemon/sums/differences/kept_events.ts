@@ -12,14 +12,27 @@ const WORDS_AN_EVENT = 8;
 const PAGE_BITS = 14;
 const PAGE_MASK = 2 ** PAGE_BITS - 1;
 const NONE = -1;
+
+/** What a kept event is to its transaction. */
+export const ROLES = {
+  /** A request of others that carries its data. */
+  carried: 0,
+  /** A thread of it caused the event, and any data is its own. */
+  own: 1,
+  /** A task of it queued the request, whatever data it carries. */
+  queued: 2,
+} as const;
+export type Role = (typeof ROLES)[keyof typeof ROLES];
+
+const ROLE_BITS = 2;
+const ROLE_MASK = 2 ** ROLE_BITS - 1;
 const WORD = 2 ** 32;
 
 /** The events of one transaction. Arrays may be longer than `length`. */
 export interface EventRows {
   length: number;
   profiles: Uint32Array;
-  /** 1 for those that a thread of the transaction caused; the others are requests that carry its data. */
-  own: Uint8Array;
+  roles: Uint8Array;
   /** Nanoseconds from the start of the transaction, exact below 2^53. */
   starts: Float64Array;
   ends: Float64Array;
@@ -47,7 +60,7 @@ export interface TimeWords {
 
 export interface KeptEvents {
   readonly count: number;
-  add(transaction: number, profile: number, isOwn: boolean, times: TimeWords): void;
+  add(transaction: number, profile: number, role: Role, times: TimeWords): void;
   /** Fills `rows` with the events of a transaction, in the order in which they were added. */
   read(transaction: number, rows: EventRows): void;
   exact(place: number): ExactTimes;
@@ -63,12 +76,12 @@ export function keepEvents(transactions: number): KeptEvents {
     get count() {
       return count;
     },
-    add(transaction, profile, isOwn, { startLow, startHigh, durationLow, durationHigh, queueLow, queueHigh }) {
+    add(transaction, profile, role, { startLow, startHigh, durationLow, durationHigh, queueLow, queueHigh }) {
       if ((count & PAGE_MASK) === 0) pages.push(new Uint32Array(WORDS_AN_EVENT * 2 ** PAGE_BITS));
       const page = pages[count >>> PAGE_BITS]!;
       const at = (count & PAGE_MASK) * WORDS_AN_EVENT;
       page[at] = last[transaction]!;
-      page[at + 1] = profile * 2 + (isOwn ? 1 : 0);
+      page[at + 1] = (profile << ROLE_BITS) | role;
       page[at + 2] = startLow;
       page[at + 3] = startHigh;
       page[at + 4] = durationLow;
@@ -87,8 +100,8 @@ export function keepEvents(transactions: number): KeptEvents {
         const at = (place & PAGE_MASK) * WORDS_AN_EVENT;
         const start = (page[at + 3]! | 0) * WORD + page[at + 2]!;
         const duration = page[at + 5]! * WORD + page[at + 4]!;
-        rows.profiles[row] = page[at + 1]! >>> 1;
-        rows.own[row] = page[at + 1]! & 1;
+        rows.profiles[row] = page[at + 1]! >>> ROLE_BITS;
+        rows.roles[row] = page[at + 1]! & ROLE_MASK;
         rows.starts[row] = start;
         rows.ends[row] = start + duration;
         rows.sent[row] = start + Math.min(page[at + 7]! * WORD + page[at + 6]!, duration);
@@ -110,7 +123,7 @@ export function newRows(length: number): EventRows {
   return {
     length: 0,
     profiles: new Uint32Array(length),
-    own: new Uint8Array(length),
+    roles: new Uint8Array(length),
     starts: new Float64Array(length),
     ends: new Float64Array(length),
     sent: new Float64Array(length),

@@ -5,7 +5,7 @@
  */
 import type { Box } from '../box.ts';
 import { newBits, setBit } from './carriers.ts';
-import type { EventRows } from './kept_events.ts';
+import { type EventRows, ROLES } from './kept_events.ts';
 import type { NeighbourFinder } from './neighbours.ts';
 import type { PopulationRows } from './population.ts';
 import type { ProfileColumns } from './profile_columns.ts';
@@ -82,7 +82,8 @@ export function neighbourCarriers(
     count(rows, transaction, exact) {
       for (let row = 0; row < rows.length; row++) {
         const profile = rows.profiles[row]!;
-        if (rows.own[row] === 1 && columns.kinds[profile] === KINDS.ownQueue) addWait(profile, rows.starts[row]!);
+        if (rows.roles[row] === ROLES.own && columns.kinds[profile] === KINDS.ownQueue)
+          addWait(profile, rows.starts[row]!);
       }
       const start = Number(startsNs[transaction]! - baseNs);
       const timeOf = (at: number) => start + (exact ? Number(exact[at]!) : at);

@@ -15,7 +15,7 @@
  * them apart.
  */
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
-import type { EventRows } from './kept_events.ts';
+import { type EventRows, ROLES } from './kept_events.ts';
 import type { FieldValue, Profile, Profiles } from './profiles.ts';
 import { type RequestTimes, requestTimes } from './request_times.ts';
 
@@ -101,20 +101,20 @@ function findNeighbours({
   const carried = new Map<number, number>();
   let turn = 0;
 
-  function countCarried({ length, own, profiles, starts, ends }: EventRows): void {
+  function countCarried({ length, roles, profiles, starts, ends }: EventRows): void {
     for (let row = 0; row < length; row++) {
-      const kind = own[row] === 1 ? NONE : kindOf(profiles[row]!);
+      const kind = roles[row] === ROLES.own ? NONE : kindOf(profiles[row]!);
       const at = kind === NONE ? undefined : waits.get(kinds[kind]!.place);
       if (at !== undefined && starts[row]! <= at && at < ends[row]!) carried.set(kind, (carried.get(kind) ?? 0) + 1);
     }
   }
 
   return {
-    begin({ length, own, profiles }) {
+    begin({ length, roles, profiles }) {
       turn++;
       waits.clear();
       carried.clear();
-      for (let row = 0; row < length; row++) if (own[row] === 1) turns[nameOf(profiles[row]!)] = turn;
+      for (let row = 0; row < length; row++) if (roles[row] === ROLES.own) turns[nameOf(profiles[row]!)] = turn;
     },
     addWait(profile, at) {
       const kind = kindOf(profile);

@@ -1,7 +1,7 @@
 /** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { PARTS } from './comparison.ts';
-import type { EventRows, ExactTimes, KeptEvents } from './kept_events.ts';
+import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';
 import type { SideSums } from './side_sums.ts';
 import { createIntervals, durationMax, KINDS } from './time_parts.ts';
@@ -40,14 +40,15 @@ export function transactionParts(
   const ignore = () => {};
 
   function addIntervals(rows: EventRows): void {
-    const { profiles, own, starts, sent, ends } = rows;
+    const { profiles, roles, starts, sent, ends } = rows;
     for (let row = 0; row < rows.length; row++) {
       const kind = columns.kinds[profiles[row]!]!;
       const node = nodesOf.of(profiles[row]!);
       if (kind === KINDS.write || kind === KINDS.sync) intervals.add(kind, node, starts[row]!, ends[row]!);
       else if (kind === KINDS.ownQueue) {
-        intervals.add(own[row] === 1 ? KINDS.ownQueue : KINDS.itsQueue, node, starts[row]!, sent[row]!);
-        intervals.add(own[row] === 1 ? KINDS.ownService : KINDS.itsService, node, sent[row]!, ends[row]!);
+        const isCarried = roles[row] === ROLES.carried;
+        intervals.add(isCarried ? KINDS.itsQueue : KINDS.ownQueue, node, starts[row]!, sent[row]!);
+        intervals.add(isCarried ? KINDS.itsService : KINDS.ownService, node, sent[row]!, ends[row]!);
       }
     }
   }
@@ -55,8 +56,10 @@ export function transactionParts(
   function passWaited(rows: EventRows, onWaited: OnWaited): void {
     for (let row = 0; row < rows.length; row++) {
       const profile = rows.profiles[row]!;
-      if (rows.own[row] === 1 || columns.devices[profile]! < 0) continue;
-      const from = overlapFrom(syncs[nodesOf.of(profile)]!, rows.starts[row]!, rows.ends[row]!);
+      if (rows.roles[row] === ROLES.own || columns.devices[profile]! < 0) continue;
+      const [start, end] = [rows.starts[row]!, rows.ends[row]!];
+      const isQueued = rows.roles[row] === ROLES.queued;
+      const from = isQueued ? start : overlapFrom(syncs[nodesOf.of(profile)]!, start, end);
       if (from !== undefined) onWaited(columns.devices[profile]!, profile, from);
     }
   }
@@ -67,7 +70,7 @@ export function transactionParts(
       const duration = lengths[transaction * 2 + 1]! * WORD + lengths[transaction * 2]!;
       const isLong = duration > durationMax(nodes);
       const exact = isLong ? replaceByRanks(rows, durationsNs[transaction]!, kept) : undefined;
-      const hasOthers = rows.own.subarray(0, rows.length).includes(0);
+      const hasOthers = rows.roles.subarray(0, rows.length).some((role) => role !== ROLES.own);
       if (hasOthers) for (let node = 0; node < nodes; node++) syncs[node] = [];
       intervals.begin(nodes, exact ? exact.length - 1 : duration);
       addIntervals(rows);

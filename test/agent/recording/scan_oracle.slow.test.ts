@@ -30,6 +30,7 @@ interface Event {
   result: bigint;
   owner: Owner;
   origins: Owner[];
+  queuer: Owner;
 }
 
 const owner: fc.Arbitrary<Owner> = fc.record({
@@ -53,6 +54,7 @@ const event: fc.Arbitrary<Event> = fc.record({
   result: fc.constantFrom(-28n, -1n, 0n, 4096n),
   owner,
   origins: fc.array(owner, { maxLength: 4 }),
+  queuer: owner,
 });
 
 /** The events of a batch, and what happens after it was appended. */
@@ -69,6 +71,7 @@ const request: fc.Arbitrary<ScanRequest> = fc
     filter: fc.record({
       transactionId: optional(fc.constantFrom('a', 'b', 'nowhere')),
       traceId: optional(fc.constantFrom('t1', 't2')),
+      queuers: optional(fc.subarray(['a', 'b', 'nowhere'], { minLength: 1 })),
       services: optional(fc.subarray(['shop', 'pay', 'nobody'], { minLength: 1 })),
       nodes: optional(fc.constantFrom(['node-1'], ['other', 'node-1'], ['other'])),
       eventTypes: optional(fc.subarray<EventType>(['sys_write', 'block_io'], { minLength: 1 })),
@@ -131,6 +134,10 @@ function rowOf(one: Event, writer: ReturnType<typeof testWriter>): Row {
     context: contextOf(one.owner),
     service: writer.nameId(SERVICES[one.owner.service]!),
   };
+  if (one.type === 'block_io') {
+    row['block_io.queued_by_service'] = writer.nameId(SERVICES[one.queuer.service]!);
+    row['block_io.queued_by_context'] = contextOf(one.queuer);
+  }
   one.origins.forEach((origin, slot) => {
     row[`block_io.origins_${slot}_service`] = writer.nameId(SERVICES[origin.service]!);
     row[`block_io.origins_${slot}_context`] = contextOf(origin);
@@ -143,6 +150,11 @@ function ownersOf(one: Event): Owner[] {
   return one.type === 'block_io' ? [one.owner, ...one.origins] : [one.owner];
 }
 
+function isQueuedBy({ type, queuer }: Event, transactions: readonly string[]): boolean {
+  const transaction = TRANSACTIONS[queuer.transaction];
+  return type === 'block_io' && typeof transaction === 'string' && transactions.includes(transaction);
+}
+
 function expected(events: readonly Event[], { filter = {}, order, after, limit = Infinity }: ScanRequest): number[] {
   const numbered = events.map((one, number) => ({ one, number }));
   const matching = numbered.filter(({ one }) => {
@@ -151,6 +163,7 @@ function expected(events: readonly Event[], { filter = {}, order, after, limit =
       (!filter.transactionId || owners.some((o) => TRANSACTIONS[o.transaction] === filter.transactionId)) &&
       (!filter.traceId || owners.some((o) => TRACES[o.trace] === filter.traceId)) &&
       (!filter.services || owners.some((o) => filter.services!.includes(SERVICES[o.service]!))) &&
+      (!filter.queuers || isQueuedBy(one, filter.queuers)) &&
       (!filter.nodes || filter.nodes.includes('node-1')) &&
       (!filter.eventTypes || filter.eventTypes.includes(one.type)) &&
       (filter.fromNs === undefined || one.timestamp >= filter.fromNs) &&

@@ -38,6 +38,7 @@ const blockIo: BlockIoEvent = {
   unnamed_bytes: 0n,
   operation: 'write',
   device: 'vda',
+  queued_by: { service_name: 'checkout', transaction_id: null },
   origins: [{ service_name: 'checkout', transaction_id: null, bytes: 4096n }],
 };
 
@@ -56,7 +57,10 @@ test.each([
     'sys_write without an owner, to an unknown file',
     { ...sysWrite, ...noOwner, file: null, bytes_requested: null, fd: -1 },
   ],
-  ['block_io without an owner, without a queue time', { ...blockIo, ...noOwner, queue_ns: null, origins: [] }],
+  [
+    'block_io without an owner, without a queue time',
+    { ...blockIo, ...noOwner, queue_ns: null, queued_by: null, origins: [] },
+  ],
 ])('%s is accepted and unchanged', (_, event) => {
   expect(apiEventSchema.parse(event)).toEqual(event);
 });

@@ -67,7 +67,8 @@ test('the header compiles, and the compiler lays out every record as the schema 
   const structs = structsIn(compile(`#include <linux/types.h>\n#include "events.h"\n${variables.join('\n')}\n`));
   expect(structs.get('event_origin')).toEqual({ size: ORIGIN_SIZE, offsets: ORIGIN_OFFSETS });
   for (const { name, size, layout } of RECORDS) {
-    const offsets = Object.fromEntries(layout.map((field) => [field.name, field.offset]));
+    const withRoom = layout.filter((field) => field.size > 0);
+    const offsets = Object.fromEntries(withRoom.map((field) => [field.name, field.offset]));
     expect({ name, ...structs.get(name) }).toEqual({ name, size, offsets });
   }
 });

@@ -78,6 +78,8 @@ test('columns keep their names, their storage and the type that owns them', () =
     'block_io.operation u16',
     'block_io.unnamed_bytes u64',
     'block_io.device u32',
+    'block_io.queued_by_service u32',
+    'block_io.queued_by_context u32',
     ...[0, 1, 2, 3].flatMap(origin),
     'sys_sync.file u32',
     'sys_sync.fd i32',

@@ -31,6 +31,7 @@ export function recordBytes(
   };
   for (const [name, value] of Object.entries({ ...type, ...values })) {
     const place = layout.find((field) => field.name === name);
+    if (place?.size === 0) continue;
     if (!place) throw new Error(`${definition.name} has no field ${name}`);
     put(bytes.subarray(place.offset, place.offset + place.size), place.field.kind.c.type, value);
   }

@@ -4,7 +4,10 @@ import { columnsOfType, EVENT_COLUMNS } from '../../../daemon/export/flat_column
 
 const names = (columns: readonly { name: string }[]) => columns.map(({ name }) => name);
 
-const NESTED: Record<string, string[]> = { attribution: ['attribution_source', 'attribution_quality'] };
+const NESTED: Record<string, string[]> = {
+  attribution: ['attribution_source', 'attribution_quality'],
+  queued_by: ['queued_by_service_name', 'queued_by_transaction_id'],
+};
 
 test.each(apiEventSchema.options)('every field of an event type is a column of it', (schema) => {
   const fields = Object.keys(schema.shape).flatMap((name) => NESTED[name] ?? [name]);

@@ -49,7 +49,9 @@ test('a value beyond the integers of SQLite is text, and any other an integer', 
 test('a view has the rows and the columns of its type', async () => {
   const ask = await database();
   expect(ask('SELECT count(*) FROM sys_write')).toEqual(['3']);
-  expect(ask("SELECT group_concat(name) FROM pragma_table_info('block_io')")[0]).toMatch(/,device,origins$/);
+  expect(ask("SELECT group_concat(name) FROM pragma_table_info('block_io')")[0]).toMatch(
+    /,device,queued_by_service_name,queued_by_transaction_id,origins$/,
+  );
   expect(ask("SELECT count(*) FROM pragma_table_info('block_io') WHERE name = 'fd'")).toEqual(['0']);
   expect(ask("SELECT json_extract(origins, '$[0].service_name') FROM block_io WHERE origins <> '[]'")).toEqual([
     'shop',

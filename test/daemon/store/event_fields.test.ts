@@ -78,7 +78,7 @@ test('a block_io event has every field, and only its own origins', async () => {
   expect(text).toContain('"timestamp_ns":9223372036854775807,');
   expect(text).toContain(
     '"error":null,"sector":18446744073709551614,"bytes":9007199254740993,"queue_ns":0,"operation":"flush","unnamed_bytes":0,' +
-      '"device":"nvme0n1","origins":[{"service_name":"shop","transaction_id":"tx-1","bytes":9223372036854775807},' +
+      '"device":"nvme0n1","queued_by":null,"origins":[{"service_name":"shop","transaction_id":"tx-1","bytes":9223372036854775807},' +
       '{"service_name":"kernel","transaction_id":null,"bytes":0}]}',
   );
 });

@@ -21,6 +21,7 @@ interface Event {
   attribution: { source: string };
   node: string;
   result: number;
+  queued_by?: { transaction_id: string | null } | null;
   origins?: { transaction_id: string | null }[];
   [field: string]: unknown;
 }
@@ -40,17 +41,24 @@ const event = fc.record({
   kind: fc.constantFrom('write', 'sync', 'own request', 'request', 'write-back'),
   node: fc.constantFrom(0, 1),
   device: fc.constantFrom('sda', 'sdb'),
+  queuer: fc.option(fc.integer({ min: 0, max: 69 })),
+  isSameQueuer: fc.boolean(),
   failed: fc.boolean(),
 });
 type Drawn = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
-function drawnRow({ transaction, at, duration, queue, kind, device, failed }: Drawn): Row {
+function drawnRow({ transaction, at, duration, queue, kind, device, queuer, isSameQueuer, failed }: Drawn): Row {
+  const queuedBy = isSameQueuer ? transaction : queuer;
   const owner = { transaction: `tx-${transaction}` };
   const times = { at: START + BigInt(transaction * 1000 + at), duration: BigInt(duration) };
   const common = { ...times, result: failed ? -5n : 0n };
   if (kind === 'write') return { ...common, ...owner, file: `/f/${device}` };
   if (kind === 'sync') return { ...common, ...owner, type: 'sys_sync' };
-  const request = { ...common, type: 'block_io', device, ...(queue !== null && { queue: BigInt(queue) }) } as const;
+  const request = {
+    ...{ ...common, type: 'block_io' as const, device },
+    ...(queue !== null && { queue: BigInt(queue) }),
+    ...(queuedBy !== null && { queuedBy: { service: 'any', transaction: `tx-${queuedBy}` } }),
+  } as const;
   if (kind === 'own request') return { ...request, ...owner };
   if (kind === 'write-back') return { ...request, ...owner, source: 'origin' };
   return { ...request, service: 'kernel', origins: [{ ...owner, bytes: 1n }] };
@@ -74,12 +82,13 @@ function plainOf(id: string, all: readonly Event[]): Plain {
   const runs = (one: Event, ns: number) => startOf(one) <= ns && ns < startOf(one) + one.duration_ns;
   const waits = (one: Event, ns: number) => runs(one, ns) && ns < startOf(one) + (one.queue_ns ?? 0);
   const syncs = own.filter(({ event_type }) => event_type === 'sys_sync');
-  const its = known.filter((one) => !own.includes(one));
+  const queued = all.filter((one) => one.queued_by?.transaction_id === id && !own.includes(one));
+  const its = known.filter((one) => !own.includes(one) && !queued.includes(one));
   const parts: Record<string, number> = { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 0, untraced_ns: 0 };
-  const values = new Set(own.flatMap(valuesOf));
+  const values = new Set([...own.flatMap(valuesOf), ...queued.map(({ device }) => `device ${device}`)]);
   for (let ns = first; ns < end; ns++) {
     const waited = its.filter((one) => runs(one, ns) && syncs.some((sync) => sync.node === one.node && runs(sync, ns)));
-    const requests = [...own.filter(({ event_type }) => event_type === 'block_io'), ...waited];
+    const requests = [...own.filter(({ event_type }) => event_type === 'block_io'), ...queued, ...waited];
     const isRunning = (type: string) => own.some((one) => one.event_type === type && runs(one, ns));
     for (const { device } of waited) values.add(`device ${device}`);
     if (requests.some((one) => waits(one, ns))) parts.queue_ns!++;

@@ -50,7 +50,7 @@ const write = () =>
 const block = () =>
   `{"event_id":"${ids[1]}","event_type":"block_io","timestamp_ns":9223372036854775807,"duration_ns":0,${common('tx')}` +
   `"result":64,"error":null,"sector":9007199254740993,"bytes":9223372036854775807,"queue_ns":9007199254740993,` +
-  `"operation":"write","unnamed_bytes":0,"device":"sda","origins":[{"service_name":"shop","transaction_id":"tx","bytes":9007199254740993}]}`;
+  `"operation":"write","unnamed_bytes":0,"device":"sda","queued_by":null,"origins":[{"service_name":"shop","transaction_id":"tx","bytes":9007199254740993}]}`;
 const longest = () =>
   `{"event_id":"${ids[2]}","event_type":"sys_write","timestamp_ns":0,"duration_ns":9223372036854775807,` +
   `${common('longest')}"result":9007199254740993,"error":null,${file}"bytes_requested":null,"fd":1,"syscall":"write"}`;

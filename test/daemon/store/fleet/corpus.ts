@@ -105,6 +105,7 @@ function row(i: number): Row {
     device: pick(['', ...HOSTILE], i / 6),
     operation,
     origins,
+    ...(i % 5 > 0 && { queuedBy: { service: pick(SERVICES, i / 4), ...(!isEarly(i) && ownerOf(i * 5)) } }),
   };
 }
 

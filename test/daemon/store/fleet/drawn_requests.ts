@@ -39,6 +39,7 @@ const values: fc.Arbitrary<EventValues> = fc
       syscalls: some(['write', 'pwrite64', 'fsync', 'sync', '']),
       devices: some([...HOSTILE, '', 'not there']),
       files: some(PATTERNS, 4),
+      queuers: some([...TRANSACTIONS, '', 'not there']),
     },
     { requiredKeys: [] },
   )
