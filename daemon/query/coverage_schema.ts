@@ -26,7 +26,11 @@ const unendedSchema = z.object({
   file: z.string().nullable().optional().meta({ description: 'of a call; null when not known' }),
   operation: z.string().optional().meta({ description: 'of a block request' }),
   device: z.string().optional().meta({ description: 'of a block request' }),
-  queued_by: z.string().nullable().optional().meta({ description: 'of a block request: transaction of its task' }),
+  queued_by: z
+    .object({ service_name: z.string(), transaction_id: z.string().nullable() })
+    .nullable()
+    .optional()
+    .meta({ description: 'of a block request' }),
 });
 
 export const coverageSchema = z

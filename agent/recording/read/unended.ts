@@ -4,6 +4,7 @@ import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { apiName } from '../../../bpf/schema/define.ts';
 import { type EventType, eventById } from '../../../bpf/schema/index.ts';
+import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { HEAD_BYTES } from '../codec/encode_segment.ts';
 import { corrupt, isCorrupt } from '../format/errors.ts';
 import {
@@ -17,6 +18,7 @@ import {
   type Unlisted,
 } from '../format/in_progress.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
+import { queuerOf } from '../format/queuer.ts';
 import { toStored, U64_MAX } from '../format/schema.ts';
 import { wholeBlock } from './assemble_block.ts';
 import type { DamageNotes } from './damage_notes.ts';
@@ -49,8 +51,7 @@ export interface UnendedEvent extends UnendedOwner {
   /** Only block requests have these two. */
   operation?: string;
   device?: string;
-  /** Transaction of the task that queued a block request. */
-  queued_by?: string | null;
+  queued_by?: Queuer | null;
   /** The owners of the data that a request carries. */
   origins: UnendedOwner[];
 }
@@ -188,7 +189,8 @@ function ownTexts(
     const field = apiName(name, of);
     if (!wanted.includes(field)) return [];
     const value = numberIn(conditionColumn(type.name, field, of.kind));
-    if (of.kind.source === 'queuer') return [[field, lookup.context(value).transactionId]];
+    if (of.kind.source === 'queuer')
+      return [[field, queuerOf(lookup, numberIn(`${type.name}.${field}_service`), value)]];
     if (of.kind.source === 'file') return [[field, lookup.file(value)?.path ?? null]];
     return [[field, of.kind.source === 'text' ? lookup.name(value) : of.kind.labels?.get(value)]];
   });
@@ -240,7 +242,7 @@ function ownTest(given: OwnTexts): ((event: UnendedEvent) => boolean)[] {
     const isWanted = field === 'file' ? pathTest(wanted) : (text: string) => wanted.includes(text);
     return [
       (event: UnendedEvent) => {
-        const text = event[field];
+        const text = field === 'queued_by' ? event.queued_by?.transaction_id : event[field];
         return text !== undefined && text !== null && isWanted(text);
       },
     ];

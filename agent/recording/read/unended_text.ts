@@ -1,5 +1,6 @@
 /** What is in progress on a node, as a text: JSON, in which times are texts with all digits. */
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import type { Queuer } from '../../../bpf/schema/kinds.ts';
 import { NONE_UNLISTED } from '../format/in_progress.ts';
 import type { Unended, UnendedEvent, UnendedOwner } from './unended.ts';
 
@@ -54,9 +55,13 @@ function eventOf(value: unknown): UnendedEvent {
     ...(file !== undefined && { file: textOrNull(file) }),
     ...(operation !== undefined && { operation: textOf(operation) }),
     ...(device !== undefined && { device: textOf(device) }),
-    ...(queued_by !== undefined && { queued_by: textOrNull(queued_by) }),
+    ...(queued_by !== undefined && { queued_by: queued_by === null ? null : queuerOf(fieldsOf(queued_by)) }),
     origins: listOf(fields.origins).map((origin) => ownerOf(fieldsOf(origin))),
   };
+}
+
+function queuerOf({ service_name, transaction_id }: Fields): Queuer {
+  return { service_name: textOf(service_name), transaction_id: textOrNull(transaction_id) };
 }
 
 function ownerOf({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {

@@ -1,4 +1,5 @@
 /** The layout of an event as JSON, derived from the definitions in bpf/schema. */
+import { queuerOf } from '../../../agent/recording/format/queuer.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
 import { apiName } from '../../../bpf/schema/define.ts';
 import { EVENTS, type EventDefinition, eventById } from '../../../bpf/schema/index.ts';
@@ -7,7 +8,6 @@ import type { RowPart } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { stringify } from '../../exact_json.ts';
 import { errorName } from './errno.ts';
-import { queuerOf } from './own_fields.ts';
 import { type LayoutBuilder, layoutBuilder, NUMBER_COLUMN, originColumns, type RowLayout } from './row_layout.ts';
 import { type Dictionary, RECORDING_COLUMN } from './scanned_block.ts';
 

@@ -1,10 +1,11 @@
 /** Readers for the fields that only one event type has, derived from its definition. */
 
+import { queuerOf } from '../../../agent/recording/format/queuer.ts';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
 import { apiName } from '../../../bpf/schema/define.ts';
 import type { EventDefinition } from '../../../bpf/schema/index.ts';
-import { type Kind, ORIGINS_MAX, type Queuer } from '../../../bpf/schema/kinds.ts';
+import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { bigColumn, column } from './column.ts';
 import type { Dictionary } from './scanned_block.ts';
 
@@ -52,12 +53,6 @@ function reading(
     default:
       return [[name, valueReader(kind, columnName, block)]];
   }
-}
-
-/** Null where it is not recorded. */
-export function queuerOf(dictionary: Dictionary, service: number, context: number): Queuer | null {
-  const [service_name, transaction_id] = [dictionary.name(service), dictionary.context(context).transactionId];
-  return service_name === '' && transaction_id === null ? null : { service_name, transaction_id };
 }
 
 function valueReader(kind: Kind, columnName: string, block: NumberedBlock): FieldReader {

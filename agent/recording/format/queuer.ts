@@ -1,0 +1,13 @@
+/** The task that queued a block request, by the ids of a recording. */
+import type { Queuer } from '../../../bpf/schema/kinds.ts';
+
+interface Names {
+  name(id: number): string;
+  context(id: number): { transactionId: string | null };
+}
+
+/** Null where it is not recorded. */
+export function queuerOf({ name, context }: Names, serviceId: number, contextId: number): Queuer | null {
+  const [service_name, transaction_id] = [name(serviceId), context(contextId).transactionId];
+  return service_name === '' && transaction_id === null ? null : { service_name, transaction_id };
+}
