@@ -25,9 +25,9 @@ export function withEventFilters(command: Command, { to = true } = {}): Command 
   command
     .option('--transaction <id>', 'events of one transaction')
     .option('--trace <id>', 'W3C trace id, 32 hex digits')
-    .option('--queued-by <ids>', "only block requests that tasks of these transactions queued, of anyone's data", lists)
+    .option('--queued-by <ids>', 'only requests that these transactions queued', lists)
     .option('--service <names>', 'only events of these services; comma-separated or repeated', lists)
-    .option('--node <names>', 'only events that these hosts recorded; likewise a list', lists)
+    .option('--node <names>', 'only events of these hosts; likewise a list', lists)
     .option('--type <types>', `only events of these types: ${EVENT_TYPES.join(', ')}; likewise a list`, lists)
     .option('--from <time>', 'start of the window, included: 2026-11-20T10:00:00Z, nanoseconds, or -15m', timeText);
   if (to) command.addOption(new Option('--to <time>', 'end of the window, not included').argParser(timeText));
