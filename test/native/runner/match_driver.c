@@ -7,6 +7,7 @@
  *   match_driver stall FILE THRESHOLD  calls on stdin: FILE_KEY is_sync TIME; prints HOW EVENT TARGET
  *   match_driver key path|comm         texts on stdin; prints their keys
  *   match_driver heap SEED             random pushes and removals against a plain list
+ *   match_driver lateness              lines of nanoseconds on stdin; prints the percentiles 1 to 100 of each line
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -182,11 +183,15 @@ static int heap(unsigned seed)
 static int lateness(void)
 {
 	static struct lateness all;
+	char line[LINE_MAX_BYTES];
 
-	for (uint64_t ns = 1; ns <= 100000; ns++)
-		lateness_add(&all, ns);
-	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", lateness_percentile(&all, 50), lateness_percentile(&all, 99),
-	       lateness_percentile(&all, 100));
+	for (char *more = fgets(line, sizeof(line), stdin); more; more = fgets(line, sizeof(line), stdin)) {
+		all = (struct lateness){0};
+		for (char *at = line, *end; *at != '\n'; at = end)
+			lateness_add(&all, strtoull(at, &end, 10));
+		for (unsigned percent = 1; percent <= 100; percent++)
+			printf("%" PRIu64 "%c", lateness_percentile(&all, percent), percent == 100 ? '\n' : ' ');
+	}
 	return 0;
 }
 
