@@ -1,10 +1,14 @@
 // Every request to a disk of our own must be recorded, with the program that queued it as its owner.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent } from '../../bpf/schema/api.ts';
 import { times } from '../repeats.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
-import { newRecorder, removeFolders } from './recorded_run.ts';
+import { newRecorder, removeFolders, temporaryFolder } from './recorded_run.ts';
 
 const REQUESTS = 101;
 
@@ -181,6 +185,99 @@ test('a request with bios of two owners is shared and names both; one whose end 
   const origins = even.flatMap((request) => request.origins);
   expect(bytesOf(origins.filter((origin) => origin.transaction_id === 'even'))).toBe(written / 2n);
 });
+
+test('a request that fails has the error that its write gets', async () => {
+  const folder = temporaryFolder();
+  run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder]);
+  const image = join(folder, 'image');
+  run('truncate', ['-s', '8M', image]);
+  const path = run('losetup', ['--find', '--show', image]).trim();
+  try {
+    // The disk takes what its image has room for.
+    const recorded = await record(() => {
+      bash(`echo 'KREPLAY1 txn=fails' >/dev/null; exec python3 -c '
+import mmap, os
+page = mmap.mmap(-1, 65536)
+page.write(b"x" * 65536)
+disk = os.open("${path}", os.O_WRONLY | os.O_DIRECT)
+for i in range(32):
+    try:
+        os.pwrite(disk, page, i * 65536)
+    except OSError:
+        pass'`);
+    });
+    const writes = recorded.writes({ transactionId: 'fails' }).filter(({ file }) => file === path);
+    const requests = recorded
+      .blockIos({ queuers: ['fails'] })
+      .filter(({ device }) => device === path.replace('/dev/', ''));
+    const resultsOf = (events: readonly { result: bigint; error: string | null }[]) =>
+      events.map(({ result, error }) => `${result} ${error}`);
+    expect(writes).toHaveLength(32);
+    expect(new Set(resultsOf(writes))).toEqual(new Set(['65536 null', expect.stringMatching(/^-\d+ E[A-Z]+$/)]));
+    expect(resultsOf(requests)).toEqual(resultsOf(writes));
+  } finally {
+    run('losetup', ['--detach', path]);
+    run('umount', [folder]);
+  }
+});
+
+test('a request that two tasks put together began when the first of them queued it', async () => {
+  // A disk whose blocks are in a file of another one, which is frozen: its requests wait until that one goes on.
+  run('mkfs.ext4', ['-q', '-F', disk.path]);
+  run('mount', [disk.path, disk.mountPoint]);
+  const image = join(disk.mountPoint, 'image');
+  run('dd', ['if=/dev/zero', `of=${image}`, 'bs=1M', 'count=32', 'status=none']);
+  const path = run('losetup', ['--find', '--show', image]).trim();
+  const name = path.replace('/dev/', '');
+  run('sh', [
+    '-c',
+    `echo mq-deadline > /sys/block/${name}/queue/scheduler; echo 512 > /sys/block/${name}/queue/nr_requests`,
+  ]);
+  const marks = { first: 0n, second: 0n };
+  const write = (transaction: string, block: number) =>
+    spawn('bash', [
+      '-c',
+      `echo 'KREPLAY1 txn=${transaction}' >/dev/null; exec dd if=/dev/zero of=${path} bs=4k count=1 seek=${block} oflag=direct status=none`,
+    ]);
+  try {
+    const recorded = await record(async () => {
+      run('fsfreeze', ['--freeze', disk.mountPoint]);
+      // More requests than the driver takes, with gaps between them, so that others wait in the scheduler.
+      const fill = [
+        '--name=fill',
+        `--filename=${path}`,
+        '--rw=write:4k',
+        '--bs=4k',
+        '--offset=16m',
+        '--number_ios=300',
+      ];
+      const filling = spawn('fio', [...fill, '--ioengine=libaio', '--iodepth=300', '--direct=1', '--output=/dev/null']);
+      const waiting = () => Number(readFileSync(`/sys/block/${name}/inflight`, 'utf8').trim().split(/\s+/)[1]);
+      while (waiting() < 128) await sleep(20);
+      marks.first = wallClockNs();
+      const first = write('first', 100);
+      await sleep(400);
+      marks.second = wallClockNs();
+      const second = write('second', 101);
+      await sleep(400);
+      const ended = [filling, first, second].map((one) => once(one, 'exit'));
+      run('fsfreeze', ['--unfreeze', disk.mountPoint]);
+      await Promise.all(ended);
+    });
+    const requests = recorded.blockIos().filter(({ device, sector }) => device === name && sector === 800n);
+    expect(requests.map(({ bytes, origins }) => [bytes, origins.map((one) => one.transaction_id)])).toEqual([
+      [8192n, ['first', 'second']],
+    ]);
+    const [request] = requests;
+    expect(request!.queued_by?.transaction_id).toBe('first');
+    expect(request!.timestamp_ns).toBeGreaterThan(marks.first);
+    expect(request!.timestamp_ns).toBeLessThan(marks.second);
+  } finally {
+    run('sh', ['-c', `fsfreeze --unfreeze ${disk.mountPoint} 2> /dev/null || true`]);
+    run('losetup', ['--detach', path]);
+    run('umount', [disk.mountPoint]);
+  }
+}, 60_000);
 
 function bytesOf(parts: readonly { bytes: bigint }[]): bigint {
   return parts.reduce((sum, { bytes }) => sum + bytes, 0n);
