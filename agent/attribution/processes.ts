@@ -2,7 +2,7 @@
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
-import { isSameProgram, type RunningProgram } from './proc_program.ts';
+import { isSameProgram, isStillRunning, type RunningProgram } from './proc_program.ts';
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
 import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
@@ -63,7 +63,7 @@ export interface ProcessesOptions {
   intern(serviceName: string): number;
   /** The oldest ids still in use: intern again before writing a smaller one. */
   oldestIds: { readonly name: number };
-  isOwn(pid: number, uid: number): boolean;
+  isOwn(program: RunningProgram, uid: number): boolean;
   /** Whether the events of a process are recorded; by default all are. */
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
   /** Called for a process whose events are not recorded. */
@@ -130,12 +130,12 @@ export function createProcesses(options: ProcessesOptions): Processes {
 
   return {
     define(definition) {
-      const { process_id, pid, uid, kernel_thread } = definition;
+      const { process_id, uid, kernel_thread } = definition;
       const running = runningProgram(definition);
       const facts = factsOf(definition, running);
       const isKernelThread = kernel_thread !== 0;
       const service = serviceOf(facts, running);
-      const own = !isKernelThread && isOwn(pid, uid);
+      const own = !isKernelThread && isOwn(running, uid);
       const { cgroupPath } = facts;
       const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
       const process = {
@@ -184,11 +184,13 @@ const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
 
 /**
  * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
- * that no other user can hide a program by giving it this name.
+ * that no other user can hide a program by giving it this name. A process that has the number of an exited one, which /proc
+ * shows in its place, says nothing of that one.
  */
-export function createOwnProcessCheck(script: string, ownUid: number): (pid: number, uid: number) => boolean {
+export function createOwnProcessCheck(script: string, ownUid: number): ProcessesOptions['isOwn'] {
   const executable = statSync(process.execPath);
-  return (pid, uid) => {
+  return (program, uid) => {
+    const { pid } = program;
     if (uid !== 0 && uid !== ownUid) return false;
     try {
       const running = statSync(`/proc/${pid}/exe`);
@@ -199,7 +201,8 @@ export function createOwnProcessCheck(script: string, ownUid: number): (pid: num
       // After anything but Node's options, it is an argument of another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
-      return statSync(path).ino === statSync(script).ino;
+      // Checked last, so that it was this process all the while.
+      return statSync(path).ino === statSync(script).ino && isStillRunning(program);
     } catch {
       return false; // The process is gone; a short-lived process is not one of the recorder's.
     }

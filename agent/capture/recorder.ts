@@ -14,7 +14,7 @@ import { createFiles } from '../attribution/files.ts';
 import type { Tables } from '../attribution/fill.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
 import { programOfProcess } from '../attribution/proc_program.ts';
-import { createProcesses, type Processes } from '../attribution/processes.ts';
+import { createProcesses, type Processes, type ProcessesOptions } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
 import { createPublishers } from '../attribution/publishers.ts';
 import { createResolver } from '../attribution/resolve.ts';
@@ -73,7 +73,7 @@ export interface RecorderOptions {
   serviceRules?: readonly ServiceRule[] | undefined;
   /** Services whose requests are read. */
   httpServices?: readonly string[] | undefined;
-  isOwnProcess(pid: number, uid: number): boolean;
+  isOwnProcess: ProcessesOptions['isOwn'];
   trustsService(uid: number): boolean;
 }
 

@@ -52,7 +52,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     cgroups: { define: () => undefined, pathOf: () => undefined, pathOfProcess: () => undefined },
     intern: names.intern,
     oldestIds,
-    isOwn: (pid) => pid === OWN_PID,
+    isOwn: ({ pid }) => pid === OWN_PID,
   });
   const files = createFiles(names.intern);
   const decoder = createDecoder();

@@ -1,13 +1,15 @@
 /** Tests services of processes, and which ones are the recorder's own, with real programs that try to pass for it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RunningProgram } from '../../../agent/attribution/proc_program.ts';
 import {
   createOwnProcessCheck,
   createProcesses,
   type ProcessDefinition,
+  type ProcessesOptions,
 } from '../../../agent/attribution/processes.ts';
 import { createPrograms, type Program } from '../../../agent/attribution/programs.ts';
 import type { ServiceRule } from '../../../agent/attribution/service_name/rules.ts';
@@ -15,7 +17,7 @@ import { PROGRAM_FLAGS } from '../../../bpf/schema/definitions.ts';
 import { processDefinition } from './attributed.ts';
 import { createNames } from './names.ts';
 
-function createTables(isOwn: (pid: number, uid: number) => boolean = () => false, rules: readonly ServiceRule[] = []) {
+function createTables(isOwn: ProcessesOptions['isOwn'] = () => false, rules: readonly ServiceRule[] = []) {
   const names = createNames();
   const oldestIds = { name: 1 };
   const programs = createPrograms();
@@ -127,12 +129,26 @@ test('a process that is defined again is kept from then on, or left out, as it i
 
 test('a process belongs to the recorder when the check finds so, and a kernel thread never does', () => {
   const asked: number[][] = [];
-  const { processes } = createTables((pid, uid) => asked.push([pid, uid]) > 0);
+  const { processes } = createTables(({ pid }, uid) => asked.push([pid, uid]) > 0);
   processes.define(processDefinition({ process_id: 256, pid: 10, uid: 1001 }));
   processes.define(processDefinition({ process_id: 512, pid: 2, kernel_thread: 1 }));
   expect([256, 512, 768].map((id) => processes.of(id).own)).toEqual([true, false, false]);
   expect(asked).toEqual([[10, 1001]]);
 });
+
+/** The program that a process runs now; that of none if it has exited. */
+function runningNow(pid: number): RunningProgram {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number);
+    return { pid, startNs: fields[19]! * 1e7, execId: 1, stackStart: fields[25]! };
+  } catch {
+    return { pid, startNs: 0, execId: 0, stackStart: 0 };
+  }
+}
 
 describe("the recorder's own process", () => {
   const OWN_UID = 1001;
@@ -140,7 +156,8 @@ describe("the recorder's own process", () => {
   const children: ChildProcess[] = [];
   let folder: string;
   let script: string;
-  let isOwn: (pid: number, uid: number) => boolean;
+  let isOwnProgram: ProcessesOptions['isOwn'];
+  const isOwn = (pid: number, uid: number) => isOwnProgram(runningNow(pid), uid);
 
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'kreplay-own-'));
@@ -149,7 +166,7 @@ describe("the recorder's own process", () => {
       writeFileSync(join(folder, name, 'kreplay.js'), 'process.stdin.resume();\n');
     }
     script = join(folder, 'real/kreplay.js');
-    isOwn = createOwnProcessCheck(script, OWN_UID);
+    isOwnProgram = createOwnProcessCheck(script, OWN_UID);
   });
 
   afterEach(async () => {
@@ -197,6 +214,13 @@ describe("the recorder's own process", () => {
 
   test('does not include another program with the same arguments', async () => {
     expect(isOwn(await run(['-f', script, 'agent'], '/usr/bin/tail'), 0)).toBe(false);
+  });
+
+  test('does not include an exited process whose number it has', async () => {
+    const pid = await run([script, 'agent']);
+    const running = runningNow(pid);
+    expect(isOwnProgram(running, 0)).toBe(true);
+    expect(isOwnProgram({ ...running, startNs: running.startNs - 1e9 }, 0)).toBe(false);
   });
 
   test('does not include an exited process', async () => {
