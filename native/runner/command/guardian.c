@@ -69,6 +69,8 @@ static void signal_wanted(struct shared *shared)
 	for (int signal = 1; signal < 64; signal++)
 		if (wanted & 1ull << signal)
 			process_tree_signal(getpid(), group_of_command(shared), signal);
+	if (wanted)
+		atomic_fetch_add(&shared->signalled_count, 1);
 }
 
 static void kill_all(struct shared *shared, int news_fd)

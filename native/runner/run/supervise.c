@@ -18,6 +18,8 @@
 /* Limit of the time that a record is only in memory, where it is lost if the runner is killed. */
 #define FLUSH_EVERY_MS 50
 #define REAP_EVERY_MS 2
+/* The guardian takes a few milliseconds; one that was killed or stopped never does. */
+#define SIGNALLED_WITHIN_MS 200
 
 static void ask_to_end(struct run *run, int signal)
 {
@@ -28,11 +30,21 @@ static void ask_to_end(struct run *run, int signal)
 		run->kill_at_ns = clock_ns() + KILL_AFTER_NS;
 }
 
-/* Ends the run, because its result is not wanted. */
+/*
+ * Ends the run, because its result is not wanted. The signal comes first: a call that passes before it would let the
+ * command go on, or end as if nothing had been wanted of it.
+ */
 static void stop(struct run *run)
 {
-	replay_pass(&run->replay, true);
+	const unsigned before = atomic_load(&run->shared->signalled_count);
+
 	ask_to_end(run, SIGTERM);
+	for (int waited_ms = 0; waited_ms < SIGNALLED_WITHIN_MS; waited_ms++) {
+		if (atomic_load(&run->shared->signalled_count) != before)
+			break;
+		poll(NULL, 0, 1);
+	}
+	replay_pass(&run->replay, true);
 }
 
 /* If the guardian is killed, so is the command: the remaining processes are then children of this one. */
