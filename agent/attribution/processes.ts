@@ -2,7 +2,7 @@
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Cgroups } from './cgroups.ts';
-import { isSameProgram, isStillRunning, type RunningProgram } from './proc_program.ts';
+import { isSameProgram, isStillThere, type RunningProgram } from './proc_program.ts';
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
 import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
@@ -201,8 +201,8 @@ export function createOwnProcessCheck(script: string, ownUid: number): Processes
       // After anything but Node's options, it is an argument of another script.
       if (!args.slice(1, at).every((argument) => argument.startsWith('-'))) return false;
       const path = args[at]!.startsWith('/') ? args[at]! : `${readlinkSync(`/proc/${pid}/cwd`)}/${args[at]}`;
-      // Checked last, so that it was this process all the while.
-      return statSync(path).ino === statSync(script).ino && isStillRunning(program);
+      // Checked last, so that it was this process all the while. A child of ours that has yet to execute one is ours too.
+      return statSync(path).ino === statSync(script).ino && isStillThere(program);
     } catch {
       return false; // The process is gone; a short-lived process is not one of the recorder's.
     }
