@@ -122,10 +122,11 @@ struct {
 
 /*
  * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
- * two tracepoints does not find its entry.
+ * two tracepoints does not find its entry, which must not be taken for that of a later store to the folio.
  */
 struct block_write {
 	__u64 folio;
+	__u64 time_ns;
 	__u32 tid;
 	__u32 sectors;
 };
@@ -282,6 +283,9 @@ static __always_inline int remember_dirtier(const struct written *written)
 	return 0;
 }
 
+/* The two tracepoints of a write are in one function of the kernel, microseconds apart. */
+#define BLOCK_WRITE_NS_MAX 100000ull
+
 static __always_inline struct block_write *block_write(void)
 {
 	__u32 zero = 0;
@@ -293,7 +297,8 @@ static __always_inline struct block_write *block_write(void)
 static __always_inline __u8 sectors_of_block_write(__u64 folio)
 {
 	struct block_write *last = block_write();
-	bool is_last = last && last->folio == folio && last->tid == (__u32)bpf_get_current_pid_tgid();
+	bool is_last = last && last->folio == folio && last->tid == (__u32)bpf_get_current_pid_tgid() &&
+		       bpf_ktime_get_boot_ns() - last->time_ns < BLOCK_WRITE_NS_MAX;
 
 	if (last)
 		last->folio = 0;
@@ -398,6 +403,7 @@ static __always_inline void announce_block_write(__u64 folio, __u8 sectors)
 	if (!next)
 		return;
 	next->folio = folio;
+	next->time_ns = bpf_ktime_get_boot_ns();
 	next->tid = (__u32)bpf_get_current_pid_tgid();
 	next->sectors = sectors;
 }
