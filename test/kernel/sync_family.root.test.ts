@@ -130,5 +130,6 @@ test('types that the filter leaves out are not recorded', async () => {
     bash(`dd if=/dev/zero of=${file} bs=4k count=1 conv=fsync status=none`);
   }, ['--event-type', 'sys_write', 'block_io']);
   expect(own.events({ eventTypes: ['sys_sync'] })).toEqual([]);
-  expect(own.writes({ comms: ['dd'] })).toHaveLength(1);
+  // Other suites run a dd, too.
+  expect(own.writes({ comms: ['dd'] }).filter((write) => write.file === file)).toHaveLength(1);
 });
