@@ -184,8 +184,8 @@ const OWN_COMMANDS = new Set(['agent', 'daemon', 'up']);
 
 /**
  * Recognises the recorder's other processes: the same Node running the same script, as root or as the agent's user, so
- * that no other user can hide a program by giving it this name. A process that has the number of an exited one, which /proc
- * shows in its place, says nothing of that one.
+ * that no other user can hide a program by giving it this name. If the process has ended, /proc may show a later process
+ * of the same number, which does not count.
  */
 export function createOwnProcessCheck(script: string, ownUid: number): ProcessesOptions['isOwn'] {
   const executable = statSync(process.execPath);

@@ -232,7 +232,7 @@ test('no match is said with what each filter leaves out, and no agent with how t
   const followed = page.waitForResponse((one) => one.headers()['content-type']!.startsWith('text/event-stream'));
   await page.click('text=Drop it');
   await page.waitForSelector('text=An agent is recording');
-  // What ends before the stream without the filter begins is not in it.
+  // The new stream sends only events that end once it has begun.
   await followed;
   record({ service: 'shop' });
   await page.waitForSelector('td:has-text("shop")');

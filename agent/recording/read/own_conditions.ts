@@ -46,7 +46,8 @@ const columnsOf = (field: string): OwnColumn[] =>
       }),
   );
 
-const OWNERS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
+/** The columns that the conditions of each list look at, one for each type of event that has the field. */
+export const CONDITION_COLUMNS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
   texts: texts as keyof OwnTexts,
   columns: columnsOf(field),
 }));
@@ -62,7 +63,7 @@ export type OwnCondition = readonly OwnValues[];
 
 /** Returns a condition for each field that is given; one that no event of this recording can meet is empty. */
 export function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
-  return OWNERS.flatMap(({ texts, columns }) => {
+  return CONDITION_COLUMNS.flatMap(({ texts, columns }) => {
     const wanted = given[texts];
     return wanted ? [columns.flatMap((own) => valuesOf(own, wanted, lookup))] : [];
   });

@@ -8,8 +8,7 @@ import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event
 import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import type { EventFilter, EventValues } from '../../../agent/recording/read/event_filter.ts';
-import { OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
-import { EVENTS } from '../../../bpf/schema/index.ts';
+import { CONDITION_COLUMNS, OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
 import { labelsOf } from './answer_columns.ts';
 import { pathCondition } from './path_condition.ts';
 
@@ -114,16 +113,13 @@ interface OwnColumn {
 }
 
 /** Only some types of event have these fields; the columns are empty for the others. */
-const OWN_COLUMNS: readonly OwnColumn[] = Object.entries(OWN_FIELDS).flatMap(([texts, field]) =>
-  EVENTS.flatMap((event) => {
+const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, columns }) =>
+  columns.flatMap(({ column }) => {
     const partsOf = (wanted: readonly Part[]) =>
-      EVENT_COLUMNS.filter(
-        ({ part, source: { name } }) =>
-          [`${event.name}.${field}`, `${event.name}.${field}_context`].includes(name) && wanted.includes(part),
-      );
+      EVENT_COLUMNS.filter(({ part, source }) => source.name === column.name && wanted.includes(part));
     const [kind] = partsOf(['file_kind']);
     return partsOf(['label', 'text', 'path', 'queuer_transaction']).map(({ name, source }) => ({
-      texts: texts as keyof OwnTexts,
+      texts,
       column: identifier(name),
       words: labelsOf(source) && new Set(labelsOf(source)!.values()),
       kind: kind && identifier(kind.name),

@@ -13,7 +13,7 @@ const PAGE_BITS = 14;
 const PAGE_MASK = 2 ** PAGE_BITS - 1;
 const NONE = -1;
 
-/** What a kept event is to its transaction. */
+/** Why an event is kept for a transaction. */
 export const ROLES = {
   /** A request of others that carries its data. */
   carried: 0,

@@ -220,7 +220,7 @@ describe("the recorder's own process", () => {
     const pid = await run([script, 'agent']);
     const running = runningNow(pid);
     expect(isOwnProgram(running, 0)).toBe(true);
-    // What a forked child does before its exec is of another program.
+    // Until its exec, a forked child runs its parent's program, whose stack begins elsewhere.
     expect(isOwnProgram({ ...running, stackStart: 4096 }, 0)).toBe(true);
     expect(isOwnProgram({ ...running, startNs: running.startNs - 1e9 }, 0)).toBe(false);
   });
