@@ -18,7 +18,7 @@ export const blockIo = defineRecord('block_io', 2, 'one block request, from its 
   ),
   device: text(32, 'disk name'),
   queued_by: queuer(
-    'service and transaction of the task that queued it, `{service_name, transaction_id}`, whatever data it carries: a caller waits for what its task queues; null where that is not recorded',
+    'service and transaction of the task that queued it, `{service_name, transaction_id}`, whatever data it carries: an `fsync` waits for what it queues, a readahead does not; null where that is not recorded',
   ),
   origins: origins('whose data it carries: up to four owners, each with its bytes'),
 });

@@ -34,8 +34,8 @@ export function sharesOf(columns: EventColumns, { transactions, isDivided = true
 }
 
 /**
- * Returns 1 for each request that a task of the transactions queued, whatever data it carries: their callers wait for it.
- * An fsync of a file that others wrote to queues requests with their data.
+ * Returns 1 for each request that a task of the transactions queued, whatever data it carries: an fsync of a file that
+ * others wrote to queues requests with their data, and waits for them.
  */
 export function queuedRows({ count, owner, owners }: EventColumns, { transactions }: ShareOptions): Uint8Array {
   const isOf = owners.map(({ queuedBy }) => Number(queuedBy !== null && transactions?.has(queuedBy)));

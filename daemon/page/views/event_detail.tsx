@@ -42,7 +42,7 @@ export function EventDetail({ model, row, onSelect }: Props) {
         {attribution.isDoubtful && '▲ '}
         {shownName(attribution.source)} {attribution.quality}
         {model.queued[row] === 1
-          ? model.shares[row] !== OWN && ' The transaction queued it, and waited for it.'
+          ? model.shares[row] !== OWN && ' The transaction queued it.'
           : model.shares[row] === WRITTEN_BACK && ' It wrote data back, and is no part of the time.'}
       </p>
       <dl>
