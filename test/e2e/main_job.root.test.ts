@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { withoutMissedEnds } from '../kernel/missed_ends.ts';
+import { isMissedEnd, withoutMissedEnds } from '../kernel/missed_ends.ts';
 import { endAll, freePort, kreplay, type Running, start, temporaryFolder, wallClockNs } from './kreplay.ts';
 
 const COUNT = 101;
@@ -27,9 +27,8 @@ function curl(path: string, ...args: string[]): string {
   return execFileSync('curl', ['--silent', '--show-error', ...args, `${url}${path}`], options);
 }
 
-function eventsOf(query: string): Record<string, never>[] {
-  return JSON.parse(curl(`/api/events?${query}`)).events;
-}
+const answerOf = (query: string) => JSON.parse(curl(`/api/events?${query}`));
+const eventsOf = (query: string): Record<string, never>[] => answerOf(query).events;
 
 /** Polls until the events are there: an event can be queried 250 ms after its end. */
 async function untilRecorded(query: string, count: number): Promise<void> {
@@ -113,7 +112,14 @@ describe('the events of a labelled command', () => {
     for (const request of requests)
       expect(request).toMatchObject({ service_name: 'shop', transaction_id: 'order-1', error: null });
     const bytes = requests.map((request) => Number(request.bytes));
-    expect({ bytes, sum: bytes.reduce((sum, one) => sum + one, 0) }).toEqual({ bytes, sum: COUNT * 4096 });
+    const missing = COUNT * 4096 - bytes.reduce((sum, one) => sum + one, 0);
+    const { gaps } = answerOf('transaction_id=order-1&event_type=block_io').coverage;
+    const missed = gaps.filter(isMissedEnd).reduce((sum: number, { lost }: { lost: number }) => sum + lost, 0);
+    // Each write is a request of its own.
+    expect({ bytes, missing, isCounted: missing / 4096 <= missed }).toEqual({
+      ...{ bytes, missing: expect.any(Number), isCounted: true },
+    });
+    expect([missing >= 0, missing % 4096]).toEqual([true, 0]);
     for (const { operation } of events) expect(['read', 'write', undefined]).toContain(operation);
   });
 
