@@ -78,6 +78,8 @@ async function silenceAfterAnswers(): Promise<number> {
   appendRows(writer, loadRows(5000));
   const service = startHere(folder, stopped.url);
   await isThere(stopped, 4096);
+  // Events that are on their way are waited for longer than a question is.
+  while ((readPosition(stateOf(folder))?.number ?? 0) < 4096) await sleep(5);
   stopped.child.kill('SIGSTOP');
   appendRows(writer, loadRows(5000, 5000));
   const silentMs = await tookMs(service.logged(SILENT));
