@@ -4,13 +4,8 @@
 #include <string.h>
 
 #include "identify/keys.h"
-#include "match/sizes.h"
+#include "match/alignment.h"
 
-#define WINDOW 48
-/* Costs of a match: for each event passed over, for another role, and the limit that rejects it. */
-#define COST_SKIPPED 0.03
-#define COST_OTHER_ROLE 0.25
-#define COST_MAX 1.0
 /* An extra call is treated like the calls within this distance. */
 #define NEAR 16
 /* A thread with fewer matches among its last calls does something else than was recorded. */
@@ -23,11 +18,9 @@ struct match_slot {
 	bool is_bound;
 	bool is_switched;
 	uint32_t tid;
-	uint32_t low;         /* the first unused place */
-	uint32_t used_beyond; /* used places after it: calls that passed it over */
 	uint64_t calls;
-	uint64_t matched_bits; /* the last HISTORY calls, the newest in the lowest bit */
-	struct sizes sizes;
+	uint64_t matched_bits;       /* the last HISTORY calls, the newest in the lowest bit */
+	struct alignment *alignment; /* NULL until the first call */
 };
 
 bool matcher_make(struct matcher *matcher, const struct streams *streams, enum mode mode, uint64_t seed)
@@ -47,6 +40,8 @@ bool matcher_make(struct matcher *matcher, const struct streams *streams, enum m
 
 void matcher_free(struct matcher *matcher)
 {
+	for (uint32_t i = 0; matcher->slots && i < matcher->streams->slot_count; i++)
+		free(matcher->slots[i].alignment);
 	free(matcher->slots);
 	free(matcher->used);
 	free(matcher->pool_ordinals);
@@ -60,9 +55,16 @@ static bool is_used(const struct matcher *matcher, uint32_t place)
 	return matcher->used[place / 64] >> place % 64 & 1;
 }
 
-static const struct plan_event *event_at(const struct matcher *matcher, uint32_t place)
+/* Returns the place that the next call in the slot is expected to match. */
+static uint32_t next_place(const struct matcher *matcher, uint32_t index)
 {
-	return &matcher->streams->plan->events[matcher->streams->order[place]];
+	const struct slot *slot = &matcher->streams->slots[index];
+	const struct alignment *alignment = matcher->slots[index].alignment;
+	uint32_t next = alignment ? alignment->next : 0;
+
+	while (next < slot->count && is_used(matcher, slot->first + next))
+		next++;
+	return next;
 }
 
 enum preference { SAME_COMM, SAME_ROLE, ANY_THREAD, PREFERENCE_COUNT };
@@ -100,13 +102,13 @@ static void unbind_ended(struct matcher *matcher, const struct group *group)
 	if (!matcher->has_ended)
 		return;
 	for (uint32_t i = 0; i < group->slot_count && looked_for < ENDED_LOOKED_FOR_MAX; i++) {
-		struct match_slot *slot = &matcher->slots[group->first_slot + i];
+		const uint32_t index = group->first_slot + i;
 
-		if (slot->low == matcher->streams->slots[group->first_slot + i].count)
+		if (next_place(matcher, index) == matcher->streams->slots[index].count)
 			continue;
 		looked_for++;
-		if (matcher->has_ended(slot->tid))
-			slot->is_bound = false;
+		if (matcher->has_ended(matcher->slots[index].tid))
+			matcher->slots[index].is_bound = false;
 	}
 }
 
@@ -148,20 +150,24 @@ static uint32_t binding_of(struct matcher *matcher, const struct observed *call)
 	return found;
 }
 
-/* Returns whether a rule chose the event for threads of another role. */
-static bool is_for_others(const struct matcher *matcher, uint32_t event)
+static struct alignment_call call_in(const struct matcher *matcher, uint32_t index, uint32_t size)
 {
-	const struct streams *streams = matcher->streams;
-
-	return streams->plan->events[event].flags & EVENT_FLAG_RULED_BY_THREAD &&
-	       streams->stream_of_event[event] != matcher->own;
+	return (struct alignment_call){
+	    .streams = matcher->streams,
+	    .slot = &matcher->streams->slots[index],
+	    .used = matcher->used,
+	    .own = matcher->own,
+	    .size = size,
+	};
 }
 
 /* A call without an event of its own takes as long as this event, if that applies to its thread. */
 static struct match like(const struct matcher *matcher, uint32_t event, uint32_t stream, uint8_t how)
 {
 	return (struct match){
-	    .target_ns = is_for_others(matcher, event) ? 0 : matcher->streams->plan->events[event].target_ns,
+	    .target_ns = streams_is_for_others(matcher->streams, event, matcher->own)
+			     ? 0
+			     : matcher->streams->plan->events[event].target_ns,
 	    .stream = matcher->own != NONE ? matcher->own : stream,
 	    .event = NONE,
 	    .how = how,
@@ -189,29 +195,13 @@ static struct match extra(const struct matcher *matcher, uint32_t index)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
 	const struct match_slot *state = &matcher->slots[index];
-	const uint32_t first = state->low > NEAR ? state->low - NEAR : 0;
-	const uint32_t end = state->low + NEAR < slot->count ? state->low + NEAR + 1 : slot->count;
+	const uint32_t next = next_place(matcher, index);
+	const uint32_t first = next > NEAR ? next - NEAR : 0;
+	const uint32_t end = next + NEAR < slot->count ? next + NEAR + 1 : slot->count;
 	const uint32_t drawn =
 	    first + number_below(drawn_hash(matcher, slot->stream, index, state->calls), end - first);
 
 	return like(matcher, matcher->streams->order[slot->first + drawn], slot->stream, HOW_EXTRA);
-}
-
-static void advance(struct matcher *matcher, uint32_t index)
-{
-	const struct slot *slot = &matcher->streams->slots[index];
-	struct match_slot *state = &matcher->slots[index];
-
-	for (;;) {
-		while (state->low < slot->count && is_used(matcher, slot->first + state->low)) {
-			state->low++;
-			state->used_beyond--;
-		}
-		/* As many calls have passed it over as the window is long, so it will not come. */
-		if (state->low == slot->count || state->used_beyond < WINDOW)
-			return;
-		state->low++;
-	}
 }
 
 static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, uint8_t how)
@@ -223,8 +213,6 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 
 	matcher->used[place / 64] |= 1ull << place % 64;
 	matcher->used_count++;
-	matcher->slots[index].used_beyond++;
-	advance(matcher, index);
 	return (struct match){
 	    .target_ns = event->target_ns,
 	    .stream = matcher->streams->stream_of_event[number],
@@ -235,57 +223,21 @@ static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, ui
 	};
 }
 
-static double role_cost(const struct matcher *matcher, uint32_t event)
-{
-	const bool is_same = matcher->own == NONE || matcher->streams->stream_of_event[event] == matcher->own;
-
-	if (is_for_others(matcher, event))
-		return COST_MAX;
-	return is_same ? 0 : COST_OTHER_ROLE;
-}
-
-/* Returns the place in the slot of the best match, or the slot's count if none is good enough. */
-static uint32_t align(const struct matcher *matcher, uint32_t index, uint32_t size)
-{
-	const struct slot *slot = &matcher->streams->slots[index];
-	const struct sizes *sizes = &matcher->slots[index].sizes;
-	const uint32_t head = matcher->slots[index].low;
-	const bool vary = sizes_vary(sizes);
-	double best_cost = COST_MAX;
-	uint32_t best = slot->count, skipped = 0;
-
-	for (uint32_t at = head; at < slot->count && skipped < WINDOW; at++) {
-		if (is_used(matcher, slot->first + at))
-			continue;
-		const uint32_t event = matcher->streams->order[slot->first + at];
-		const double cost = COST_SKIPPED * skipped + role_cost(matcher, event) +
-				    sizes_cost(matcher->streams->plan->events[event].size, size, vary);
-		if (cost < best_cost) {
-			best_cost = cost;
-			best = at;
-		}
-		skipped++;
-		/* From here on, even an event of the same size would cost more. */
-		if (COST_SKIPPED * skipped >= best_cost)
-			break;
-	}
-	const bool is_jump = best < slot->count && best > head;
-	if (is_jump && role_cost(matcher, matcher->streams->order[slot->first + head]) == 0 &&
-	    event_at(matcher, slot->first + best)->size == size &&
-	    !sizes_favour_ahead(sizes, matcher->streams, slot, head, best, size))
-		return head;
-	return best;
-}
-
-/* Returns the place of the sync that followed these writes in the incident, in the same form as align(). */
+/* Returns the place of the sync that followed these writes in the incident, in the same form as alignment_find(). */
 static uint32_t sync_of_writes(struct matcher *matcher, uint32_t index, const struct observed *call)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
+	struct alignment *alignment = matcher->slots[index].alignment;
 	const uint32_t at = syncs_next(&matcher->syncs, slot->group, call->tid);
 
-	if (at == NONE)
-		return align(matcher, index, call->size);
-	return at < matcher->slots[index].low || is_used(matcher, slot->first + at) ? slot->count : at;
+	if (at == NONE) {
+		const struct alignment_call sync = call_in(matcher, index, call->size);
+		return alignment_find(alignment, &sync);
+	}
+	if (is_used(matcher, slot->first + at))
+		return slot->count;
+	alignment_set(alignment, at);
+	return at;
 }
 
 static void remember(struct matcher *matcher, struct match_slot *state, bool is_matched)
@@ -300,9 +252,27 @@ static void remember(struct matcher *matcher, struct match_slot *state, bool is_
 
 static uint32_t find_event(struct matcher *matcher, uint32_t index, const struct observed *call)
 {
-	if (matcher->mode == MODE_ORDINAL)
-		return matcher->slots[index].low;
-	return call->is_sync ? sync_of_writes(matcher, index, call) : align(matcher, index, call->size);
+	struct alignment *alignment = matcher->slots[index].alignment;
+
+	if (call->is_sync && matcher->mode != MODE_ORDINAL)
+		return sync_of_writes(matcher, index, call);
+	const struct alignment_call write = call_in(matcher, index, call->size);
+	if (matcher->mode != MODE_ORDINAL)
+		return alignment_find(alignment, &write);
+	const uint32_t next = alignment->next;
+	if (next < write.slot->count)
+		alignment_set(alignment, next);
+	return next;
+}
+
+static bool has_alignment(struct match_slot *state)
+{
+	if (state->alignment)
+		return true;
+	state->alignment = malloc(sizeof(*state->alignment));
+	if (state->alignment)
+		alignment_begin(state->alignment);
+	return state->alignment;
 }
 
 static struct match in_slot(struct matcher *matcher, uint32_t index, const struct observed *call)
@@ -310,23 +280,22 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 	const struct slot *slot = &matcher->streams->slots[index];
 	struct match_slot *state = &matcher->slots[index];
 
-	if (matcher->mode == MODE_DIST || state->is_switched || state->low == slot->count)
+	if (matcher->mode == MODE_DIST || state->is_switched || !has_alignment(state))
 		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
-	const uint32_t head = state->low;
-	const bool is_back = state->used_beyond > 0;
+	const uint32_t expected = next_place(matcher, index);
 	uint32_t at = find_event(matcher, index, call);
-	if (at < slot->count && is_for_others(matcher, matcher->streams->order[slot->first + at]))
+	const uint32_t event = at < slot->count ? matcher->streams->order[slot->first + at] : NONE;
+	if (event != NONE && streams_is_for_others(matcher->streams, event, matcher->own))
 		at = slot->count;
-	const bool is_same_size = at < slot->count && event_at(matcher, slot->first + at)->size == call->size;
+	if (at == slot->count && expected == slot->count)
+		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
 	state->calls++;
 	remember(matcher, state, at < slot->count);
-	if (at == slot->count) {
-		sizes_note_extra(&state->sizes);
+	if (at == slot->count)
 		return extra(matcher, index);
-	}
-	sizes_note(&state->sizes, matcher->streams, slot, at, call->size, at == head, is_back);
-	syncs_expect(&matcher->syncs, slot->group, call->tid, matcher->streams->order[slot->first + at]);
-	return use(matcher, index, at, at != head ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
+	const bool is_same_size = matcher->streams->plan->events[event].size == call->size;
+	syncs_expect(&matcher->syncs, slot->group, call->tid, event);
+	return use(matcher, index, at, at != expected ? HOW_WINDOW : is_same_size ? HOW_EXACT : HOW_SIZE);
 }
 
 /* Matches a call to a file that the plan does not have. */
@@ -370,6 +339,7 @@ void matcher_give_back(struct matcher *matcher, uint32_t group)
 			matcher->used_count -= is_used(matcher, place);
 			matcher->used[place / 64] &= ~(1ull << place % 64);
 		}
+		free(matcher->slots[i].alignment);
 		matcher->slots[i] = (struct match_slot){0};
 	}
 	syncs_forget(&matcher->syncs, group);

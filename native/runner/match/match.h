@@ -1,10 +1,6 @@
 /*
  * Finds the recorded call that a call of the build corresponds to. It uses no clock and no system call, so the same
  * calls give the same answers.
- *
- *   slot   o o x o x x . . . . . . . .      x used   o passed over   . to come
- *          ^low
- *          |<-- window: the next WINDOW unused -->|
  */
 #ifndef KREPLAY_RUNNER_MATCH_H
 #define KREPLAY_RUNNER_MATCH_H

@@ -71,6 +71,12 @@ uint32_t streams_stream(const struct streams *streams, uint32_t group, const cha
 	return table_get(&streams->stream_by_key, &key, named_bytes(&key));
 }
 
+bool streams_is_for_others(const struct streams *streams, uint32_t event, uint32_t own)
+{
+	return streams->plan->events[event].flags & EVENT_FLAG_RULED_BY_THREAD &&
+	       streams->stream_of_event[event] != own;
+}
+
 static uint32_t add_group(struct making *making, const struct plan_stream *of)
 {
 	struct streams *streams = making->streams;
@@ -218,6 +224,24 @@ static void place_events(struct making *making, uint32_t plan_slot)
 	}
 }
 
+/* A bit for each remainder of the sizes' hashes. */
+#define SIZES_BITS 4096
+
+static uint32_t count_sizes(const struct streams *streams, const struct slot *slot)
+{
+	uint64_t seen[SIZES_BITS / 64] = {0};
+	uint32_t count = 0;
+
+	for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+		const uint32_t size = streams->plan->events[streams->order[i]].size;
+		const uint32_t bit = size * 0x9e3779b1u >> 20;
+
+		count += !(seen[bit / 64] >> bit % 64 & 1);
+		seen[bit / 64] |= 1ull << bit % 64;
+	}
+	return count;
+}
+
 static void order_events(struct making *making)
 {
 	struct streams *streams = making->streams;
@@ -232,7 +256,9 @@ static void order_events(struct making *making)
 		place_events(making, i);
 	sorted_events = streams->plan->events;
 	for (uint32_t i = 0; i < streams->slot_count; i++) {
-		const struct slot *slot = &streams->slots[i];
+		struct slot *slot = &streams->slots[i];
+
+		slot->size_count = count_sizes(streams, slot);
 		if (slot->plan_slots > 1)
 			qsort(streams->order + slot->first, slot->count, sizeof(*streams->order), by_offset);
 	}

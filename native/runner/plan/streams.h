@@ -40,6 +40,7 @@ struct slot {
 	uint32_t tid;
 	const char *comm;
 	uint32_t first, count; /* places in order */
+	uint32_t size_count;   /* number of different sizes, about */
 	uint64_t begins_ns;
 	uint32_t plan_slots; /* how many of the plan's slots it consists of */
 };
@@ -72,5 +73,7 @@ uint32_t streams_group_of_msyncs(const struct streams *streams);
 uint32_t streams_group_of_role(const struct streams *streams, bool is_sync, bool has_file, const char *role);
 /* Returns NONE if the group has none of that role. */
 uint32_t streams_stream(const struct streams *streams, uint32_t group, const char *role);
+/* Returns whether a rule chose the event for threads of another role than that of `own`, a stream. */
+bool streams_is_for_others(const struct streams *streams, uint32_t event, uint32_t own);
 
 #endif

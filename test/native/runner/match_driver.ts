@@ -7,7 +7,7 @@ import { compileC, newFolder, removeFolder } from './run.ts';
 
 const PARTS = [
   ...['plan/plan.c', 'plan/streams.c', 'plan/size_pools.c', 'identify/keys.c', 'identify/table.c'],
-  ...['match/classes.c', 'match/match.c', 'match/sizes.c', 'match/stalls.c', 'match/syncs.c'],
+  ...['match/alignment.c', 'match/classes.c', 'match/match.c', 'match/stalls.c', 'match/syncs.c'],
   ...['delay/heap.c', 'delay/lateness.c', 'report/failure.c'],
 ];
 const SANITIZED = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
