@@ -36,6 +36,8 @@ export const CALL_FLAGS = {
   short_write: 1,
   /** The call's file has another name than the file of the incident for which it was taken. */
   stands_in: 2,
+  /** No thread of the role of the call's thread called on that file in the incident. */
+  other_role: 4,
 } as const;
 
 /** Value of `stream` and `event` when there is none. */

@@ -6,15 +6,14 @@
 import { STREAM_FLAGS } from '../format/plan_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
 import { fileKeyOf } from '../plan/file_order.ts';
+import { roleOf } from './names.ts';
 import { type Deliveries, OUTCOME_NUMBERS } from './outcomes.ts';
-
-const DIGITS = /\d+/g;
 
 /**
  * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
  * shortest of those that it may have been taken for.
  */
-export function uncertainNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
+export function uncertainByThreadNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
   const { slots, events } = plan;
   let uncertain = 0;
   for (const alike of slotsAlike(plan)) {
@@ -39,5 +38,5 @@ function slotsAlike({ slots, streams }: DelayPlan): number[][] {
 
 function roleOnFile(stream: PlannedStream): string {
   if (stream.flags & STREAM_FLAGS.in_order) return '';
-  return `${fileKeyOf(stream)} ${stream.comm.replaceAll(DIGITS, '#')}`;
+  return `${fileKeyOf(stream)} ${roleOf(stream.comm)}`;
 }

@@ -3,7 +3,8 @@ import type { RunnerStatus } from '../control_lines.ts';
 import { EVENT_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
-import { uncertainNs } from './alike.ts';
+import { uncertainByThreadNs } from './alike.ts';
+import { type Certainty, certaintyOf } from './certainty.ts';
 import { type ErrorFigures, errorFigures } from './error_figures.ts';
 import { countMatchKinds, isHeld, type MatchKindCounts } from './match_kinds.ts';
 import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
@@ -38,8 +39,12 @@ export interface Figures {
   considered_events: number;
   planned_ns: number;
   delivered_ns: number;
-  /** The part of the delivered time that may have gone to another of several threads that call on one file at once. */
-  uncertain_ns: number;
+  /**
+   * The parts of the delivered time that may have gone to another call: that of another of several threads that call on
+   * one file at once, another of the same file, as calls are missing or new and their sizes do not say which, or that
+   * on another file, as names were generated.
+   */
+  uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number };
   /**
    * Shares of the planned time and of the events that went to the calls they belong to; null when nothing was planned.
    */
@@ -49,6 +54,8 @@ export interface Figures {
   how: MatchKindCounts;
   fates: Record<EventOutcome, number>;
   injected_ns: number;
+  /** Time that calls without an event of their own were to wait: as long as their neighbours, or as others of their kind. */
+  guessed_ns: number;
   /**
    * Calls whose events ask for a short write, which were made short, or whole after all: no regular file, one byte, or
    * not permitted.
@@ -69,19 +76,23 @@ export interface Figures {
   streams: StreamFigures[];
 }
 
+const GUESSES: ReadonlySet<number> = new Set([MATCH_KINDS.extra, MATCH_KINDS.distribution]);
+
 export function figuresOf(plan: DelayPlan, reported: CallReport, said: RunnerStatus, thresholdNs: number): Figures {
   const returned = givenBack(reported, said);
   const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const biasNs = said.calibrated?.bias_ns ?? 0;
-  const deliveries = deliveriesOf(plan, calls);
+  const certainty = certaintyOf(plan, calls, said, returned);
+  const deliveries = deliveriesOf(plan, calls, certainty);
   const slowest = slowestOf(plan, calls, deliveries, thresholdNs);
   return {
     ...planned(plan, deliveries, thresholdNs),
-    uncertain_ns: uncertainNs(plan, deliveries, thresholdNs),
+    uncertain: uncertain(plan, deliveries, certainty, thresholdNs),
     calls: calls.count,
     how: countMatchKinds(calls),
     injected_ns: sum(calls, (at) => (isHeld(calls, at) ? calls.heldNs[at]! : 0)),
+    guessed_ns: sum(reported, (at) => (GUESSES.has(reported.how[at]!) ? reported.targetNs[at]! : 0)),
     short_writes: shortWrites(plan, calls),
     errors: errorFigures(plan, reported),
     ...lateness(calls, floorNs, biasNs),
@@ -115,6 +126,18 @@ function planned({ events: { target_ns }, eventCount }: DelayPlan, { fate }: Del
     matched_by_count: considered > 0 ? delivered / considered : null,
     fates: { delivered, displaced: counts[OUTCOME_NUMBERS.displaced]!, missing: counts[OUTCOME_NUMBERS.missing]! },
   };
+}
+
+function uncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }: Certainty, thresholdNs: number) {
+  const { target_ns } = plan.events;
+  let [by_order_ns, by_name_ns] = [0, 0];
+  for (let event = 0; event < plan.eventCount; event++) {
+    if (target_ns[event]! < thresholdNs || deliveries.fate[event] !== OUTCOME_NUMBERS.delivered) continue;
+    by_order_ns += target_ns[event]! * (1 - byOrder[event]!);
+    by_name_ns += target_ns[event]! * (1 - byName[event]!);
+  }
+  const by_thread_ns = uncertainByThreadNs(plan, deliveries, thresholdNs);
+  return { by_thread_ns, by_order_ns: Math.round(by_order_ns), by_name_ns: Math.round(by_name_ns) };
 }
 
 function shortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport): Figures['short_writes'] {

@@ -7,6 +7,16 @@ import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import { isMatched } from './match_kinds.ts';
 import type { CallReport } from './read_report.ts';
 
+/** A uuid, a long hexadecimal number, or a decimal one: what differs in generated names. */
+const DRAWN =
+  /(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}|\d+/gi;
+
+/** What a drawn name has in common with those that may stand for it. */
+export const patternOf = (name: string): string => name.replaceAll(DRAWN, '#');
+
+/** Threads of one role differ in numbers. */
+export const roleOf = patternOf;
+
 export interface NameFigures {
   /** Calls that were taken for those of a file that was written by its own name only later. */
   given_back: number;

@@ -2,13 +2,15 @@
  * Determines the fate of each event of the plan.
  *
  *   delivered  the call that it belongs to took this long
- *   displaced  another call did: one of the same class that the plan has no event for, and at least half as long
+ *   displaced  another call did: one that is more likely another event's, or one of the same class that the plan has no
+ *              event for, and at least half as long
  *   missing    no call did
  */
 
 import { OPS } from '../format/plan_file.ts';
 import { NONE } from '../format/report_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
+import { type Certainty, certaintyOfEvent } from './certainty.ts';
 import { isMatched } from './match_kinds.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
@@ -18,6 +20,8 @@ export type EventOutcome = keyof typeof OUTCOME_NUMBERS;
 const FATES = Object.keys(OUTCOME_NUMBERS) as EventOutcome[];
 
 const LIKE_SHARE = 0.5;
+/** A call that is less likely the event's is another's. */
+const LIKELY_MIN = 0.4;
 
 /** The fate of each event, and the call that got it. */
 export interface Deliveries {
@@ -29,12 +33,13 @@ export function outcomeOf(number: number): EventOutcome {
   return FATES[number]!;
 }
 
-export function deliveriesOf(plan: DelayPlan, calls: CallReport): Deliveries {
+export function deliveriesOf(plan: DelayPlan, calls: CallReport, certainty: Certainty): Deliveries {
   const deliveries = { fate: new Uint8Array(plan.eventCount), call: new Uint32Array(plan.eventCount) };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event === NONE || !isMatched(calls.how[at]!)) continue;
-    deliveries.fate[event] = OUTCOME_NUMBERS.delivered;
+    const isLikely = certaintyOfEvent(certainty, event) >= LIKELY_MIN;
+    deliveries.fate[event] = isLikely ? OUTCOME_NUMBERS.delivered : OUTCOME_NUMBERS.displaced;
     deliveries.call[event] = at;
   }
   for (const isSync of [false, true]) displace(plan, calls, deliveries, isSync);

@@ -53,14 +53,23 @@ function repeatedLine({ settings: { seed } }: RunResult, { attempts, passes_ns, 
   return `it fails with --extra-latency ${milliseconds(fails_ns)} --seed ${seed}${passes}`;
 }
 
+const UNCERTAIN_SHARE_MIN = 0.01;
+const PERHAPS_TO = {
+  by_thread_ns: 'those of another thread',
+  by_order_ns: 'other calls',
+  by_name_ns: 'those on another file',
+} as const;
+
 function faithfulness(figures: Figures, mode: string): string {
-  const { matched_by_duration, planned_ns, uncertain_ns, injected_ns, slowest, slowest_delivered } = figures;
+  const { matched_by_duration, planned_ns, uncertain, injected_ns, slowest, slowest_delivered } = figures;
   if (MODES_OF_SUMS.includes(mode)) return `${inWords(injected_ns)} of waits where ${inWords(planned_ns)} were planned`;
   const share = matched_by_duration === null ? 'no wait was planned' : `${percent(matched_by_duration)} of`;
   const planned = matched_by_duration === null ? '' : ` ${inWords(planned_ns)} planned went to the calls it belongs to`;
-  const uncertain =
-    uncertain_ns > 0 ? `, ${percent(uncertain_ns / planned_ns)} perhaps to those of another thread` : '';
-  return `${share}${planned}${uncertain}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`;
+  const perhaps = Object.entries(PERHAPS_TO).flatMap(([by, others]) => {
+    const part = uncertain[by as keyof typeof PERHAPS_TO] / planned_ns;
+    return part >= UNCERTAIN_SHARE_MIN ? [`, ${percent(part)} perhaps to ${others}`] : [];
+  });
+  return `${share}${planned}${perhaps.join('')}; ${slowest_delivered} of the ${slowest.length} slowest events delivered`;
 }
 
 function figureLines(figures: Figures): string[] {

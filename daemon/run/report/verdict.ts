@@ -34,8 +34,7 @@ export function judge(figures: Figures, mode: string): Judgement {
   if (!isSlowestThere) reasons.push(`${slowest_delivered} of the ${slowest.length} slowest events were delivered`);
   const isNoisy = tooNoisy(figures);
   if (isNoisy) reasons.push(isNoisy);
-  const uncertain = isOfSums ? 0 : figures.uncertain_ns / Math.max(figures.planned_ns, 1);
-  if (uncertain > 1 - REPLAYED_SHARE) reasons.push(uncertainText(uncertain));
+  if (!isOfSums) reasons.push(...uncertainReasons(figures));
   const errors = errorsText(figures.errors);
   if (errors) reasons.push(errors);
   if (!isOfSums) reasons.push(...nameReasons(figures.names));
@@ -57,8 +56,26 @@ function tooNoisy({ late_at_most: { p99_ns }, slowest }: Figures): string | unde
   return `the machine is too noisy: ${late}, which is over half of ${microseconds(least)}, one of the slowest events`;
 }
 
-function uncertainText(share: number): string {
-  return `whose ${percent(share)} of what was planned are is not known: several threads alike call on one file at once`;
+const NOT_KNOWN = {
+  by_thread_ns: 'several threads alike call on one file at once',
+  by_order_ns: 'calls are missing or new, and their sizes do not tell which',
+  by_name_ns: 'the names of several files were generated, and their calls do not tell them apart',
+} as const;
+
+/** A tenth of the planned time may be in doubt. */
+function uncertainReasons({ uncertain, planned_ns, guessed_ns }: Figures): string[] {
+  const isMuch = (ns: number) => ns > planned_ns * (1 - REPLAYED_SHARE);
+  const reasons = Object.entries(NOT_KNOWN)
+    .filter(([by]) => isMuch(uncertain[by as keyof typeof NOT_KNOWN]))
+    .map(([by, why]) => {
+      const share = uncertain[by as keyof typeof NOT_KNOWN] / planned_ns;
+      return `whose ${percent(share)} of what was planned are is not known: ${why}`;
+    });
+  if (isMuch(guessed_ns))
+    reasons.push(
+      `calls that the incident does not have were to wait as long as others like them: ${percent(guessed_ns / planned_ns)} of what was planned`,
+    );
+  return reasons;
 }
 
 export function percent(share: number): string {

@@ -52,6 +52,7 @@
 #define HOW_CLASS 10
 #define CALL_FLAG_SHORT_WRITE 1
 #define CALL_FLAG_STANDS_IN 2
+#define CALL_FLAG_OTHER_ROLE 4
 #define NONE 4294967295u
 
 /* the start of a plan */

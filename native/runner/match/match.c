@@ -190,18 +190,50 @@ static struct match from_distribution(const struct matcher *matcher, uint32_t st
 		    HOW_DISTRIBUTION);
 }
 
+#define DRAWS 3
+
+/*
+ * Returns the match of middle duration: a call that the incident does not have hardly draws the only long wait of many
+ * calls, but it does draw one of many long waits.
+ */
+static struct match middle(const struct match matches[static DRAWS])
+{
+	const uint64_t a = matches[0].target_ns, b = matches[1].target_ns, c = matches[2].target_ns;
+
+	if ((a <= b && b <= c) || (c <= b && b <= a))
+		return matches[1];
+	return (b <= a && a <= c) || (c <= a && a <= b) ? matches[0] : matches[2];
+}
+
+/* Draws for a call that comes when all events of its slot have gone by. */
+static struct match beyond_end(struct matcher *matcher, uint32_t index, uint32_t size)
+{
+	const struct slot *slot = &matcher->streams->slots[index];
+	const uint64_t ordinal = matcher->slots[index].calls++ * DRAWS;
+	struct match drawn[DRAWS];
+
+	for (uint32_t i = 0; i < DRAWS; i++)
+		drawn[i] = from_distribution(matcher, slot->stream, index, ordinal + i, size);
+	return middle(drawn);
+}
+
 /* Draws from the calls near the slot's current place, so that a stall remains one. */
 static struct match extra(const struct matcher *matcher, uint32_t index)
 {
 	const struct slot *slot = &matcher->streams->slots[index];
-	const struct match_slot *state = &matcher->slots[index];
+	const uint64_t ordinal = matcher->slots[index].calls * DRAWS;
 	const uint32_t next = next_place(matcher, index);
 	const uint32_t first = next > NEAR ? next - NEAR : 0;
 	const uint32_t end = next + NEAR < slot->count ? next + NEAR + 1 : slot->count;
-	const uint32_t drawn =
-	    first + number_below(drawn_hash(matcher, slot->stream, index, state->calls), end - first);
+	struct match drawn[DRAWS];
 
-	return like(matcher, matcher->streams->order[slot->first + drawn], slot->stream, HOW_EXTRA);
+	for (uint32_t i = 0; i < DRAWS; i++) {
+		const uint64_t hash = drawn_hash(matcher, slot->stream, index, ordinal + i);
+		const uint32_t place = slot->first + first + number_below(hash, end - first);
+
+		drawn[i] = like(matcher, matcher->streams->order[place], slot->stream, HOW_EXTRA);
+	}
+	return middle(drawn);
 }
 
 static struct match use(struct matcher *matcher, uint32_t index, uint32_t at, uint8_t how)
@@ -288,7 +320,7 @@ static struct match in_slot(struct matcher *matcher, uint32_t index, const struc
 	if (event != NONE && streams_is_for_others(matcher->streams, event, matcher->own))
 		at = slot->count;
 	if (at == slot->count && expected == slot->count)
-		return from_distribution(matcher, slot->stream, index, state->calls++, call->size);
+		return beyond_end(matcher, index, call->size);
 	state->calls++;
 	remember(matcher, state, at < slot->count);
 	if (at == slot->count)

@@ -42,6 +42,12 @@ static uint32_t bytes_asked(const struct seccomp_notif *notif, unsigned op)
 	return observe_iovec_bytes(notif->pid, arguments[1], arguments[2]);
 }
 
+/* The class of a call and who makes it. */
+struct caller {
+	bool is_sync;
+	const char *role;
+};
+
 /* The target of a call. */
 struct place {
 	uint32_t group;     /* NONE: it is not in the plan */
@@ -70,9 +76,9 @@ static void give_back(struct replay *replay, const char *key)
 }
 
 /* Returns the group of the plan's file that this file is, or stands for. */
-static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key, bool *stands_in)
+static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *key, const char *role, bool *stands_in)
 {
-	const struct plan_file_found found = plan_files_find(&replay->files, key);
+	const struct plan_file_found found = plan_files_find(&replay->files, key, role);
 
 	if (found.has_moved)
 		give_back(replay, found.key);
@@ -81,7 +87,8 @@ static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *k
 	return found.key ? streams_group(replay->streams, is_sync, found.key) : NONE;
 }
 
-static struct place place_of_path(struct replay *replay, bool is_sync, int fd, const char *path, uint32_t kind)
+static struct place place_of_path(struct replay *replay, const struct caller *caller, int fd, const char *path,
+				  uint32_t kind)
 {
 	char key[KEY_MAX];
 	bool stands_in = false;
@@ -93,9 +100,9 @@ static struct place place_of_path(struct replay *replay, bool is_sync, int fd, c
 	} else {
 		key_of_file(kind, path, key);
 	}
-	uint32_t group = streams_group(replay->streams, is_sync, key);
+	uint32_t group = streams_group(replay->streams, caller->is_sync, key);
 	if (kind == PATH_KIND_REGULAR || kind == PATH_KIND_DEVICE)
-		group = group_of_file(replay, is_sync, key, &stands_in);
+		group = group_of_file(replay, caller->is_sync, key, caller->role, &stands_in);
 	return (struct place){.group = group, .path_kind = kind, .stands_in = stands_in};
 }
 
@@ -133,16 +140,16 @@ static bool is_unclear(struct replay *replay, const char *name, const char *path
 }
 
 /* Finds the place of a file by its recorded name, which may be incomplete. */
-static struct place place_as_recorded(struct replay *replay, bool is_sync, int fd, const char *path)
+static struct place place_as_recorded(struct replay *replay, const struct caller *caller, int fd, const char *path)
 {
 	const uint32_t kind = path_kind_of(path);
 	char name[RECORDED_NAME_MAX];
 	bool is_unsure = recorded_name(path, name);
-	struct place place = place_of_path(replay, is_sync, fd, name, kind);
+	struct place place = place_of_path(replay, caller, fd, name, kind);
 
 	while (place.group == NONE && kind == PATH_KIND_REGULAR && replay->streams->has_cut_paths &&
 	       recorded_name_shorten(name)) {
-		place = place_of_path(replay, is_sync, fd, name, kind);
+		place = place_of_path(replay, caller, fd, name, kind);
 		is_unsure = true;
 	}
 	if (place.group != NONE && is_unsure && is_unclear(replay, name, path))
@@ -151,11 +158,12 @@ static struct place place_as_recorded(struct replay *replay, bool is_sync, int f
 }
 
 /* Caches places by name, because mapping the path to production, computing its keys and looking them up cost more. */
-static struct place place_of_file(struct replay *replay, bool is_sync, int fd, struct seen *seen, size_t name_bytes)
+static struct place place_of_file(struct replay *replay, const struct caller *caller, int fd, struct seen *seen,
+				  size_t name_bytes)
 {
 	char path[PATH_MAX];
 
-	seen->before[0] = is_sync ? 's' : 'w';
+	seen->before[0] = caller->is_sync ? 's' : 'w';
 	seen->before[1] = fd <= STANDARD_FD_MAX ? '0' + fd : '-';
 	const size_t bytes = offsetof(struct seen, name) + name_bytes;
 	const uint32_t known = table_get(&replay->place_by_name, seen, bytes);
@@ -163,7 +171,7 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
 		return place_of_number(replay->streams, known);
 	seen->name[name_bytes] = 0;
 	path_in_production(seen->name, replay->options, path, sizeof(path));
-	const struct place place = place_as_recorded(replay, is_sync, fd, path);
+	const struct place place = place_as_recorded(replay, caller, fd, path);
 	if (replay->place_by_name.count >= NAMES_KNOWN_MAX)
 		table_clear(&replay->place_by_name);
 	table_put(&replay->place_by_name, seen, bytes, number_of_place(place));
@@ -174,7 +182,8 @@ static struct place place_of_file(struct replay *replay, bool is_sync, int fd, s
  * Finds the place of a call without a descriptor. Recorded msyncs have no file, so any msync is one of them. Only if
  * there are none is it a sync of its mapping's file, like other syncs.
  */
-static struct place place_without_fd(struct replay *replay, uint32_t tid, unsigned op, uint64_t address)
+static struct place place_without_fd(struct replay *replay, const struct caller *caller, uint32_t tid, unsigned op,
+				     uint64_t address)
 {
 	const struct streams *streams = replay->streams;
 	struct place place = {
@@ -188,21 +197,22 @@ static struct place place_without_fd(struct replay *replay, uint32_t tid, unsign
 		return place;
 	const ssize_t bytes = observe_mapped(tid, address, seen.name, sizeof(seen.name) - 1);
 	if (bytes > 0)
-		return place_of_file(replay, true, STANDARD_FD_MAX + 1, &seen, bytes);
+		return place_of_file(replay, caller, STANDARD_FD_MAX + 1, &seen, bytes);
 	const uint32_t without_file = streams_group(streams, true, "");
 	if (without_file != NONE && streams->groups[without_file].all_flags & EVENT_FLAG_DERIVED)
 		place.group = without_file;
 	return place;
 }
 
-static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, bool is_sync, uint64_t now_ns)
+static struct place place_of_fd(struct replay *replay, const struct seccomp_notif *notif, const struct caller *caller,
+				uint64_t now_ns)
 {
 	const int fd = notif->data.args[0];
 	struct seen seen;
 	const ssize_t bytes = links_read(&replay->links, notif->pid, fd, now_ns, seen.name, sizeof(seen.name) - 1);
 
 	if (bytes > 0)
-		return place_of_file(replay, is_sync, fd, &seen, bytes);
+		return place_of_file(replay, caller, fd, &seen, bytes);
 	/* ENOENT means that the descriptor is not open: the call fails in the kernel. */
 	return (struct place){
 	    .group = NONE,
@@ -214,13 +224,14 @@ static struct place place_of_fd(struct replay *replay, const struct seccomp_noti
 static struct place find_place(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
 			       uint64_t now_ns)
 {
-	const bool has_fd = op_has_fd(op), is_sync = op_is_sync(op);
-	struct place place = has_fd ? place_of_fd(replay, notif, is_sync, now_ns)
-				    : place_without_fd(replay, notif->pid, op, notif->data.args[0]);
+	const struct caller caller = {op_is_sync(op), role};
+	const bool has_fd = op_has_fd(op);
+	struct place place = has_fd ? place_of_fd(replay, notif, &caller, now_ns)
+				    : place_without_fd(replay, &caller, notif->pid, op, notif->data.args[0]);
 
 	if (place.group != NONE || !place.is_unseen)
 		return place;
-	place.group = streams_group_of_role(replay->streams, is_sync, has_fd, role);
+	place.group = streams_group_of_role(replay->streams, caller.is_sync, has_fd, role);
 	place.is_guessed = true;
 	return place;
 }
@@ -324,6 +335,8 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 	const struct place place = find_place(replay, notif, thread->role, record->op, record->received_ns);
 
 	record->flags = place.stands_in ? CALL_FLAG_STANDS_IN : 0;
+	if (place.stands_in && streams_stream(replay->streams, place.group, thread->role) == NONE)
+		record->flags |= CALL_FLAG_OTHER_ROLE;
 	if (replay->options->mode == MODE_STALL)
 		return stalls_match(&replay->stalls, place.group, record->received_ns);
 	struct match match = matcher_match(&replay->matcher, &(struct observed){

@@ -40,6 +40,40 @@ static uint64_t beginning_of(const struct plan *plan, const struct plan_stream *
 	return begins_ns;
 }
 
+/* A key of roles: the file, and the role of a thread that calls on it. */
+struct role_of_file {
+	uint32_t file;
+	char role[KEY_MAX];
+};
+
+static size_t role_bytes(const struct role_of_file *role)
+{
+	return offsetof(struct role_of_file, role) + strlen(role->role);
+}
+
+static bool add_roles(struct plan_files *files, const struct plan *plan, const struct plan_stream *stream)
+{
+	struct role_of_file role = {0};
+	char key[KEY_MAX];
+
+	key_of_file(stream->path_kind, plan_string(plan, stream->path), key);
+	role.file = find(&files->by_key, key);
+	for (uint32_t i = 0; i < stream->slot_count; i++) {
+		key_of_comm(plan_string(plan, plan->slots[stream->first_slot + i].comm), role.role);
+		if (!table_put(&files->roles, &role, role_bytes(&role), 0))
+			return false;
+	}
+	return true;
+}
+
+static bool has_role(const struct plan_files *files, uint32_t file, const char *name)
+{
+	struct role_of_file role = {.file = file};
+
+	strncpy(role.role, name, KEY_MAX - 1);
+	return table_get(&files->roles, &role, role_bytes(&role)) != NOT_IN_TABLE;
+}
+
 static bool add(struct plan_files *files, const struct plan *plan, const struct plan_stream *stream)
 {
 	char key[KEY_MAX];
@@ -95,7 +129,12 @@ bool plan_files_make(struct plan_files *files, const struct plan *plan, const st
 	for (uint32_t i = 0; i < plan->header->stream_count; i++)
 		if (is_of_a_file(plan, &plan->streams[i]) && !add(files, plan, &plan->streams[i]))
 			return false;
-	return link_patterns(files);
+	if (!link_patterns(files))
+		return false;
+	for (uint32_t i = 0; i < plan->header->stream_count; i++)
+		if (is_of_a_file(plan, &plan->streams[i]) && !add_roles(files, plan, &plan->streams[i]))
+			return false;
+	return true;
 }
 
 void plan_files_free(struct plan_files *files)
@@ -107,6 +146,7 @@ void plan_files_free(struct plan_files *files)
 	table_clear(&files->by_pattern);
 	table_clear(&files->stood_for);
 	table_clear(&files->sharing);
+	table_clear(&files->roles);
 }
 
 /*
@@ -121,11 +161,14 @@ static bool has_same_rules(const struct options *options, const char *a, const c
 	return true;
 }
 
-/* Prefers a file that no name stands for yet; otherwise takes the last one, because more files are used here. */
-static uint32_t choose(const struct plan_files *files, const char *key)
+/*
+ * Prefers a file that no name stands for yet, and of these one that threads of the role call on; otherwise takes the
+ * last one, because more files are used here.
+ */
+static uint32_t choose(const struct plan_files *files, const char *key, const char *role)
 {
+	uint32_t free = NONE, last = NONE;
 	char pattern[KEY_MAX];
-	uint32_t chosen = NONE;
 
 	/* A truncated name may lack its random parts, and rules cannot be matched against it. */
 	if (key_may_be_cut(key))
@@ -136,14 +179,18 @@ static uint32_t choose(const struct plan_files *files, const char *key)
 
 		if (file->is_named || !has_same_rules(files->options, file->key, key))
 			continue;
-		chosen = i;
-		if (!file->is_stood_for)
-			break;
+		last = i;
+		if (file->is_stood_for)
+			continue;
+		if (has_role(files, i, role))
+			return i;
+		if (free == NONE)
+			free = i;
 	}
-	return chosen;
+	return free != NONE ? free : last;
 }
 
-struct plan_file_found plan_files_find(struct plan_files *files, const char *key)
+struct plan_file_found plan_files_find(struct plan_files *files, const char *key, const char *role)
 {
 	uint32_t index = find(&files->by_key, key);
 
@@ -156,7 +203,7 @@ struct plan_file_found plan_files_find(struct plan_files *files, const char *key
 	}
 	index = find(&files->stood_for, key);
 	if (index == NOT_IN_TABLE || files->files[index].is_named) {
-		index = choose(files, key);
+		index = choose(files, key, role);
 		if (index == NONE)
 			return (struct plan_file_found){NULL, false, false};
 		if (files->files[index].is_stood_for)

@@ -1,6 +1,6 @@
-# Usage: calls.py FILE. Makes the calls of a JSON list [[what, path or descriptor, command name?], ...] one after the
-# other, and prints `slow`, `quick` or the error for each. Files are opened before the first call. Calls with a command
-# name are made by a thread of that name.
+# Usage: calls.py FILE. Makes the calls of a JSON list [[what, path or descriptor, command name?, bytes?], ...] one after
+# the other, and prints `slow`, `quick` or the error for each. Files are opened before the first call. Calls with a
+# command name are made by a thread of that name.
 import ctypes
 import errno
 import json
@@ -30,7 +30,7 @@ def open_all(calls):
             mapped[path] = libc.mmap(None, ctypes.c_size_t(PAGE), 3, 1, files[path], ctypes.c_long(0))
 
 
-def call(what, path):
+def call(what, path, size):
     if what == 'sync':
         os.sync()
     elif what == 'msync':
@@ -38,13 +38,13 @@ def call(what, path):
     elif what == 'fsync':
         os.fsync(files.get(path, path))
     else:
-        os.write(files.get(path, path), b'x')
+        os.write(files.get(path, path), b'x' * size)
 
 
-def felt(what, path):
+def felt(what, path, _name='', size=1):
     begun = time.monotonic()
     try:
-        call(what, path)
+        call(what, path, size)
         return 'slow' if time.monotonic() - begun >= SLOW_SECONDS else 'quick'
     except OSError as failed:
         return errno.errorcode[failed.errno]
@@ -52,9 +52,9 @@ def felt(what, path):
 
 def work(name, own, turns, said):
     libc.prctl(15, name.encode(), 0, 0, 0)
-    for turn, (what, path, *_) in own:
+    for turn, made in own:
         turns[turn].acquire()
-        said[turn] = felt(what, path)
+        said[turn] = felt(*made)
         turns[turn + 1].release()
 
 
@@ -66,7 +66,7 @@ def main():
     turns = [threading.Semaphore(0) for _ in range(len(calls) + 1)]
     named = {}
     for turn, made in enumerate(calls):
-        named.setdefault(made[2] if len(made) > 2 else 'python3', []).append((turn, made))
+        named.setdefault(made[2] if len(made) > 2 and made[2] else 'python3', []).append((turn, made))
     others = [threading.Thread(target=work, args=(name, own, turns, said)) for name, own in named.items()]
     for thread in others:
         thread.start()

@@ -33,8 +33,13 @@ export function inARow(calls: readonly RecordedCall[]): Row[] {
   });
 }
 
-/** A call with `comm` is made by a thread of that name. */
-export type MadeCall = readonly [what: 'write' | 'fsync' | 'sync' | 'msync', file: string | number, comm?: string];
+/** A call with `comm` is made by a thread of that name; a write has one byte unless `bytes` says otherwise. */
+export type MadeCall = readonly [
+  what: 'write' | 'fsync' | 'sync' | 'msync',
+  file: string | number,
+  comm?: string,
+  bytes?: number,
+];
 
 export interface Made extends RealRun {
   /** The result of each call: `slow`, `quick`, or the error. */

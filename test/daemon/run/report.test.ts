@@ -10,18 +10,22 @@ import { type Call, ran, reportBytes, saidOf } from './reported.ts';
 
 const MS = 1_000_000;
 
-/** Thirty calls of one thread, 1 to 30 ms long. */
+/** Thirty calls of one thread, 1 to 30 ms long, whose sizes tell them apart. */
 const DURATIONS = Array.from({ length: 30 }, (_, at) => (at + 1) * MS);
+const sizeOf = (at: number) => 64 * (at + 1);
 const incident = incidentOf(
   DURATIONS.map((ns, at) => ({
     at: START + BigInt(at) * 100n * BigInt(MS),
     duration: BigInt(ns),
     file: '/data/a',
-    requested: 64n,
+    requested: BigInt(sizeOf(at)),
     fd: 5,
   })),
 );
-const perfect: Call[] = DURATIONS.map((target, event) => ({ at: event * 100 * MS, target, event }));
+const perfect: Call[] = DURATIONS.map((target, event) => ({
+  ...{ at: event * 100 * MS, target, event },
+  size: sizeOf(event),
+}));
 
 describe('reading a report', () => {
   test('times are from the start, and exact', () => {
@@ -111,7 +115,9 @@ describe('figures', () => {
       fc.property(fc.array(kind, { minLength: 30, maxLength: 30 }), fc.nat(5), (fates, unknown) => {
         const calls = perfect.flatMap((call, at): Call[] => {
           if (fates[at] === 'none') return [];
-          return fates[at] === 'own' ? [call, call] : [{ at: call.at!, target: call.target!, how: 'extra' }];
+          return fates[at] === 'own'
+            ? [call, call]
+            : [{ at: call.at!, target: call.target!, size: call.size!, how: 'extra' }];
         });
         const strangers = Array.from({ length: unknown }, (): Call => ({ how: 'no_stream', stream: NONE }));
         const { figures } = ran(incident, [...calls, ...strangers]);

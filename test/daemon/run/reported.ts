@@ -3,6 +3,7 @@ import { applyLine, emptyStatus, type RunnerStatus } from '../../../daemon/run/c
 import { writeRecord } from '../../../daemon/run/format/layout.ts';
 import { OPS, type Op } from '../../../daemon/run/format/plan_file.ts';
 import {
+  CALL_FLAGS,
   MATCH_KINDS,
   type MatchKind,
   NONE,
@@ -30,6 +31,8 @@ export interface Call {
   op?: Op;
   /** Upper bound on its wait before it was received. */
   queued?: number;
+  /** Its file has another name than that of the incident. */
+  standsIn?: boolean;
 }
 
 const STARTED_NS = 5_000_000_000_000_000n;
@@ -51,7 +54,8 @@ export function reportBytes(calls: readonly Call[]): Buffer {
       replied_ns: STARTED_NS + BigInt(at + held),
       native_ns: 0n,
       ...{ pid: 10, tid: 11, stream: call.stream ?? 0, event: call.event ?? NONE, size: call.size ?? 64 },
-      ...{ op: OPS[call.op ?? 'write'], how: MATCH_KINDS[how], flags: 0, error: 0, queued_ns: call.queued ?? 0 },
+      ...{ op: OPS[call.op ?? 'write'], how: MATCH_KINDS[how], error: 0, queued_ns: call.queued ?? 0 },
+      flags: call.standsIn ? CALL_FLAGS.stands_in : 0,
     });
   return bytes;
 }

@@ -1,0 +1,168 @@
+/**
+ * Puts the calls of the incident and those of a run side by side, in the order in which they were made: by file where
+ * its calls came one after the other, otherwise by thread.
+ *
+ *   recorded  write 1   fsync   write 2   fsync   write 3   fsync
+ *   made      write 1   fsync             fsync   write 3   fsync   fsync
+ */
+import type { RunnerStatus } from '../control_lines.ts';
+import { OPS, SIZE_UNKNOWN, STREAM_FLAGS } from '../format/plan_file.ts';
+import { CALL_FLAGS, NONE } from '../format/report_file.ts';
+import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
+import { fileKeyOf } from '../plan/file_order.ts';
+import { NO_SIZE, type Sequences } from './likely_alignment.ts';
+import { isMatched } from './match_kinds.ts';
+import { roleOf } from './names.ts';
+import { streamOfEvent } from './planned_streams.ts';
+import type { CallReport } from './read_report.ts';
+
+export interface CallSequence {
+  /** The file, as the incident names it. */
+  file: string;
+  /** Events of the plan, and places in the report. */
+  events: number[];
+  calls: number[];
+  /** Whether calls are on a file of another name, which stands for this one. */
+  standsIn: boolean;
+  /** Roles of the threads that called on it in the incident, and whether others do now. */
+  roles: Set<string>;
+  hasOtherRoles: boolean;
+}
+
+/** Calls that are left out, such as those that were taken for a file's by mistake, are in no sequence. */
+export function sequencesOf(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
+  const streams = plan.streams.map(streamUnits(plan));
+  const found = new Map<string, CallSequence>();
+  const eventKeys = eventsOf(plan, streams, found);
+  const unitOfStream = unitsOfRunnerStreams(calls, said, streams, plan);
+  const keyOfThread = threadKeys(calls, eventKeys, unitOfStream);
+  for (const at of byReception(calls)) {
+    if (isLeftOut[at]) continue;
+    const event = eventOf(calls, at);
+    const key = event === NONE ? keyOfStream(at) : eventKeys[event]!;
+    const sequence = key === undefined ? undefined : found.get(key);
+    if (!sequence) continue;
+    sequence.calls.push(at);
+    sequence.standsIn ||= (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
+    sequence.hasOtherRoles ||= (calls.flags[at]! & CALL_FLAGS.other_role) !== 0;
+  }
+  return [...found.values()].filter((sequence) => sequence.calls.length > 0);
+
+  function keyOfStream(at: number): string | undefined {
+    const unit = unitOfStream.get(calls.stream[at]!);
+    return !unit || unit.isInOrder ? unit?.name : keyOfThread.get(`${calls.tid[at]} ${unit.name}`);
+  }
+}
+
+/** The event that a call got for its own. */
+function eventOf(calls: CallReport, at: number): number {
+  return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
+}
+
+/** The calls that have an order in common: of a file, or of a class of its calls. */
+interface Unit {
+  name: string;
+  file: string;
+  isInOrder: boolean;
+}
+
+const isSync = (op: keyof typeof OPS) => OPS[op] >= OPS.fsync;
+/** The key of a file begins with the class of its calls. */
+const fileOf = (stream: PlannedStream) => fileKeyOf(stream).replace(/^(?:true|false) /, '');
+
+function streamUnits({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
+  const orders = new Map<string, Set<boolean>>();
+  for (const stream of streams) {
+    const file = fileOf(stream);
+    orders.set(file, (orders.get(file) ?? new Set()).add((stream.flags & STREAM_FLAGS.in_order) !== 0));
+  }
+  return (stream) => {
+    const file = fileOf(stream);
+    // Writes may be in order where syncs are not: then each class has its own.
+    const name = orders.get(file)!.size > 1 ? fileKeyOf(stream) : file;
+    return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
+  };
+}
+
+const newSequence = (file: string): CallSequence => ({
+  ...{ file, events: [], calls: [], standsIn: false },
+  ...{ roles: new Set(), hasOtherRoles: false },
+});
+
+/** Fills in the events of the sequences, and returns the sequence of each event. */
+function eventsOf(
+  { slots, events, streams }: DelayPlan,
+  units: readonly Unit[],
+  found: Map<string, CallSequence>,
+): string[] {
+  const keys: string[] = [];
+  for (const [slot, stream] of slots.stream.entries()) {
+    const { name, file, isInOrder } = units[stream]!;
+    const key = isInOrder ? name : `${slots.tid[slot]} ${name}`;
+    const sequence = found.get(key) ?? newSequence(file);
+    found.set(key, sequence);
+    sequence.roles.add(roleOf(streams[stream]!.comm));
+    const first = slots.firstEvent[slot]!;
+    for (let event = first; event < first + slots.eventCount[slot]!; event++) {
+      sequence.events.push(event);
+      keys[event] = key;
+    }
+  }
+  for (const sequence of found.values())
+    sequence.events.sort((one, other) => events.offset_ns[one]! - events.offset_ns[other]! || one - other);
+  return keys;
+}
+
+/** The runner merges streams; the events that their calls got say which of the plan they are, else their names do. */
+function unitsOfRunnerStreams(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
+  const found = new Map<number, Unit>();
+  for (let at = 0; at < calls.count; at++) {
+    const event = eventOf(calls, at);
+    if (event !== NONE && !found.has(calls.stream[at]!))
+      found.set(calls.stream[at]!, units[streamOfEvent(plan, event)]!);
+  }
+  for (const [number, { op_class, path }] of said.streams) {
+    if (found.has(number)) continue;
+    const stream = plan.streams.findIndex((one) => fileOf(one) === path && isSync(one.op) === (op_class === 'sync'));
+    if (stream >= 0) found.set(number, units[stream]!);
+  }
+  return found;
+}
+
+/** Finds the recorded thread that each thread of the run got most events of, by the unit of its calls. */
+function threadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
+  const counts = new Map<string, Map<string, number>>();
+  for (let at = 0; at < calls.count; at++) {
+    const event = eventOf(calls, at);
+    const unit = units.get(calls.stream[at]!);
+    if (!unit || unit.isInOrder || event === NONE) continue;
+    const thread = `${calls.tid[at]} ${unit.name}`;
+    const ofThread = counts.get(thread) ?? new Map<string, number>();
+    ofThread.set(eventKeys[event]!, (ofThread.get(eventKeys[event]!) ?? 0) + 1);
+    counts.set(thread, ofThread);
+  }
+  return new Map(
+    [...counts].map(([thread, ofThread]) => [thread, [...ofThread].reduce((a, b) => (b[1] > a[1] ? b : a))[0]]),
+  );
+}
+
+/** A report has its calls in the order in which they were answered. */
+function byReception({ receivedNs, count }: CallReport): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, at) => at);
+  return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
+}
+
+/** The sequence of recorded events beside that of calls, which may be another's. */
+export function sideBySide(plan: DelayPlan, calls: CallReport, recorded: CallSequence, made: CallSequence): Sequences {
+  const placeOf = new Map(recorded.events.map((event, place) => [event, place]));
+  const sizeOf = (size: number) => (size === SIZE_UNKNOWN ? NO_SIZE : size);
+  return {
+    planned: Float64Array.from(recorded.events, (event) => sizeOf(plan.events.size[event]!)),
+    made: Float64Array.from(made.calls, (at) => sizeOf(calls.size[at]!)),
+    isPlannedSync: Uint8Array.from(recorded.events, (event) =>
+      Number(isSync(plan.streams[streamOfEvent(plan, event)]!.op)),
+    ),
+    isMadeSync: Uint8Array.from(made.calls, (at) => Number(calls.op[at]! >= OPS.fsync)),
+    taken: Int32Array.from(made.calls, (at) => placeOf.get(eventOf(calls, at)) ?? -1),
+  };
+}
