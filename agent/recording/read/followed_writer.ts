@@ -59,6 +59,11 @@ export function followedWriter(database: Database.Database, { path, version, rec
   };
 }
 
+/** The number of a column has two bytes in a segment. */
+const COLUMN_ID_MAX = 0xffff;
+
+const isColumnId = (id: number) => Number.isInteger(id) && id > 0 && id <= COLUMN_ID_MAX;
+
 /** Reads where this file keeps the columns that this program knows. */
 function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
   const ids = new Map<string, number>();
@@ -69,6 +74,7 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
   if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
   const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
   for (const [name, id, storage, piece] of rows.iterate()) {
+    if (!isColumnId(id)) throw corrupt(`it has a column with the number ${id}, which no recording has`);
     lastId = Math.max(lastId, id);
     const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
     if (!column) continue;

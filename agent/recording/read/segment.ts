@@ -16,6 +16,9 @@ const DECODED_SEGMENTS_MAX = 16;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
+/** Every event has these, so that a segment without them has no events, however many its entry says. */
+const NEVER_ABSENT: ReadonlySet<string> = new Set(['event_type', 'timestamp_ns']);
+
 export interface Segment {
   readonly firstNumber: number;
   readonly rowCount: number;
@@ -105,7 +108,9 @@ export function openSegment(
   function decode(column: Column): ColumnArray {
     const length = typeRowCount(column.eventType);
     if (length === 0) return newColumnArray(column.storage, 0);
-    return sourceOf(column)?.column(column) ?? absentValues(column, length, make);
+    const found = sourceOf(column);
+    if (NEVER_ABSENT.has(column.name) && !found?.has(column)) throw corrupt(`a segment has no ${column.name}`);
+    return found?.column(column) ?? absentValues(column, length, make);
   }
 
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {

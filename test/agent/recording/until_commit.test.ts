@@ -41,7 +41,7 @@ test('a reader that has answered follows what a writer commits', () => {
   const clock = { nowNs: START_NS };
   const writer = testWriter(path, clock);
   const context = writer.contextId({ transactionId: 'a', traceId: null, spanId: null });
-  writer.append(blockOf([{ context }]));
+  writer.append(blockOf([{ context, timestamp_ns: START_NS }]));
   writer.flush();
   const reader = openReader(path);
   const seen = () => [
@@ -54,7 +54,7 @@ test('a reader that has answered follows what a writer commits', () => {
   expect([seen(), seen()]).toEqual(Array(2).fill([1, undefined, 0, START_NS, 0]));
   clock.nowNs += 5_000_000_000n;
   const other = writer.contextId({ transactionId: 'b', traceId: null, spanId: null });
-  writer.append(blockOf([{ context }, { context: other }]));
+  writer.append(blockOf([context, other].map((one) => ({ context: one, timestamp_ns: START_NS }))));
   writer.recordLoss({ cause: 'ring_full', eventType: null, count: 7, fromNs: START_NS, toNs: START_NS + 5n });
   writer.flush();
   expect(seen()).toEqual([2, 1, 1, START_NS + 5_000_000_000n, 1]);

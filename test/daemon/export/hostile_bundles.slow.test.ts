@@ -6,9 +6,11 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { isWhole, verifyRecording } from '../../../agent/recording/read/verify.ts';
+import { times } from '../../repeats.ts';
 import { startWith } from '../command_line.ts';
 import { hosted, hostedMeasured } from '../hosted.ts';
 import { newFolder, recorded, recordingPath, START } from '../recorded.ts';
@@ -27,6 +29,9 @@ const numbers = (count: number) =>
   `WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < ${count - 1})`;
 
 const TEXT = 'hex(zeroblob(1000000))';
+
+const SEGMENT_COLUMNS = `first_number, end_number, sealed, event_count, min_timestamp_ns, max_timestamp_ns,
+  max_duration_ns, type_mask, name_from, file_from, context_from, name_end, file_end, context_end, services, facts, data`;
 
 const HOSTILE: Record<string, string> = {
   'a generated column': `DROP INDEX name_by_text; DROP TABLE name;
@@ -56,6 +61,17 @@ const HOSTILE: Record<string, string> = {
     ${numbers(524_288)} SELECT i << 44 FROM numbers;
     UPDATE context SET context_id = 4294967295 WHERE context_id = (SELECT max(context_id) FROM context)`,
   'negative losses': 'UPDATE loss SET count = -1',
+  'a column with a number below 1':
+    'UPDATE column_name SET column_id = -1 WHERE column_id = (SELECT min(column_id) FROM column_name)',
+  'a column with a number that no segment has':
+    'UPDATE column_name SET column_id = 65536 WHERE column_id = (SELECT max(column_id) FROM column_name)',
+  // Each has 4096 rows in some bytes, and none of their columns.
+  'many segments without columns': `UPDATE segment SET facts = NULL, event_count = 4096, end_number = first_number + 4096,
+      data = x'218bcfb700100200000000100000000000000000010000100000000000000000';
+    INSERT INTO segment (${SEGMENT_COLUMNS}) ${numbers(5000)}
+      SELECT ${SEGMENT_COLUMNS.replace('first_number', '4096 * (i + 1)').replace('end_number', '4096 * (i + 2)')}
+      FROM segment, numbers WHERE first_number = 0;
+    UPDATE meta SET value = 100000000 WHERE key = 'next_number'; DELETE FROM segment_piece`,
 };
 
 function bundle(): string {
@@ -102,7 +118,9 @@ function isFoundWhole(path: string): boolean {
 }
 
 async function answer(path: string) {
-  const res = await fetch(`${daemon.url}${path}`, { signal: AbortSignal.timeout(ANSWERED_MS_MAX) });
+  // While this process verifies a file, the daemon closes connections that rest.
+  const headers = { connection: 'close' };
+  const res = await fetch(`${daemon.url}${path}`, { headers, signal: AbortSignal.timeout(ANSWERED_MS_MAX) });
   return { status: res.status, json: (await res.json()) as never };
 }
 
@@ -149,6 +167,82 @@ test('unknown causes are reported as one, and many gaps as few', async () => {
     expect.arrayContaining(['ring_full', 'unknown']),
   );
   expect(coverage.gaps.reduce((sum, gap) => sum + gap.lost, 0)).toBe(90_006);
+});
+
+describe('a bundle of which any value was changed', () => {
+  const ROUTES = [
+    ...['/api/events?limit=50', '/api/events?limit=50&order=desc', '/api/events?sort=slowest&limit=5'],
+    ...['/api/events?transaction_id=order-1', '/api/transactions?limit=50', '/api/transactions?sort=slowest'],
+    ...['/api/transactions/order-1', '/api/transactions/order-1/summary', '/api/services', '/api/nodes'],
+    ...[
+      '/api/stats?group_by=service,event_type',
+      '/api/stats?group_by=quality',
+      '/api/heatmap',
+      '/api/heatmap?of=events',
+    ],
+    ...['/api/differences', '/api/pins', '/readyz', '/metrics'],
+  ];
+  const OF_ORDER = JSON.stringify({ transaction_id: 'order-1', extra_latency_ns: 1_000_000 });
+  const NUMBERS = ['-1', '0', '1', '4097', '65536', '4294967296', '9007199254740992', '9223372036854775807'];
+  const TEXTS = ["''", 'char(0)', "'../../etc/passwd'", 'hex(zeroblob(500000))'];
+  const BLOBS = ["x''", "x'ffffffffffffffff'", 'zeroblob(3)', 'zeroblob(5000000)'];
+  const VALUES: Readonly<Record<string, readonly string[]>> = {
+    INTEGER: NUMBERS,
+    TEXT: TEXTS,
+    BLOB: BLOBS,
+    ANY: [...NUMBERS, ...TEXTS],
+  };
+
+  /** Statements that set a value of each column, in one row or in all, or remove the rows of each table. */
+  function changes(): string[] {
+    const columns = readWith('sqlite3', [
+      ...['-readonly', '-separator', ' ', bundle()],
+      `SELECT entry.name, attribute.name, attribute.type FROM sqlite_schema AS entry
+       JOIN pragma_table_info(entry.name) AS attribute WHERE entry.type = 'table'`,
+    ]);
+    const found = columns
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' ') as [string, string, string]);
+    const tables = new Set(found.map(([table]) => table));
+    return [
+      ...[...tables].map((table) => `DELETE FROM ${table}`),
+      ...found.flatMap(([table, column, type]) =>
+        (VALUES[type] ?? []).flatMap((value) => [
+          `UPDATE OR IGNORE ${table} SET ${column} = ${value}`,
+          `UPDATE OR IGNORE ${table} SET ${column} = ${value}
+           WHERE ${column} = (SELECT ${column} FROM ${table} LIMIT 1)`,
+        ]),
+      ),
+    ];
+  }
+
+  const statusOf = async (route: string, body?: string) => {
+    const json = { 'Content-Type': 'application/json' };
+    const init = body === undefined ? {} : { method: 'POST', headers: json, body };
+    const res = await fetch(`${daemon.url}${route}`, { ...init, signal: AbortSignal.timeout(ANSWERED_MS_MAX) });
+    await res.arrayBuffer();
+    return res.status;
+  };
+
+  test('makes no endpoint fail', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...changes()), async (change) => {
+        const path = bundle();
+        try {
+          changeWith(path, change);
+        } catch {
+          // A value that the table itself does not allow.
+          return;
+        }
+        putBeside(path);
+        for (const route of ROUTES) expect([change, route, await statusOf(route)]).not.toContain(500);
+        for (const route of ['/api/replay/whatif', '/api/replay/sessions'])
+          expect([change, route, await statusOf(route, OF_ORDER)]).not.toContain(500);
+      }),
+      { numRuns: times(40), endOnFailure: true },
+    );
+  }, 120_000);
 });
 
 /** Runs a command that may wait forever for what a pipe never gets. */
