@@ -57,7 +57,10 @@ export const STREAM_FLAGS = {
 } as const;
 
 export const PLAN_FLAGS = {
-  /** Files on descriptors 0 to 2, as with `dd of=`, are among the streams: those descriptors count like others. */
+  /**
+   * Files on descriptors 0 to 2, as with `dd of=`, are among the streams. Without it, a call on such a descriptor counts
+   * only if the streams have its file: others go to the build's own terminal, pipe or log.
+   */
   standard_fds: 1,
 } as const;
 

@@ -79,6 +79,7 @@ const KIND_OF_FILE: Readonly<Record<FileKind, PathKind>> = {
 };
 
 const STANDARD_FD_MAX = 2;
+const STORES: ReadonlySet<FileKind> = new Set(['regular', 'block_device']);
 const OPS_WITHOUT_FD: ReadonlySet<Op> = new Set(['sync', 'msync']);
 const OP_NAMES = Object.keys(OPS) as Op[];
 const KIND_NAMES = Object.keys(PATH_KINDS) as PathKind[];
@@ -139,7 +140,7 @@ export function newIncident(): IncidentBuilder {
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
       // This is the recorded process's terminal or log; the build has its own.
-      if (isStandard && fileKind !== 'regular') {
+      if (isStandard && !STORES.has(fileKind)) {
         standardStreams++;
         return;
       }

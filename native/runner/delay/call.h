@@ -19,6 +19,7 @@ struct call {
 	struct report_call record;
 	bool is_recorded;
 	bool is_repeated; /* the thread was interrupted, and makes the same call again */
+	bool is_output;   /* to the build's own terminal, pipe or log: it is neither counted nor recorded */
 	bool is_answered; /* with `value` and `error`, instead of letting the call happen */
 	int64_t value;
 	int error;

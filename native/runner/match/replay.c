@@ -87,13 +87,20 @@ static uint32_t group_of_file(struct replay *replay, bool is_sync, const char *k
 	return found.key ? streams_group(replay->streams, is_sync, found.key) : NONE;
 }
 
+static bool is_terminal(const char *path)
+{
+	return strncmp(path, "/dev/pts/", strlen("/dev/pts/")) == 0 ||
+	       strncmp(path, "/dev/tty", strlen("/dev/tty")) == 0 || strcmp(path, "/dev/console") == 0;
+}
+
 static struct place place_of_path(struct replay *replay, const struct caller *caller, int fd, const char *path,
 				  uint32_t kind)
 {
 	char key[KEY_MAX];
 	bool stands_in = false;
 
-	if (fd <= STANDARD_FD_MAX && kind != PATH_KIND_REGULAR) {
+	const bool is_file = kind == PATH_KIND_REGULAR || (kind == PATH_KIND_DEVICE && !is_terminal(path));
+	if (fd <= STANDARD_FD_MAX && !is_file) {
 		kind = PATH_KIND_STD;
 		/* The output of a build is not what the incident was about, unless it was recorded as such. */
 		snprintf(key, sizeof(key), "std:%d", fd);
@@ -296,6 +303,21 @@ static bool is_made_short(const struct replay *replay, const struct match *match
 	       !replay->options->pass_on_death;
 }
 
+/*
+ * Returns whether the call is on a standard descriptor and to nothing that the incident names: to a terminal, a pipe,
+ * or the log of this run. If the incident itself used such descriptors for files, they are like any other.
+ */
+static bool is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
+		      uint64_t now_ns)
+{
+	const struct caller caller = {op_is_sync(op), role};
+	const uint32_t fd = notif->data.args[0];
+
+	if (fd > STANDARD_FD_MAX || !op_has_fd(op) || replay->has_standard_fds)
+		return false;
+	return place_of_fd(replay, notif, &caller, now_ns).group == NONE;
+}
+
 static enum verdict act(struct replay *replay, const struct match *match, struct call *call)
 {
 	struct report_call *record = &call->record;
@@ -374,6 +396,9 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 		return VERDICT_HOLD;
 	}
 	if (!replay->calibration->features.wait_killable && was_over(replay, thread, &notif->data, call))
+		return VERDICT_PASS;
+	call->is_output = is_output(replay, notif, thread->role, op, record->received_ns);
+	if (call->is_output)
 		return VERDICT_PASS;
 	record->pid = thread->process;
 	record->tid = notif->pid;

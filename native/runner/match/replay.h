@@ -33,6 +33,7 @@ struct replay {
 	struct table place_by_name;       /* places of files, by their names in /proc */
 	struct table file_by_unsure_name; /* hash of the whole name, by its recorded form */
 	struct table unclear_files;       /* by whole name: files that are not the one their recorded name stands for */
+	bool has_standard_fds;            /* the incident itself has files on fds 0 to 2 */
 	_Atomic bool is_passing;          /* all calls pass unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };

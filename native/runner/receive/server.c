@@ -194,7 +194,7 @@ static bool receive(struct server *server)
 	if (verdict != VERDICT_PASS)
 		queued_ns = queue_waited_for_cpu(&server->queue, queued_ns, call->record.received_ns);
 	call->record.queued_ns = queued_ns < UINT32_MAX ? queued_ns : UINT32_MAX;
-	server->totals.calls -= call->is_repeated;
+	server->totals.calls -= call->is_repeated || call->is_output;
 	switch (verdict) {
 	case VERDICT_PASS:
 		pass(server, call);

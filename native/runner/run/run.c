@@ -59,13 +59,23 @@ static bool load(struct run *run)
 	return report_open(&run->report, options->report, &run->failure);
 }
 
-static bool has_standard_streams(const struct plan *plan)
+/*
+ * Returns the operations that are to be seen on fds 0 to 2, too: any process of the build can have a file of the plan
+ * as its output, and a filter does not change after it was installed. Only where the plan has no files, they are let
+ * be.
+ */
+static uint32_t standard_op_mask(const struct plan *plan)
 {
-	bool has = plan->header->flags & PLAN_FLAG_STANDARD_FDS;
+	uint32_t mask = 0;
 
-	for (uint32_t i = 0; i < plan->header->stream_count && !has; i++)
-		has = plan->streams[i].path_kind == PATH_KIND_STD;
-	return has;
+	for (uint32_t i = 0; i < plan->header->stream_count; i++) {
+		const struct plan_stream *stream = &plan->streams[i];
+		const uint32_t kind = stream->path_kind;
+
+		if (kind != PATH_KIND_SOCKET && kind != PATH_KIND_PIPE && kind != PATH_KIND_ANON)
+			mask |= op_is_sync(stream->op) ? ALL_SYNCS : ALL_WRITES;
+	}
+	return mask;
 }
 
 static bool start(struct run *run)
@@ -75,7 +85,7 @@ static bool start(struct run *run)
 
 	filter_make(&filter, &(struct filter_choice){
 				 .op_mask = run->plan.header->syscall_mask,
-				 .standard_fds = has_standard_streams(&run->plan),
+				 .standard_op_mask = standard_op_mask(&run->plan),
 				 .uncovered = true,
 			     });
 	run->child.filter = &filter;
@@ -104,6 +114,7 @@ static bool prepare(struct run *run)
 	run->replay.options = run->options;
 	run->replay.calibration = &run->calibration;
 	run->replay.streams = &run->streams;
+	run->replay.has_standard_fds = run->plan.header->flags & PLAN_FLAG_STANDARD_FDS;
 	links_init(&run->replay.links, true);
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;

@@ -2,7 +2,7 @@
  * Builds the seccomp filter, which decides as follows:
  *
  *   foreign arch, or x32? -- one of its write calls? -> report, to be counted;  else allow
- *   planned call? -- fd > 2, or standard fds too?  -> report
+ *   planned call? -- fd > 2, or may a file of the plan be there?  -> report
  *   uncovered call? -> report, to be counted
  *   mmap of a file, writable and shared? -> report, to be counted
  *   seccomp for a listener? -> report, to be counted
@@ -60,9 +60,9 @@ static unsigned argument(unsigned index)
 	return offsetof(struct seccomp_data, args) + 8 * index;
 }
 
-static void report_planned(struct filter *filter, const struct planned_syscall *planned, bool standard_fds)
+static void report_planned(struct filter *filter, const struct planned_syscall *planned, uint32_t standard_op_mask)
 {
-	if (standard_fds || !op_has_fd(planned->op)) {
+	if (standard_op_mask & 1u << planned->op || !op_has_fd(planned->op)) {
 		report_number(filter, planned->number);
 		return;
 	}
@@ -125,7 +125,7 @@ void filter_make(struct filter *filter, const struct filter_choice *choice)
 		report_x32(filter);
 	for (unsigned i = 0; i < OP_COUNT; i++)
 		if (choice->op_mask & 1u << PLANNED_SYSCALLS[i].op)
-			report_planned(filter, &PLANNED_SYSCALLS[i], choice->standard_fds);
+			report_planned(filter, &PLANNED_SYSCALLS[i], choice->standard_op_mask);
 	if (choice->uncovered) {
 		for (unsigned i = 0; i < UNCOVERED_SYSCALL_COUNT; i++)
 			report_number(filter, UNCOVERED_SYSCALLS[i].number);

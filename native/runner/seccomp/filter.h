@@ -9,9 +9,9 @@
 #define FILTER_LENGTH_MAX 192
 
 struct filter_choice {
-	uint32_t op_mask;  /* 1 << OP_*: calls to report */
-	bool standard_fds; /* also those on fds 0 to 2 */
-	bool uncovered;    /* also calls that are only counted */
+	uint32_t op_mask;          /* 1 << OP_*: calls to report */
+	uint32_t standard_op_mask; /* those of them to report on fds 0 to 2, too */
+	bool uncovered;            /* also calls that are only counted */
 };
 
 struct filter {

@@ -57,6 +57,10 @@ static inline bool op_is_sync(unsigned op)
 	return op >= OP_FSYNC;
 }
 
+/* Masks of 1 << OP_*. */
+#define ALL_WRITES ((1u << OP_FSYNC) - 1)
+#define ALL_SYNCS ((1u << OP_COUNT) - 1 - ALL_WRITES)
+
 /* Returns whether the first argument is a descriptor. */
 static inline bool op_has_fd(unsigned op)
 {

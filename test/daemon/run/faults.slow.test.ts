@@ -91,6 +91,18 @@ describe('--short', () => {
   });
 });
 
+test('--fail is returned also to a program that has the file as its output', async () => {
+  const bundle = bundleOf(writesTo(file, [0, 0], { fd: 5, comm: 'sh', requested: 2n, result: 2n }));
+  const script = `{ echo 1; echo 2 || echo failed >&3; } 3>&1 >${file}`;
+  const { stdout, stderr, result } = await run(
+    bundle,
+    ['--fail', `sys_write:ENOSPC:path=${file}:nth=2`],
+    ['sh', '-c', script],
+  );
+  expect([stdout, readFileSync(file, 'utf8'), result.verdict]).toEqual(['failed\n', '1\n', 'replayed']);
+  expect(stderr).not.toContain('never called');
+});
+
 describe('recorded errors', () => {
   const rows: Row[] = TURNS.map((row, at) => ({
     ...row,

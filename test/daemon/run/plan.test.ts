@@ -291,9 +291,11 @@ test('writes to a terminal or a log pipe are left out and counted', () => {
   const incident = incidentOf([
     write(0n, MS, { fd: 1, fileKind: 'pipe' }),
     write(1n, MS, { fd: 2, fileKind: 'regular' }),
+    write(2n, MS, { fd: 1, fileKind: 'character_device', file: '/dev/pts/1' }),
+    write(3n, MS, { fd: 1, fileKind: 'block_device', file: '/dev/vdb' }),
   ]);
-  expect(incident.notReplayable.standard_streams).toBe(1);
-  expect(incident.calls.count).toBe(1);
+  expect(incident.notReplayable.standard_streams).toBe(2);
+  expect(incident.calls.count).toBe(2);
   expect(incident.usesStandardFds).toBe(true);
 });
 

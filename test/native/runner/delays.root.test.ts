@@ -149,10 +149,56 @@ describe('a static build', () => {
   });
 });
 
+describe('a standard descriptor', () => {
+  /** Writes to a descriptor three times, and to a pipe on another one; prints how long the first took. */
+  const WRITER = `
+import os, sys, time
+fd, said = int(sys.argv[1]), os.fdopen(9, 'w')
+other = 2 if fd == 1 else 1
+for _ in range(3):
+    for one in (other, fd):
+        before = time.monotonic_ns(); os.write(one, b'x' * 7); took = time.monotonic_ns() - before
+        if one == fd: print(took, file=said)`;
+  const python = (fd: number, redirected: string) => [
+    ...['sh', '-c', `exec 9>&1; exec python3 -c "$0" ${fd} ${redirected}`, WRITER],
+  ];
+
+  test.each([0, 1, 2])(
+    '%i is held if a file of the plan is on it, and its pipe is neither counted nor recorded',
+    async (fd) => {
+      const plan = planOf([{ path: file, comm: 'python3', calls: delayed(3, 7) }]);
+      const command = python(fd, `${fd}>>${file}`);
+      const { stdout, line } = await run(folder, { plan, command });
+      expectDelayed(numbersIn(stdout.replaceAll('x', '')), 3);
+      expect(readFileSync(file, 'utf8')).toBe('x'.repeat(21));
+      const { calls } = readReport(join(folder, 'report'));
+      expect(calls.filter(({ how }) => how === MATCH_KINDS.exact)).toHaveLength(3);
+      // What the program says by descriptor 9 goes to no place of the plan.
+      expect(calls.filter(({ how }) => how === MATCH_KINDS.no_stream)).toHaveLength(1);
+      expect(line('ended')).toMatchObject({ calls: 4, delayed: 3, unreplayed_events: 0 });
+    },
+  );
+
+  test('returns the errors of its file', async () => {
+    const plan = planOf([{ path: file, comm: 'python3', calls: [{ size: 7 }, { size: 7, error: 28 }] }]);
+    const { code, stderr } = await run(folder, { plan, command: python(1, `>${file}`) });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('No space left on device')]);
+    expect(statSync(file).size).toBe(7);
+  });
+
+  test('with a file that the plan does not have is let be, like a pipe', async () => {
+    const plan = planOf([{ path: '/elsewhere', comm: 'python3', calls: delayed(3, 7) }]);
+    const options = ['--unknown', 'class'];
+    const { line } = await run(folder, { plan, options, command: python(1, `>${file} 9>${file}2`) });
+    // The only call is that by descriptor 9.
+    expect(line('ended')).toMatchObject({ calls: 1, delayed: 1 });
+  });
+});
+
 describe('programs that fork and exec', () => {
   test('a shell, its pipes and its background processes', async () => {
     const script = `(dd if=/dev/zero bs=100 count=2 | dd bs=100 of=${file} conv=notrunc 2>&1) & sleep 0; wait; cat ${file} | wc -c`;
-    const plan = planOf([{ path: file, comm: 'dd', calls: delayed(2, 100) }], 1n, 1);
+    const plan = planOf([{ path: file, comm: 'dd', calls: delayed(2, 100) }]);
     const { code, stdout, line } = await run(folder, { plan, command: ['bash', '-c', script] });
     expect([code, stdout.trim().split('\n').at(-1)]).toEqual([0, '200']);
     expect(line('ended')).toMatchObject({ delayed: 2, unreplayed_events: 0 });

@@ -48,7 +48,11 @@ int main(void)
 	int number;
 	unsigned long long first;
 
-	filter_make(&filter, &(struct filter_choice){.op_mask = (1u << OP_COUNT) - 1, .uncovered = true});
+	filter_make(&filter, &(struct filter_choice){
+				 .op_mask = ALL_WRITES | ALL_SYNCS,
+				 .standard_op_mask = ALL_SYNCS,
+				 .uncovered = true,
+			     });
 	while (scanf("%15s %i %llu", arch, &number, &first) == 3) {
 		const struct seccomp_data data = {
 		    .arch = strcmp(arch, "native") == 0 ? NATIVE_ARCH : AUDIT_ARCH_I386,
