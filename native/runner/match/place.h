@@ -1,0 +1,32 @@
+/* Finds out what a call is to: the file of the plan that its descriptor, or its mapping, is of. */
+#ifndef KREPLAY_RUNNER_PLACE_H
+#define KREPLAY_RUNNER_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/seccomp.h>
+
+struct replay;
+
+/* The target of a call. */
+struct place {
+	uint32_t group;     /* NONE: it is not in the plan */
+	uint32_t path_kind; /* PATH_KIND_*; NONE: the descriptor is not open */
+	bool is_unseen;     /* it has no file, or one that cannot be seen */
+	bool is_guessed;    /* so the group is that of another call of such a thread */
+	bool stands_in;     /* its file has another name than the plan's */
+};
+
+/* `role` is the thread's: a call to a file that is not seen is one of others of that role. */
+struct place place_find(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
+			uint64_t now_ns);
+
+/*
+ * Returns whether the call is on a standard descriptor and to nothing that the incident names: to a terminal, a pipe,
+ * or the log of this run. If the incident itself used such descriptors for files, they are like any other.
+ */
+bool place_is_output(struct replay *replay, const struct seccomp_notif *notif, const char *role, unsigned op,
+		     uint64_t now_ns);
+
+#endif
