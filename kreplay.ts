@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { EXIT_CODES, withHelpEnd } from './agent/config/help.ts';
 import { printable } from './agent/output/printable.ts';
 import { UserError } from './agent/process/errors.ts';
+import { toUserError } from './agent/process/surroundings.ts';
 
 /** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -59,8 +60,11 @@ const EXAMPLES = [
   'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
 ];
 
-/** Exit code for wrong usage. Other exit codes of `run` are its command's. */
-const usageError = (name: string) => (name === 'run' ? 125 : 2);
+/** Other exit codes of `run` are its command's. */
+const RUN_FAILED = 125;
+
+/** Exit code for wrong usage. */
+const usageError = (name: string) => (name === 'run' ? RUN_FAILED : 2);
 
 interface OwnPackage {
   version: string;
@@ -96,11 +100,18 @@ async function main(args: readonly string[]): Promise<void> {
     tell(`standard output: ${error.message}`);
     process.exit(1);
   });
-  await addCommands(program, loaders);
+  // Where nothing can be said, the command still does its work, and its exit code says how that went.
+  process.stderr.on('error', () => {});
   try {
+    await addCommands(program, loaders);
     await program.parseAsync(args, { from: 'user' });
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
+  } catch (thrown) {
+    const error = toUserError(thrown);
+    if (!(error instanceof UserError)) {
+      // A defect keeps its stack, and Node's exit code for it could be the command's.
+      if (name === 'run') process.once('exit', () => (process.exitCode = RUN_FAILED));
+      throw error;
+    }
     tell(error.message);
     // A command that was ended early does not wait for a reader of its output.
     if (error.name === 'Interrupted') process.exit(1);

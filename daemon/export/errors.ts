@@ -1,5 +1,6 @@
 /** The errors of export and import: one line that says what to do next, and exit code 1. */
 import { UserError } from '../../agent/process/errors.ts';
+import { isOfSurroundings } from '../../agent/process/surroundings.ts';
 
 export class ExportError extends UserError {
   override readonly name = 'ExportError';
@@ -28,7 +29,7 @@ export function toWriteError(error: unknown, path: string): unknown {
   if (code === 'ENOENT' || code === 'ENOTDIR') return because('its folder does not exist: create it');
   if (code === 'EEXIST') return because('something else has this name: move it away');
   if (IO_FAILED.test(code)) return because('writing failed: check the disk and the kernel log');
-  return error;
+  return isOfSurroundings(error) ? because('it cannot be written') : error;
 }
 
 /** Describes failures at paths that are only read. */
@@ -36,10 +37,9 @@ export function withReadErrors<Result>(path: string, work: () => Result): Result
   try {
     return work();
   } catch (error) {
-    const { code, message } = error as { code?: unknown; message?: string };
-    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'ENOTDIR' && code !== 'ELOOP') throw error;
+    if (!isOfSurroundings(error)) throw error;
     const advice = 'it cannot be reached: check the path, and owner and mode of the folders in it';
-    throw new ExportError(`${path}: ${advice} (${message})`, { cause: error });
+    throw new ExportError(`${path}: ${advice} (${error.message})`, { cause: error });
   }
 }
 

@@ -1,5 +1,6 @@
 /** Exit codes of `kreplay run`, for scripts; otherwise it ends with the command's own code. */
 import { UserError } from '../../agent/process/errors.ts';
+import { toUserError } from '../../agent/process/surroundings.ts';
 
 export const EXIT = {
   /** The incident cannot be replayed here. This is never a pass, and never the command's fault. */
@@ -19,4 +20,10 @@ export class RunError extends UserError {
     super(message);
     this.exitCode = exitCode;
   }
+}
+
+/** Gives what a user can cure the exit code of a failure of kreplay; returns any other error unchanged. */
+export function toRunError(error: unknown): unknown {
+  const told = toUserError(error);
+  return told instanceof UserError && !(told instanceof RunError) ? new RunError(told.message) : told;
 }

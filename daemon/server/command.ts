@@ -1,6 +1,5 @@
 /** `kreplay daemon`: serves recordings, or a fleet. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
@@ -15,6 +14,7 @@ import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
 import { declaredOf } from '../../agent/config/setting.ts';
 import { type LogFlags, newLog } from '../../agent/output/log.ts';
 import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
+import { newPrivateFolder } from '../../agent/process/surroundings.ts';
 import type { AccessFlags } from '../http/access/options.ts';
 import { createUnsent } from '../http/access/unsent.ts';
 import type { ListenAddress } from '../http/listen_address.ts';
@@ -142,7 +142,13 @@ async function servedFleet(
     const folder = join(dirname(statePath), 'fetched');
     return { store, planner: createFetchedPlanner({ fleet: readers, folder, bytesMax: fetchedBytes }) };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'kreplay-fetched-'));
+  let folder: string;
+  try {
+    folder = newPrivateFolder('kreplay-fetched-');
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
   const planner = createFetchedPlanner({ fleet: readers, folder, bytesMax: fetchedBytes });
   const close = async () => {
     await planner.close();

@@ -48,7 +48,7 @@ async function codeOf({ args, environment, isTerminal }: Asked): Promise<number>
   process.argv.splice(2, process.argv.length, ...args);
   process.exitCode = undefined;
   process.stdout.isTTY = isTerminal;
-  const restored = [restoring(process), restoring(process.stdout), setting(environment)];
+  const restored = [restoring(process), restoring(process.stdout), restoring(process.stderr), setting(environment)];
   try {
     await import(`${ENTRY}?${count++}`);
     return Number(process.exitCode ?? 0);

@@ -2,7 +2,7 @@
 import { type Command as BaseCommand, Command } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../exact_json.ts';
-import { EXIT } from '../../run/errors.ts';
+import { EXIT, toRunError } from '../../run/errors.ts';
 import { type OutputFile, openOutput } from '../../run/execution/output_files.ts';
 import { repeatRun } from '../../run/execution/repeat.ts';
 import { type Run, replayRun } from '../../run/execution/replay_run.ts';
@@ -35,7 +35,7 @@ export function runCommand(): Command {
   const command = new Command('run')
     .description('run a test build so that each of its writes and syncs takes as long as in an incident')
     .usage('--bundle FILE --transaction ID [options] -- COMMAND [ARGUMENT ...]');
-  withRunOptions(command).argument('<command...>', 'command to run, after --').action(run);
+  withRunOptions(command).argument('<command...>', 'command to run, after --').action(runOrFail);
   return withHelpEnd(command, {
     notes: NOTES,
     examples: [
@@ -45,6 +45,15 @@ export function runCommand(): Command {
     ],
     exitCodes: EXIT_CODES,
   });
+}
+
+/** An exit code other than those of kreplay is the command's: no failure of kreplay itself may have one of them. */
+async function runOrFail(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
+  try {
+    await run(words, options, command);
+  } catch (error) {
+    throw toRunError(error);
+  }
 }
 
 async function run(words: string[], options: RunOptions, command: BaseCommand): Promise<void> {
@@ -137,8 +146,16 @@ function openOutputs(options: RunOptions) {
   }
   return {
     discard,
+    /** Writes those that can be written even if one fails. */
     write(done: Run) {
-      for (const { file, textOf } of opened) file.write(textOf(done));
+      const errors: unknown[] = [];
+      for (const { file, textOf } of opened)
+        try {
+          file.write(textOf(done));
+        } catch (error) {
+          errors.push(error);
+        }
+      if (errors.length > 0) throw errors[0];
     },
   };
 }

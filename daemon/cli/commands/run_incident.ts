@@ -19,18 +19,10 @@ export interface ReadIncident {
   errors: RecordedErrors;
 }
 
-/** Errors of reading the incident are failures of kreplay, not of the command. */
-const READ_ERRORS = new Set(['RecordingError', 'ExportError', 'CommandError']);
-
 export async function readIncident(place: IncidentPlace): Promise<ReadIncident> {
-  try {
-    const { transaction, bundle } = place;
-    const read = bundle === undefined ? await fromDaemon(place) : fromFile(transaction, bundle);
-    if (read.incident.eventCount > 0) return read;
-  } catch (error) {
-    if (error instanceof Error && READ_ERRORS.has(error.name)) throw new RunError(error.message);
-    throw error;
-  }
+  const { transaction, bundle } = place;
+  const read = bundle === undefined ? await fromDaemon(place) : fromFile(transaction, bundle);
+  if (read.incident.eventCount > 0) return read;
   const where = place.bundle ?? place.url;
   throw new RunError(`${where} has no events of transaction ${place.transaction}: check the id`);
 }

@@ -1,9 +1,10 @@
 /** `kreplay demo`: records a small workload with a slow spot, and shows what the commands reveal about it. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { newLog } from '../../../agent/output/log.ts';
+import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from '../../http/access/scan_gate.ts';
 import type { ListenAddress } from '../../http/listen_address.ts';
 import { runDaemon } from '../../server/command.ts';
@@ -40,7 +41,7 @@ export function demoCommand(): Command {
 
 async function demo({ data, serve }: Options): Promise<void> {
   const signal = endingSignal();
-  const folder = data === undefined ? mkdtempSync(join(folderOnDisk(), 'kreplay-demo-')) : newFolder(data);
+  const folder = data === undefined ? newPrivateFolder('kreplay-demo-', folderOnDisk()) : newFolder(data);
   try {
     const script = writeWorkload(folder);
     const agent = await startAgent(folder);

@@ -1,8 +1,7 @@
 /** Determines where a command's answers come from: a daemon, or recordings that the command serves to itself. */
-import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { closeSync, openSync, rmSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { urlOption } from './option_values.ts';
 
 export interface PlaceOptions {
@@ -28,7 +27,7 @@ export async function atPlace<Result>(
     import('../../http/access/scan_gate.ts'),
     import('pino'),
   ]);
-  const folder = privateFolder();
+  const folder = socketFolder();
   const ending = new AbortController();
   const listening = Promise.withResolvers<string>();
   const daemon = runDaemon({
@@ -53,8 +52,8 @@ export async function atPlace<Result>(
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Creates a private folder for a socket. It is removed however the process ends, except by SIGKILL. */
-function privateFolder(): { socketPath: string; remove: () => void } {
-  const path = mkdtempSync(join(tmpdir(), 'kreplay-'));
+function socketFolder(): { socketPath: string; remove: () => void } {
+  const path = newPrivateFolder('kreplay-');
   // A socket's address has room for 107 bytes, and the temporary folder's path may be longer: unix(7).
   const descriptor = openSync(path, 'r');
   const removeFiles = () => rmSync(path, { recursive: true, force: true });

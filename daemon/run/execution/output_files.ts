@@ -1,9 +1,9 @@
 /** Files that a run writes. Whether they can be written is checked before the command is started. */
-import { lstatSync, writeFileSync } from 'node:fs';
+import { lstatSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { toWriteError } from '../../export/errors.ts';
 import { newHiddenFile } from '../../export/new_file.ts';
-import { RunError } from '../errors.ts';
+import { RunError, toRunError } from '../errors.ts';
 
 export interface OutputFile {
   write(text: string): void;
@@ -31,6 +31,7 @@ function newFile(path: string): OutputFile {
 
 /** A target such as /dev/stdout or a named pipe must not be replaced. */
 function existing(path: string): OutputFile {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new RunError(`${path} is a folder: name a file`);
   return { write: (text) => withRunErrors(path, () => writeFileSync(path, text)), discard: () => {} };
 }
 
@@ -42,8 +43,6 @@ function withRunErrors<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
-    const told = toWriteError(error, path);
-    if (told instanceof Error && told.name === 'ExportError') throw new RunError(told.message);
-    throw error;
+    throw toRunError(toWriteError(error, path));
   }
 }

@@ -1,10 +1,10 @@
 /** Makes one run: plan, helper, report, verdict. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newPrivateFolder } from '../../../agent/process/surroundings.ts';
 import { toWriteError } from '../../export/errors.ts';
 import { emptyStatus } from '../control_lines.ts';
-import { EXIT, RunError } from '../errors.ts';
+import { EXIT, toRunError } from '../errors.ts';
 import { compilePlan, type DelayPlan } from '../plan/compile.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { Incident } from '../plan/incident.ts';
@@ -49,7 +49,7 @@ export async function replayRun(request: RunRequest): Promise<Run> {
   if (reason !== undefined) {
     return notRun(request, plan, { verdict: 'unsupported', reasons: [reason] }, EXIT.notReplayable);
   }
-  const folder = mkdtempSync(join(tmpdir(), 'kreplay-run-'));
+  const folder = newPrivateFolder('kreplay-run-');
   try {
     return await planned(request, plan, folder);
   } finally {
@@ -67,7 +67,12 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
   const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(pathPatternsOf);
   const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command, environment });
   const failure = failureOf(end);
-  if (failure) return notRun(request, plan, { verdict: 'failed', reasons: [failure.reason] }, failure.exitCode);
+  if (failure) {
+    const reason = failure.reason.includes(folder)
+      ? `${failure.reason}; TMPDIR chooses another folder`
+      : failure.reason;
+    return notRun(request, plan, { verdict: 'failed', reasons: [reason] }, failure.exitCode);
+  }
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
   const judgement = judge(figures, mode);
@@ -81,7 +86,7 @@ function writePlan(path: string, bytes: Buffer): void {
   try {
     writeFileSync(path, bytes, { mode: 0o600 });
   } catch (error) {
-    throw new RunError((toWriteError(error, path) as Error).message);
+    throw toRunError(toWriteError(error, path));
   }
 }
 

@@ -120,6 +120,13 @@ test('a full disk for the report: the command runs normally, and the problem is 
   expect([status, stderr]).toEqual([125, expect.stringMatching(/report/)]);
 });
 
+test('where nothing can be said, the exit code is still that of the command', () => {
+  const words = ['run', '--bundle', bundle, '--transaction', TRANSACTION, '--', 'sh', '-c', 'exit 7'];
+  const script = 'exec "$@" 2>/dev/full';
+  const { status } = spawnSync('sh', ['-c', script, 'sh', process.execPath, ENTRY, ...words]);
+  expect(status).toBe(7);
+});
+
 test('an unprivileged run, with a daemon in between', async () => {
   const app = await served(dirname(bundle));
   const options = ['--url', app.url, '--transaction', TRANSACTION];
