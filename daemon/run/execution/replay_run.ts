@@ -15,7 +15,7 @@ import { figuresOf } from '../report/figures.ts';
 import { loadReport } from '../report/load_report.ts';
 import { type CallReport, emptyReport } from '../report/read_report.ts';
 import { type RunResult, type RunSettings, resultOf } from '../report/result.ts';
-import { type Gates, type Judgement, judge } from '../report/verdict.ts';
+import { type Gates, type Judgement, judge, withInterrupted } from '../report/verdict.ts';
 import { withFaults } from './faults.ts';
 import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
 
@@ -75,7 +75,7 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
   }
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
-  const judgement = judge(figures, mode);
+  const judgement = withInterrupted(judge(figures, mode), end.said);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });

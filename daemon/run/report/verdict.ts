@@ -1,4 +1,5 @@
 /** Judges whether the incident was replayed, and whether the gates are met. */
+import type { RunnerStatus } from '../control_lines.ts';
 import { errorsText } from './error_figures.ts';
 import type { Figures } from './figures.ts';
 import { nameReasons } from './names.ts';
@@ -40,6 +41,19 @@ export function judge(figures: Figures, mode: string): Judgement {
   if (!isOfSums) reasons.push(...nameReasons(figures.names));
   if (reasons.length === 0) return { verdict: 'replayed', reasons };
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
+}
+
+/**
+ * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
+ * the signal's handler has no SA_RESTART, which it never does otherwise. Which calls were made again, and which threads
+ * had ended, is not known.
+ */
+export function withInterrupted({ verdict, reasons }: Judgement, { uncovered }: RunnerStatus): Judgement {
+  const count = uncovered.get('interrupted') ?? 0;
+  if (count === 0) return { verdict, reasons };
+  const calls = count === 1 ? '1 call was' : `up to ${count} calls were`;
+  const reason = `${calls} interrupted by signals, with EINTR unless a handler has SA_RESTART`;
+  return { verdict: verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
 }
 
 function sumsShare({ injected_ns, planned_ns }: Figures): number {

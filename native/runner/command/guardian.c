@@ -97,7 +97,7 @@ static void let_pass(struct shared *shared, int news_fd)
 
 		if (poll(&listener, 1, SERVE_EVERY_MS) <= 0)
 			continue;
-		if (listener.revents & POLLIN && notify_receive(shared->listener, &notif) > 0)
+		if (listener.revents & POLLIN && notify_receive(shared->listener, &notif) == RECEIVED_CALL)
 			notify_continue(shared->listener, notif.id);
 		else
 			poll(NULL, 0, REAP_EVERY_MS);

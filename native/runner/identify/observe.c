@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +32,35 @@ bool observe_comm(uint32_t tid, char comm[static COMM_MAX])
 	return true;
 }
 
+/* A newline in the command name is escaped in that file. */
+static uint64_t number_after(const char *text, const char *name, int base)
+{
+	const char *line = strstr(text, name);
+
+	return line ? strtoull(line + strlen(name), NULL, base) : 0;
+}
+
 uint32_t observe_process(uint32_t tid)
 {
-	char text[1024];
+	bool handles_signals;
 
+	return observe_process_and_signals(tid, &handles_signals);
+}
+
+uint32_t observe_process_and_signals(uint32_t tid, bool *handles_signals)
+{
+	/* A thread causes these by what it does, so not while it waits. C libraries handle 32 to 34 for themselves. */
+	static const int NOT_WHILE_WAITING[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33, 34};
+	char text[8192];
+
+	*handles_signals = false;
 	if (!read_text(tid, "status", text, sizeof(text)))
 		return 0;
-	/* A newline in the command name is escaped there. */
-	const char *line = strstr(text, "\nTgid:");
-	return line ? strtoul(line + strlen("\nTgid:"), NULL, 10) : 0;
+	uint64_t handled = number_after(text, "\nSigCgt:", 16);
+	for (unsigned i = 0; i < sizeof(NOT_WHILE_WAITING) / sizeof(*NOT_WHILE_WAITING); i++)
+		handled &= ~(1ull << (NOT_WHILE_WAITING[i] - 1));
+	*handles_signals = handled != 0;
+	return number_after(text, "\nTgid:", 10);
 }
 
 ssize_t observe_mapped(uint32_t tid, uint64_t address, char *text, size_t text_bytes)

@@ -36,7 +36,8 @@ struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_n
 	const uint32_t index = table_get(&threads->index_by_tid, &tid, sizeof(tid));
 	struct thread *thread = index == NOT_IN_TABLE ? add(threads, tid) : &threads->all[index];
 
-	if (thread && now_ns >= thread->comm_until_ns) {
+	if (thread &&
+	    (now_ns >= thread->comm_until_ns || thread->comm_until_ns < threads->renew_ns + COMM_KNOWN_FOR_NS)) {
 		char comm[COMM_MAX], role[KEY_MAX];
 
 		thread->comm_until_ns = now_ns + COMM_KNOWN_FOR_NS;
@@ -46,7 +47,9 @@ struct thread *threads_get(struct threads *threads, uint32_t tid, uint64_t now_n
 			memcpy(thread->role, role, sizeof(thread->role));
 		}
 		/* The thread's number may have been reused by another process. */
-		thread->process = observe_process(tid);
+		bool handles_signals;
+		thread->process = observe_process_and_signals(tid, &handles_signals);
+		threads->handles_signals |= handles_signals;
 	}
 	return thread;
 }

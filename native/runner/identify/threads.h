@@ -30,6 +30,8 @@ struct threads {
 	struct thread *all;
 	uint32_t count, room;
 	struct table index_by_tid;
+	uint64_t renew_ns;    /* what was read before this is read again */
+	bool handles_signals; /* a thread's process was seen to handle signals */
 };
 
 /* Returns NULL if there is no memory. */

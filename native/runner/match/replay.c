@@ -193,6 +193,14 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	return verdict;
 }
 
+void replay_interrupted(void *context, uint64_t now_ns)
+{
+	struct replay *replay = context;
+
+	if (!replay->threads.handles_signals)
+		replay->threads.renew_ns = now_ns;
+}
+
 void replay_pass(struct replay *replay, bool is_passing)
 {
 	atomic_store(&replay->is_passing, is_passing);

@@ -40,6 +40,12 @@ struct replay {
 
 enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, struct call *call);
 
+/*
+ * A signal, or the end of its thread, came before a call was received. If the thread lives on, its process is looked at
+ * again with its next call: if it handles signals, calls may have failed with EINTR.
+ */
+void replay_interrupted(void *replay, uint64_t now_ns);
+
 /* Releases held calls, and lets new calls pass until it is called with false. */
 void replay_pass(struct replay *replay, bool is_passing);
 

@@ -158,17 +158,17 @@ static void note_failure(struct server *server, int error)
 		poll(NULL, 0, AFTER_FAILURE_MS);
 }
 
-/* Receives and processes one call; blocks. Returns false if there was none, or if it is time to stop. */
-static bool receive(struct server *server)
+/* Receives and processes one call; blocks. There is none if it is time to stop, for example. */
+static enum received receive(struct server *server)
 {
 	struct shared *shared = server->shared;
 	struct seccomp_notif *received = &shared->received;
 
 	queue_look(&server->queue, clock_ns());
-	const int is_received = notify_receive(server->listener, received);
-	if (is_received <= 0) {
-		note_failure(server, is_received < 0 ? errno : 0);
-		return false;
+	const enum received what = notify_receive(server->listener, received);
+	if (what != RECEIVED_CALL) {
+		note_failure(server, what == RECEIVED_ERROR ? errno : 0);
+		return what;
 	}
 	server->failures = 0;
 	struct call *call = take_free(server);
@@ -176,7 +176,7 @@ static bool receive(struct server *server)
 	if (!call) {
 		notify_continue(server->listener, received->id);
 		received->id = 0;
-		return true;
+		return what;
 	}
 	const struct seccomp_notif notif = *received;
 	set_outstanding(server, call, notif.id);
@@ -206,7 +206,7 @@ static bool receive(struct server *server)
 		makers_run(&server->makers, call);
 		break;
 	}
-	return true;
+	return what;
 }
 
 /* Waits briefly for a call: if none arrives, sleeping costs less. */
@@ -237,6 +237,13 @@ static void leave_rseq(void)
 		RSEQ_SIG);
 }
 
+static void note_gone(struct server *server)
+{
+	server->totals.interrupted++;
+	if (server->interrupted_before)
+		server->interrupted_before(server->context, clock_ns());
+}
+
 /*
  * Receives without a poll() before it, which would cost a tenth of an answer. Before 6.11, receiving from a listener
  * that no process is behind blocks until a signal arrives.
@@ -257,8 +264,13 @@ static void *receiver_main(void *argument)
 	while (!atomic_load(&server->is_stopping) && !atomic_load(&server->receive_errno)) {
 		if (may_spin)
 			spin_for_call(server);
-		if (!receive(server) && !is_anyone_behind(server))
+		const enum received what = receive(server);
+		if (what == RECEIVED_CALL)
+			continue;
+		if (!is_anyone_behind(server))
 			poll(NULL, 0, -1);
+		else if (what == RECEIVED_GONE)
+			note_gone(server);
 	}
 	return NULL;
 }

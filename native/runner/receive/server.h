@@ -29,7 +29,8 @@ struct totals {
 	uint64_t calls; /* counted on the receiving thread */
 	uint64_t delayed;
 	uint64_t injected_ns;
-	uint64_t overflowed; /* let through because too many were held */
+	uint64_t overflowed;  /* let through because too many were held */
+	uint64_t interrupted; /* announced, but gone before they were received */
 	struct lateness lateness;
 };
 
@@ -55,6 +56,8 @@ struct server {
 
 	/* Runs on the receiving thread; fills in the call's record, deadline and answer. */
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
+	/* Runs there too, if it is not NULL: a thread was interrupted before its call was received. */
+	void (*interrupted_before)(void *context, uint64_t now_ns);
 	void *context;
 	struct call *spare; /* unused call of the receiving thread; NULL: none */
 	unsigned failures;  /* consecutive failures to receive a call */

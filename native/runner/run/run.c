@@ -59,33 +59,14 @@ static bool load(struct run *run)
 	return report_open(&run->report, options->report, &run->failure);
 }
 
-/*
- * Returns the operations that are to be seen on fds 0 to 2, too: any process of the build can have a file of the plan
- * as its output, and a filter does not change after it was installed. Only where the plan has no files, they are let
- * be.
- */
-static uint32_t standard_op_mask(const struct plan *plan)
-{
-	uint32_t mask = 0;
-
-	for (uint32_t i = 0; i < plan->header->stream_count; i++) {
-		const struct plan_stream *stream = &plan->streams[i];
-		const uint32_t kind = stream->path_kind;
-
-		if (kind != PATH_KIND_SOCKET && kind != PATH_KIND_PIPE && kind != PATH_KIND_ANON)
-			mask |= op_is_sync(stream->op) ? ALL_SYNCS : ALL_WRITES;
-	}
-	return mask;
-}
-
 static bool start(struct run *run)
 {
 	struct filter filter;
 	struct guardian_work work = {&run->child, run->news_fd, run->options->pass_on_death};
 
 	filter_make(&filter, &(struct filter_choice){
-				 .op_mask = run->plan.header->syscall_mask,
-				 .standard_op_mask = standard_op_mask(&run->plan),
+				 .op_mask = run->seen.any_fd,
+				 .standard_op_mask = run->seen.standard_fds,
 				 .uncovered = true,
 			     });
 	run->child.filter = &filter;
@@ -103,6 +84,11 @@ static bool start(struct run *run)
 	return server_start(&run->server, run->shared, run_spin_ns(run->options), &run->failure);
 }
 
+static bool is_sync_stream(const struct streams *streams, uint32_t index)
+{
+	return streams->groups[streams->streams[index].group].is_sync;
+}
+
 static bool prepare(struct run *run)
 {
 	run->shared = shared_new();
@@ -118,11 +104,14 @@ static bool prepare(struct run *run)
 	links_init(&run->replay.links, true);
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;
+	run->server.interrupted_before = replay_interrupted;
 	run->server.context = &run->replay;
 	run->server.report = &run->report;
 	run_line_calibrated(&run->control, &run->calibration);
+	run->seen = seen_ops(&run->plan, run->options->threshold_ns);
 	for (uint32_t i = 0; i < run->streams.stream_count; i++)
-		run_line_stream(&run->control, &run->streams, i);
+		if (run->seen.any_fd & (is_sync_stream(&run->streams, i) ? ALL_SYNCS : ALL_WRITES))
+			run_line_stream(&run->control, &run->streams, i);
 	const struct report_header header = {
 	    .magic = REPORT_MAGIC,
 	    .call_bytes = sizeof(struct report_call),
@@ -152,6 +141,9 @@ static int end(struct run *run, uint64_t stolen_ns)
 		fail(&run->failure, "the process that watches over the command was killed");
 		return end_failed(run, EXIT_RUNNER_FAILED);
 	}
+	/* Where no process handles signals, the kernel made these calls again, or their threads have ended. */
+	if (run->replay.threads.handles_signals)
+		run->replay.uncovered[UNCOVERED_INTERRUPTED] = run->server.totals.interrupted;
 	run_line_uncovered(&run->control, &run->replay);
 	run_line_ended(&run->control, run, stolen_ns);
 	if (run->report.write_errno || run->report.lost_count) {

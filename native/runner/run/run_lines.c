@@ -85,6 +85,7 @@ void run_line_ended(struct control *control, const struct run *run, uint64_t sto
 	control_number(control, "steal_ns", stolen_ns);
 	control_number(control, "switched", matcher->switched_count);
 	control_number(control, "overflowed", totals->overflowed);
+	control_number(control, "interrupted", totals->interrupted);
 	control_number(control, "outlived", run->outlived);
 	control_end(control);
 }

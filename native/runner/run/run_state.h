@@ -16,6 +16,7 @@
 #include "report/control.h"
 #include "report/failure.h"
 #include "report/report.h"
+#include "run/seen_ops.h"
 
 /* The whole state of one run. */
 struct run {
@@ -23,6 +24,7 @@ struct run {
 	struct failure failure;
 	struct control control;
 	struct plan plan;
+	struct seen_ops seen;
 	struct streams streams;
 	struct calibration calibration;
 	struct report report;

@@ -16,13 +16,15 @@ long seccomp(unsigned operation, unsigned flags, void *argument)
 	return syscall(SYS_seccomp, operation, flags, argument);
 }
 
-int notify_receive(int listener, struct seccomp_notif *notif)
+enum received notify_receive(int listener, struct seccomp_notif *notif)
 {
 	/* The kernel refuses a struct that is not all zeros. */
 	memset(notif, 0, sizeof(*notif));
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notif) == 0)
-		return 1;
-	return errno == ENOENT || errno == EINTR || errno == EAGAIN ? 0 : -1;
+		return RECEIVED_CALL;
+	if (errno == ENOENT)
+		return RECEIVED_GONE;
+	return errno == EINTR || errno == EAGAIN ? RECEIVED_NONE : RECEIVED_ERROR;
 }
 
 static bool respond(int listener, struct seccomp_notif_resp *response)

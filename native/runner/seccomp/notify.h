@@ -9,11 +9,19 @@
 /* seccomp(2) has no wrapper in libc. */
 long seccomp(unsigned operation, unsigned flags, void *argument);
 
-/*
- * Returns 1 if a call was received, 0 if there was none after all (its thread is gone, or a signal came), and -1 with
- * errno set on failure.
- */
-int notify_receive(int listener, struct seccomp_notif *notif);
+enum received {
+	RECEIVED_CALL,
+	RECEIVED_NONE, /* this thread got a signal, for example */
+	/*
+	 * A call was announced that is no longer there: its thread has ended or was interrupted, as a call waits
+	 * killably only after it was received. The kernel says so once for each of them, but also when no process is
+	 * left.
+	 */
+	RECEIVED_GONE,
+	RECEIVED_ERROR, /* see errno */
+};
+
+enum received notify_receive(int listener, struct seccomp_notif *notif);
 
 /* Lets the call happen. Returns false if the thread has ended or was interrupted. */
 bool notify_continue(int listener, uint64_t id);

@@ -12,6 +12,7 @@ const char *const UNCOVERED_NAMES[UNCOVERED_COUNT] = {
     [UNCOVERED_SECCOMP_LISTENER] = "seccomp_listener",
     [UNCOVERED_UNCLEAR_NAME] = "unclear_name",
     [UNCOVERED_SHARED_NAME] = "shared_name",
+    [UNCOVERED_INTERRUPTED] = "interrupted",
 };
 
 const struct planned_syscall PLANNED_SYSCALLS[OP_COUNT] = {

@@ -30,6 +30,8 @@ enum uncovered {
 	UNCOVERED_UNCLEAR_NAME,
 	/* Counts files that stand for the same file of the plan as another file does. */
 	UNCOVERED_SHARED_NAME,
+	/* Counts calls that may have failed with EINTR, as a signal came before they were received. */
+	UNCOVERED_INTERRUPTED,
 	UNCOVERED_COUNT,
 };
 

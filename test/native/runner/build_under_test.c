@@ -140,6 +140,24 @@ static int restarted(void)
 	return failed;
 }
 
+/* Writes until each write succeeds, while a signal arrives every 200 us; prints how many were interrupted. */
+static int interrupted(void)
+{
+	const struct itimerval timer = {{0, 200}, {0, 200}};
+	const struct sigaction action = {.sa_handler = on_signal};
+	const int file = open_file();
+	int failed = 0;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (int i = 0; i < count; i++)
+		while (write(file, bytes, size) < 0 && errno == EINTR)
+			failed++;
+	setitimer(ITIMER_REAL, &(const struct itimerval){0}, NULL);
+	printf("%d\n", failed);
+	return 0;
+}
+
 static int close_all(void)
 {
 	syscall(SYS_close_range, 0u, ~0u, 0u);
@@ -249,9 +267,18 @@ int main(int words, char **word)
 		const char *name;
 		int (*run)(void);
 	} all[] = {
-	    {"writes", writes},       {"family", family},        {"threads", threads},         {"restarted", restarted},
-	    {"close_all", close_all}, {"daemon", become_daemon}, {"ignore_term", ignore_term}, {"write_on", write_on},
-	    {"crash", crash},         {"fds", show_fds},         {"uncovered", uncovered},
+	    {"writes", writes},
+	    {"family", family},
+	    {"threads", threads},
+	    {"restarted", restarted},
+	    {"close_all", close_all},
+	    {"daemon", become_daemon},
+	    {"ignore_term", ignore_term},
+	    {"write_on", write_on},
+	    {"crash", crash},
+	    {"fds", show_fds},
+	    {"uncovered", uncovered},
+	    {"interrupted", interrupted},
 	};
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(what, all[i].name) == 0)

@@ -4,6 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { OPS } from '../../../daemon/run/format/plan_file.ts';
 import { MATCH_KINDS } from '../../../daemon/run/format/report_file.ts';
 import { AS_NOBODY } from '../../unprivileged.ts';
 import { ALL_OPS, planOf } from './plans.ts';
@@ -87,6 +88,26 @@ describe('a static build', () => {
     expect(stdout).toContain('handled 1');
   });
 
+  test('has each call counted that a signal interrupts before it is seen', async () => {
+    const calls = Array.from({ length: 5000 }, () => ({ targetNs: MS / 10, size: 64 }));
+    const plan = planOf([{ path: file, calls }]);
+    const { stdout, line } = await run(folder, { plan, command: [build, 'interrupted', file, '5000', '64'] });
+    const [interrupted] = numbersIn(stdout);
+    expect(interrupted).toBeGreaterThan(0);
+    expect(line('uncovered')).toEqual({ kind: 'uncovered', what: 'interrupted', count: interrupted });
+    expect(line('ended')).toMatchObject({ calls: 5000, interrupted, unreplayed_events: 0 });
+    expect(statSync(file).size).toBe(5000 * 64);
+  });
+
+  test('is not blamed for the ends of threads that handle no signals', async () => {
+    // Sixteen threads at once: some of their calls are always waiting to be received.
+    const plan = planOf([{ path: file, comm: 'build_under_tes', calls: [{ targetNs: 1 }] }]);
+    const script = 'for i in 1 2 3 4 5; do "$0" threads "$1" 1000000 16 & sleep 0.05; kill -9 $!; wait; done';
+    const { lines, line } = await run(folder, { plan, command: ['dash', '-c', script, build, file] });
+    expect(lines.filter(({ kind }) => kind === 'uncovered')).toEqual([]);
+    expect(line('ended')!.interrupted).toBeGreaterThan(0);
+  });
+
   test('waits in all its threads concurrently', async () => {
     // One after the other they would take 8 s.
     const targetNs = 50 * MS;
@@ -128,6 +149,26 @@ describe('a static build', () => {
       MATCH_KINDS.below_threshold,
       MATCH_KINDS.exact,
     ]);
+  });
+
+  test('is not seen where the threshold is above all that the plan has of the kind', async () => {
+    const plan = planOf([
+      { path: file, calls: [{ targetNs: DELAY_NS, size: 1 }] },
+      { path: file, op: 'fsync', calls: [{ targetNs: 2 * DELAY_NS }] },
+    ]);
+    const options = ['--threshold-ns', `${2 * DELAY_NS}`];
+    const { lines } = await run(folder, { plan, options, command: [build, 'family', file, '1', '64'] });
+    const streams = lines.filter(({ kind }) => kind === 'stream');
+    expect(streams.map(({ op_class }) => op_class)).toEqual(['sync']);
+    const { calls } = readReport(join(folder, 'report'));
+    expect(calls.map(({ op }) => op)).toEqual([OPS.fsync, OPS.fdatasync, OPS.sync_file_range, OPS.msync]);
+  });
+
+  test('is seen, however high the threshold is, where one of its calls is to fail', async () => {
+    const plan = planOf([{ path: file, calls: [{ size: 1 }, { size: 1, error: 28 }] }]);
+    const options = ['--threshold-ns', `${DELAY_NS}`];
+    const { stdout, line } = await run(folder, { plan, options, command: [build, 'writes', file, '2'] });
+    expect([stdout.split('\n').at(1), line('ended')!.calls]).toEqual(['ENOSPC', 2]);
   });
 
   test('has its io_uring refused, and uncovered calls are counted', async () => {
