@@ -39,8 +39,7 @@ function uncoveredLine(what: string, count: number): string {
   if (what === 'unclear_name')
     return `not held: ${count} files whose names the recording cannot distinguish from others: not UTF-8, or in too many folders`;
   if (what === 'shared_name') return `in doubt: ${count} files of names that share one of the incident`;
-  if (what === 'interrupted')
-    return `in doubt: up to ${count} calls that a signal interrupted before they were seen (EINTR)`;
+  if (what === 'interrupted') return `in doubt: up to ${count} calls that signals interrupted before they were seen`;
   if (what !== 'seccomp_listener') return `not held: ${count} of ${what}`;
   const times = count === 1 ? 'once' : `${count} times`;
   return `the command asked ${times} for a seccomp listener of its own, which is not possible under kreplay run (EBUSY)`;

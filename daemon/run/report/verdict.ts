@@ -45,14 +45,12 @@ export function judge(figures: Figures, mode: string): Judgement {
 
 /**
  * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
- * the signal's handler has no SA_RESTART, which it never does otherwise. Which calls were made again, and which threads
- * had ended, is not known.
+ * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then.
  */
 export function withInterrupted({ verdict, reasons }: Judgement, { uncovered }: RunnerStatus): Judgement {
   const count = uncovered.get('interrupted') ?? 0;
   if (count === 0) return { verdict, reasons };
-  const calls = count === 1 ? '1 call was' : `up to ${count} calls were`;
-  const reason = `${calls} interrupted by signals, with EINTR unless a handler has SA_RESTART`;
+  const reason = `calls that signals interrupted before they were seen, and that failed with EINTR: up to ${count}`;
   return { verdict: verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
 }
 

@@ -6,6 +6,7 @@
 
 #include "delay/clock.h"
 #include "identify/observe.h"
+#include "identify/repetition.h"
 #include "match/place.h"
 
 /*
@@ -156,6 +157,19 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 	return match;
 }
 
+/* A frame that was seen before says nothing: it is from an earlier interruption. */
+static void look_for_repetition(struct replay *replay, struct thread *thread, const struct seccomp_data *data)
+{
+	if (replay->interrupted == 0 || thread->looked_ns > replay->interrupted_ns)
+		return;
+	thread->looked_ns = clock_ns();
+	const uint64_t repetition = repetition_of(thread->tid, data);
+	if (repetition == 0 || repetition == thread->repetition)
+		return;
+	thread->repetition = repetition;
+	replay->interrupted--;
+}
+
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)
 {
 	struct replay *replay = context;
@@ -169,6 +183,7 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	struct thread *thread = threads_get(&replay->threads, notif->pid, record->received_ns);
 	if (!thread)
 		return VERDICT_PASS;
+	look_for_repetition(replay, thread, &notif->data);
 	if (go_on(replay, thread, &notif->data, call)) {
 		thread->call = call;
 		thread->call_id = call->id;
@@ -197,6 +212,8 @@ void replay_interrupted(void *context, uint64_t now_ns)
 {
 	struct replay *replay = context;
 
+	replay->interrupted++;
+	replay->interrupted_ns = now_ns;
 	if (!replay->threads.handles_signals)
 		replay->threads.renew_ns = now_ns;
 }

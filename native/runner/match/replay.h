@@ -34,6 +34,8 @@ struct replay {
 	struct table file_by_unsure_name; /* hash of the whole name, by its recorded form */
 	struct table unclear_files;       /* by whole name: files that are not the one their recorded name stands for */
 	bool has_standard_fds;            /* the incident itself has files on fds 0 to 2 */
+	uint64_t interrupted_ns;          /* when the last thread was interrupted before its call was received */
+	uint64_t interrupted;             /* how often that was, except for calls that the kernel made again since */
 	_Atomic bool is_passing;          /* all calls pass unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };
@@ -41,8 +43,8 @@ struct replay {
 enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, struct call *call);
 
 /*
- * A signal, or the end of its thread, came before a call was received. If the thread lives on, its process is looked at
- * again with its next call: if it handles signals, calls may have failed with EINTR.
+ * A signal, or the end of its thread, came before a call was received. Which thread's is not known, so each one is
+ * looked at with its next call: whether that repeats the call, and whether its process handles signals at all.
  */
 void replay_interrupted(void *replay, uint64_t now_ns);
 

@@ -21,6 +21,9 @@
 #define FAILURES_MAX 100
 #define AFTER_FAILURE_MS 1
 
+/* More threads are not interrupted at once. */
+#define GONE_AT_ONCE_MAX 65536
+
 /* Interrupts the receiver's wait; all other threads block it. */
 #define SIGNAL_STOP SIGUSR1
 #define STOP_AGAIN_NS NS_PER_MS
@@ -158,6 +161,29 @@ static void note_failure(struct server *server, int error)
 		poll(NULL, 0, AFTER_FAILURE_MS);
 }
 
+static void note_gone(struct server *server)
+{
+	const struct gone *gone = &server->gone;
+	const uint64_t count = gone->skipped > gone->told ? gone->skipped : gone->told;
+
+	for (; server->totals.interrupted < count; server->totals.interrupted++)
+		if (server->interrupted_before)
+			server->interrupted_before(server->context, clock_ns());
+}
+
+static void note_number(struct server *server, uint64_t id)
+{
+	struct gone *gone = &server->gone;
+	const uint64_t skipped = gone->last_id ? id - gone->last_id - 1 : 0;
+
+	gone->last_id = id;
+	/* A kernel that numbers calls differently tells all the same. */
+	if (skipped == 0 || skipped > GONE_AT_ONCE_MAX)
+		return;
+	gone->skipped += skipped;
+	note_gone(server);
+}
+
 /* Receives and processes one call; blocks. There is none if it is time to stop, for example. */
 static enum received receive(struct server *server)
 {
@@ -171,6 +197,7 @@ static enum received receive(struct server *server)
 		return what;
 	}
 	server->failures = 0;
+	note_number(server, received->id);
 	struct call *call = take_free(server);
 	server->totals.calls++;
 	if (!call) {
@@ -237,13 +264,6 @@ static void leave_rseq(void)
 		RSEQ_SIG);
 }
 
-static void note_gone(struct server *server)
-{
-	server->totals.interrupted++;
-	if (server->interrupted_before)
-		server->interrupted_before(server->context, clock_ns());
-}
-
 /*
  * Receives without a poll() before it, which would cost a tenth of an answer. Before 6.11, receiving from a listener
  * that no process is behind blocks until a signal arrives.
@@ -267,10 +287,12 @@ static void *receiver_main(void *argument)
 		const enum received what = receive(server);
 		if (what == RECEIVED_CALL)
 			continue;
-		if (!is_anyone_behind(server))
+		if (!is_anyone_behind(server)) {
 			poll(NULL, 0, -1);
-		else if (what == RECEIVED_GONE)
+		} else if (what == RECEIVED_GONE) {
+			server->gone.told++;
 			note_gone(server);
+		}
 	}
 	return NULL;
 }

@@ -44,6 +44,17 @@ struct interrupted {
 
 #define INTERRUPTED_MAX 64
 
+/*
+ * Calls that ended before they were received. The kernel numbers calls one after another, so a call whose number is not
+ * the next one shows that others are gone, before it is answered. The kernel also says so, once for each of them, but
+ * not in time, and only that shows those after the last call.
+ */
+struct gone {
+	uint64_t last_id; /* of the calls that were received; 0: none */
+	uint64_t skipped;
+	uint64_t told;
+};
+
 /* Receives the calls behind one listener and answers them, with two threads and the makers' threads. */
 struct server {
 	int listener;
@@ -60,7 +71,8 @@ struct server {
 	void (*interrupted_before)(void *context, uint64_t now_ns);
 	void *context;
 	struct call *spare; /* unused call of the receiving thread; NULL: none */
-	unsigned failures;  /* consecutive failures to receive a call */
+	struct gone gone;
+	unsigned failures; /* consecutive failures to receive a call */
 
 	pthread_mutex_t lock; /* protects the following members */
 	struct call *calls;

@@ -143,7 +143,7 @@ static int end(struct run *run, uint64_t stolen_ns)
 	}
 	/* Where no process handles signals, the kernel made these calls again, or their threads have ended. */
 	if (run->replay.threads.handles_signals)
-		run->replay.uncovered[UNCOVERED_INTERRUPTED] = run->server.totals.interrupted;
+		run->replay.uncovered[UNCOVERED_INTERRUPTED] = run->replay.interrupted;
 	run_line_uncovered(&run->control, &run->replay);
 	run_line_ended(&run->control, run, stolen_ns);
 	if (run->report.write_errno || run->report.lost_count) {

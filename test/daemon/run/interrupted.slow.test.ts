@@ -13,8 +13,8 @@ const judged = (verdict: Judgement['verdict'], count?: number) => {
 
 test('a run with interrupted calls is no better than partial, and says how many they may be', () => {
   expect(judged('replayed')).toEqual({ verdict: 'replayed', reasons: [] });
-  expect(judged('replayed', 1)).toEqual({ verdict: 'partial', reasons: [expect.stringMatching(/^1 call was /)] });
-  expect(judged('partial', 12)).toEqual({ verdict: 'partial', reasons: [expect.stringMatching(/^up to 12 calls /)] });
+  expect(judged('replayed', 1)).toEqual({ verdict: 'partial', reasons: [expect.stringMatching(/ 1$/)] });
+  expect(judged('partial', 12)).toEqual({ verdict: 'partial', reasons: [expect.stringMatching(/ 12$/)] });
   expect(judged('diverged', 12)).toEqual({ verdict: 'diverged', reasons: [expect.stringContaining('EINTR')] });
 });
 
@@ -40,7 +40,7 @@ test('as many calls as a program of handlers without SA_RESTART sees fail', asyn
   const failed = Number(stdout);
   expect([code, failed > 0]).toEqual([0, true]);
   expect([result.verdict, result.uncovered.interrupted]).toEqual(['partial', failed]);
-  expect(stderr).toContain(`in doubt: up to ${failed} calls that a signal interrupted`);
+  expect(stderr).toContain(`in doubt: up to ${failed} calls that signals interrupted`);
 });
 
 test('where the threshold leaves out all writes, none is interrupted and no file is called never called', async () => {

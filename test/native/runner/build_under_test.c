@@ -141,10 +141,10 @@ static int restarted(void)
 }
 
 /* Writes until each write succeeds, while a signal arrives every 200 us; prints how many were interrupted. */
-static int interrupted(void)
+static int write_with(int flags)
 {
 	const struct itimerval timer = {{0, 200}, {0, 200}};
-	const struct sigaction action = {.sa_handler = on_signal};
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags};
 	const int file = open_file();
 	int failed = 0;
 
@@ -156,6 +156,16 @@ static int interrupted(void)
 	setitimer(ITIMER_REAL, &(const struct itimerval){0}, NULL);
 	printf("%d\n", failed);
 	return 0;
+}
+
+static int interrupted(void)
+{
+	return write_with(0);
+}
+
+static int made_again(void)
+{
+	return write_with(SA_RESTART);
 }
 
 static int close_all(void)
@@ -279,6 +289,7 @@ int main(int words, char **word)
 	    {"fds", show_fds},
 	    {"uncovered", uncovered},
 	    {"interrupted", interrupted},
+	    {"made_again", made_again},
 	};
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(what, all[i].name) == 0)

@@ -99,6 +99,17 @@ describe('a static build', () => {
     expect(statSync(file).size).toBe(5000 * 64);
   });
 
+  test('has no call counted that the kernel makes again after the signal', async () => {
+    const calls = Array.from({ length: 5000 }, () => ({ targetNs: MS / 10, size: 64 }));
+    const plan = planOf([{ path: file, calls }]);
+    const { stdout, line } = await run(folder, { plan, command: [build, 'made_again', file, '5000', '64'] });
+    expect(numbersIn(stdout)).toEqual([0]);
+    const interrupted = line('ended')!.interrupted as number;
+    expect(interrupted).toBeGreaterThan(0);
+    // Where two signals interrupt one call, only the second leaves its trace.
+    expect((line('uncovered')?.count as number) ?? 0).toBeLessThan(interrupted / 2);
+  });
+
   test('is not blamed for the ends of threads that handle no signals', async () => {
     // Sixteen threads at once: some of their calls are always waiting to be received.
     const plan = planOf([{ path: file, comm: 'build_under_tes', calls: [{ targetNs: 1 }] }]);
