@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <linux/seccomp.h>
+
 #include "gen/format.h"
 
 #define NOT_IN_HEAP UINT32_MAX
@@ -23,8 +25,10 @@ struct call {
 	bool is_answered; /* with `value` and `error`, instead of letting the call happen */
 	int64_t value;
 	int error;
-	/* Arguments of a call that the runner makes itself. */
-	uint64_t arguments[6];
+	bool is_made;      /* by the runner, instead of the build */
+	bool is_looked_at; /* whether the kernel makes it again, see replay_look() */
+	uint32_t skipped;  /* calls that are gone, between the call that was received before and this one */
+	struct seccomp_data data;
 	struct call *next;
 };
 

@@ -1,25 +1,30 @@
 #include "identify/repetition.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "delay/clock.h"
 #include "identify/keys.h"
 
 #if defined(__x86_64__)
 
 /* The frame lies below the state of the vector registers, which takes up to 11 KB with AMX. */
 #define PIECE_BYTES 1024
-#define PIECES 16
+#define PIECES 14
 #define SYSCALL_BYTES 2
-/* A thread that was just received may not have left its CPU yet: the file then says that it is running. */
-#define LOOKS 20
+/*
+ * The part of a frame from the registers on: struct sigcontext_64, the mask and siginfo, which has the process that
+ * sent the signal. That tells frames of one place in a loop apart.
+ */
+#define FRAME_BYTES (256 + 8 + 128)
+/* While the thread waits for a CPU on which it goes on waiting for its answer, the file says that it is running. */
+#define LOOKS 100
+#define LOOK_AGAIN_NS (100 * NS_PER_US)
 
 static bool read_stack_pointer(uint32_t tid, uint64_t *stack_pointer)
 {
@@ -38,22 +43,37 @@ static bool read_stack_pointer(uint32_t tid, uint64_t *stack_pointer)
 		/* The number, six arguments, the stack pointer and the instruction pointer. */
 		if (sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %lx", stack_pointer) == 1)
 			return true;
-		sched_yield();
+		nanosleep(&(const struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
 	}
 	return false;
 }
 
-static bool is_before_call(const greg_t *registers, const struct seccomp_data *data, uint64_t stack_pointer)
+static uint64_t word_at(const char *at)
 {
-	const __u64 *arguments = data->args;
+	uint64_t word;
 
-	return (uint64_t)registers[REG_RIP] == data->instruction_pointer - SYSCALL_BYTES &&
-	       (uint64_t)registers[REG_RSP] == stack_pointer && registers[REG_RAX] == data->nr &&
-	       (uint64_t)registers[REG_RDI] == arguments[0] && (uint64_t)registers[REG_RSI] == arguments[1] &&
-	       (uint64_t)registers[REG_RDX] == arguments[2];
+	memcpy(&word, at, sizeof(word));
+	return word;
 }
 
-uint64_t repetition_of(uint32_t tid, const struct seccomp_data *data)
+static bool is_before_call(const char *registers, const struct seccomp_data *data, uint64_t stack_pointer)
+{
+	const struct {
+		int index;
+		uint64_t value;
+	} expected[] = {
+	    {REG_RSP, stack_pointer}, {REG_RIP, data->instruction_pointer - SYSCALL_BYTES},
+	    {REG_RAX, data->nr},      {REG_RDI, data->args[0]},
+	    {REG_RSI, data->args[1]}, {REG_RDX, data->args[2]},
+	};
+
+	for (unsigned i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+		if (word_at(registers + expected[i].index * sizeof(greg_t)) != expected[i].value)
+			return false;
+	return true;
+}
+
+uint32_t repetition_of(uint32_t tid, const struct seccomp_data *data)
 {
 	char stack[PIECES * PIECE_BYTES];
 	struct iovec here[PIECES], there[PIECES];
@@ -68,20 +88,16 @@ uint64_t repetition_of(uint32_t tid, const struct seccomp_data *data)
 	}
 	const ssize_t bytes = process_vm_readv(tid, here, PIECES, there, PIECES, 0);
 	/* Frames are aligned to 16, but the stack pointer need not be. */
-	const size_t aligned = stack_pointer % 8;
-	for (size_t at = sizeof(gregset_t); bytes > 0 && at + aligned <= (size_t)bytes; at += 8) {
-		gregset_t registers;
-
-		memcpy(registers, stack + sizeof(stack) - aligned - at, sizeof(registers));
-		if (is_before_call(registers, data, stack_pointer))
-			return hash_bytes(stack + sizeof(stack) - bytes, bytes) | 1;
-	}
+	const char *end = stack + sizeof(stack) - stack_pointer % 8;
+	for (const char *at = end - FRAME_BYTES; at >= stack + sizeof(stack) - bytes; at -= 8)
+		if (is_before_call(at, data, stack_pointer))
+			return (uint32_t)hash_bytes(at, FRAME_BYTES) >> 1 | 1;
 	return 0;
 }
 
 #else
 
-uint64_t repetition_of(uint32_t tid, const struct seccomp_data *data)
+uint32_t repetition_of(uint32_t tid, const struct seccomp_data *data)
 {
 	(void)tid;
 	(void)data;

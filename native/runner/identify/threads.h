@@ -24,8 +24,7 @@ struct thread {
 	struct seccomp_data data;
 	struct call *call;
 	uint64_t call_id;
-	uint64_t looked_ns;  /* when it was last asked whether its call is a repetition */
-	uint64_t repetition; /* the last one that was seen: repetition_of() */
+	uint64_t looked_ns; /* when a call of it was last looked at: replay_look() */
 };
 
 struct threads {

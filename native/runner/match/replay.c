@@ -157,17 +157,46 @@ static struct match match_of(struct replay *replay, const struct seccomp_notif *
 	return match;
 }
 
-/* A frame that was seen before says nothing: it is from an earlier interruption. */
-static void look_for_repetition(struct replay *replay, struct thread *thread, const struct seccomp_data *data)
+/*
+ * Returns whether the call may be one that a signal interrupted before, which is looked at by another thread: it can
+ * take milliseconds while the build's thread waits for a CPU, and calls that wait for the receiver can be interrupted,
+ * too.
+ */
+static bool is_to_be_looked_at(struct replay *replay, struct thread *thread, uint64_t now_ns)
 {
-	if (replay->interrupted == 0 || thread->looked_ns > replay->interrupted_ns)
+	if (atomic_load(&replay->interrupted) == 0 || thread->looked_ns > replay->interrupted_ns)
+		return false;
+	thread->looked_ns = now_ns;
+	return replay->calibration->features.wait_killable;
+}
+
+/* If several calls are gone just before this one, then signals interrupted it again and again. */
+static void take_back(struct replay *replay, uint32_t skipped)
+{
+	const uint64_t repeated = skipped ? skipped : 1;
+	uint64_t interrupted = atomic_load(&replay->interrupted);
+
+	while (!atomic_compare_exchange_weak(&replay->interrupted, &interrupted,
+					     interrupted > repeated ? interrupted - repeated : 0))
+		;
+}
+
+void replay_look(void *context, struct call *call)
+{
+	struct replay *replay = context;
+	const uint32_t tid = call->record.tid;
+	const uint32_t repetition = repetition_of(tid, &call->data);
+
+	if (repetition == 0)
 		return;
-	thread->looked_ns = clock_ns();
-	const uint64_t repetition = repetition_of(thread->tid, data);
-	if (repetition == 0 || repetition == thread->repetition)
-		return;
-	thread->repetition = repetition;
-	replay->interrupted--;
+	pthread_mutex_lock(&replay->repetitions_lock);
+	/* A frame that was seen before is from an earlier interruption. */
+	if (table_get(&replay->repetitions, &tid, sizeof(tid)) != repetition)
+		take_back(replay, call->skipped);
+	if (replay->repetitions.count >= THREADS_MAX)
+		table_clear(&replay->repetitions);
+	table_put(&replay->repetitions, &tid, sizeof(tid), repetition);
+	pthread_mutex_unlock(&replay->repetitions_lock);
 }
 
 enum verdict replay_decide(void *context, const struct seccomp_notif *notif, struct call *call)
@@ -183,7 +212,8 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	struct thread *thread = threads_get(&replay->threads, notif->pid, record->received_ns);
 	if (!thread)
 		return VERDICT_PASS;
-	look_for_repetition(replay, thread, &notif->data);
+	call->data = notif->data;
+	call->is_looked_at = is_to_be_looked_at(replay, thread, record->received_ns);
 	if (go_on(replay, thread, &notif->data, call)) {
 		thread->call = call;
 		thread->call_id = call->id;
@@ -193,18 +223,20 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 		return VERDICT_PASS;
 	call->is_output = place_is_output(replay, notif, thread->role, op, record->received_ns);
 	if (call->is_output)
-		return VERDICT_PASS;
+		return call->is_looked_at ? VERDICT_MAKE : VERDICT_PASS;
 	record->pid = thread->process;
 	record->tid = notif->pid;
 	record->op = op;
 	record->size = bytes_asked(notif, op);
 	call->is_recorded = true;
 	const struct match match = match_of(replay, notif, thread, record);
-	const enum verdict verdict = act(replay, &match, call);
+	enum verdict verdict = act(replay, &match, call);
+	call->is_made = verdict == VERDICT_MAKE;
+	if (call->is_looked_at)
+		verdict = VERDICT_MAKE;
 	thread->data = notif->data;
 	thread->call = verdict == VERDICT_HOLD ? call : NULL;
 	thread->call_id = call->id;
-	memcpy(call->arguments, notif->data.args, sizeof(call->arguments));
 	return verdict;
 }
 
@@ -212,7 +244,7 @@ void replay_interrupted(void *context, uint64_t now_ns)
 {
 	struct replay *replay = context;
 
-	replay->interrupted++;
+	atomic_fetch_add(&replay->interrupted, 1);
 	replay->interrupted_ns = now_ns;
 	if (!replay->threads.handles_signals)
 		replay->threads.renew_ns = now_ns;

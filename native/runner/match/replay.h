@@ -1,6 +1,7 @@
 #ifndef KREPLAY_RUNNER_REPLAY_H
 #define KREPLAY_RUNNER_REPLAY_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,9 +35,12 @@ struct replay {
 	struct table file_by_unsure_name; /* hash of the whole name, by its recorded form */
 	struct table unclear_files;       /* by whole name: files that are not the one their recorded name stands for */
 	bool has_standard_fds;            /* the incident itself has files on fds 0 to 2 */
-	uint64_t interrupted_ns;          /* when the last thread was interrupted before its call was received */
-	uint64_t interrupted;             /* how often that was, except for calls that the kernel made again since */
-	_Atomic bool is_passing;          /* all calls pass unseen */
+	_Atomic uint64_t
+	    interrupted;         /* threads before their calls were received, except those that repeat them since */
+	uint64_t interrupted_ns; /* when the last one was */
+	pthread_mutex_t repetitions_lock;
+	struct table repetitions; /* by thread: the last one that was seen */
+	_Atomic bool is_passing;  /* all calls pass unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };
 
@@ -47,6 +51,9 @@ enum verdict replay_decide(void *replay, const struct seccomp_notif *notif, stru
  * looked at with its next call: whether that repeats the call, and whether its process handles signals at all.
  */
 void replay_interrupted(void *replay, uint64_t now_ns);
+
+/* Finds out whether the call repeats one that was interrupted. It may run on several threads at once. */
+void replay_look(void *replay, struct call *call);
 
 /* Releases held calls, and lets new calls pass until it is called with false. */
 void replay_pass(struct replay *replay, bool is_passing);

@@ -15,7 +15,7 @@
 
 static int sync_file(int file, const struct call *call)
 {
-	const uint64_t *arguments = call->arguments;
+	const __u64 *arguments = call->data.args;
 
 	switch (call->record.op) {
 	case OP_FSYNC:
@@ -69,9 +69,9 @@ static void make_sync(struct makers *makers, struct call *call, int file)
 	learn(makers, call->record.native_ns);
 }
 
-static void run(struct makers *makers, struct call *call)
+static void make(struct makers *makers, struct call *call)
 {
-	const int file = op_has_fd(call->record.op) ? borrow_file(call->record.tid, call->arguments[0]) : -1;
+	const int file = op_has_fd(call->record.op) ? borrow_file(call->record.tid, call->data.args[0]) : -1;
 
 	if (op_is_sync(call->record.op))
 		make_sync(makers, call, file);
@@ -79,6 +79,14 @@ static void run(struct makers *makers, struct call *call)
 		short_write(makers->server->listener, file, call);
 	if (file >= 0)
 		close(file);
+}
+
+static void run(struct makers *makers, struct call *call)
+{
+	if (call->is_looked_at)
+		makers->server->look(makers->server->context, call);
+	if (call->is_made)
+		make(makers, call);
 	server_hold(makers->server, call);
 }
 

@@ -171,7 +171,8 @@ static void note_gone(struct server *server)
 			server->interrupted_before(server->context, clock_ns());
 }
 
-static void note_number(struct server *server, uint64_t id)
+/* Returns how many calls are gone between the call that was received before and this one. */
+static uint32_t note_number(struct server *server, uint64_t id)
 {
 	struct gone *gone = &server->gone;
 	const uint64_t skipped = gone->last_id ? id - gone->last_id - 1 : 0;
@@ -179,9 +180,10 @@ static void note_number(struct server *server, uint64_t id)
 	gone->last_id = id;
 	/* A kernel that numbers calls differently tells all the same. */
 	if (skipped == 0 || skipped > GONE_AT_ONCE_MAX)
-		return;
+		return 0;
 	gone->skipped += skipped;
 	note_gone(server);
+	return skipped;
 }
 
 /* Receives and processes one call; blocks. There is none if it is time to stop, for example. */
@@ -197,7 +199,7 @@ static enum received receive(struct server *server)
 		return what;
 	}
 	server->failures = 0;
-	note_number(server, received->id);
+	const uint32_t skipped = note_number(server, received->id);
 	struct call *call = take_free(server);
 	server->totals.calls++;
 	if (!call) {
@@ -213,6 +215,7 @@ static enum received receive(struct server *server)
 	    .id = notif.id,
 	    .heap_index = NOT_IN_HEAP,
 	    .outstanding_index = call->outstanding_index,
+	    .skipped = skipped,
 	    .record.received_ns = clock_ns(),
 	    .record.tid = notif.pid,
 	};

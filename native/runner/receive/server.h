@@ -22,7 +22,8 @@
 enum verdict {
 	VERDICT_PASS, /* let it happen now */
 	VERDICT_HOLD, /* hold it until its deadline */
-	VERDICT_MAKE, /* make it here, then hold it until its deadline, if there is one */
+	/* Make it here, or look at it, on another thread; then hold it until its deadline, if there is one. */
+	VERDICT_MAKE,
 };
 
 struct totals {
@@ -69,6 +70,8 @@ struct server {
 	enum verdict (*decide)(void *context, const struct seccomp_notif *notif, struct call *call);
 	/* Runs there too, if it is not NULL: a thread was interrupted before its call was received. */
 	void (*interrupted_before)(void *context, uint64_t now_ns);
+	/* Runs on a maker's thread, for calls that are to be looked at. */
+	void (*look)(void *context, struct call *call);
 	void *context;
 	struct call *spare; /* unused call of the receiving thread; NULL: none */
 	struct gone gone;

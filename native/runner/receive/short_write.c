@@ -26,7 +26,7 @@ struct asked {
 
 static bool read_asked(const struct call *call, struct asked *asked)
 {
-	const uint64_t *arguments = call->arguments;
+	const __u64 *arguments = call->data.args;
 	const unsigned op = call->record.op;
 	const bool has_offset = op == OP_PWRITE64 || op == OP_PWRITEV || op == OP_PWRITEV2;
 

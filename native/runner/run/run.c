@@ -105,6 +105,8 @@ static bool prepare(struct run *run)
 	run->replay.server = &run->server;
 	run->server.decide = replay_decide;
 	run->server.interrupted_before = replay_interrupted;
+	run->server.look = replay_look;
+	pthread_mutex_init(&run->replay.repetitions_lock, NULL);
 	run->server.context = &run->replay;
 	run->server.report = &run->report;
 	run_line_calibrated(&run->control, &run->calibration);
