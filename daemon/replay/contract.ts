@@ -19,7 +19,7 @@ const speedFactor = z
   .meta({ description: '2 is twice as fast as it was' });
 
 export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
-  description: 'added to the duration of every event, on the recorded time line, nanoseconds',
+  description: 'how much longer each call takes that fits only, on the recorded time line, nanoseconds',
 });
 
 const offsetNs = int64(BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
@@ -58,7 +58,10 @@ export const only = z
     node: names('node'),
   })
   .transform(({ event_type, service, node }) => ({ eventTypes: event_type, services: service, nodes: node }))
-  .meta({ description: 'which events get the latency: those that fit each list' });
+  .meta({
+    description:
+      'which events get the latency: those that fit each list; calls unless event_type is given. With block_io a call takes longer by one latency for each run of its requests',
+  });
 
 export const createRequest = z.strictObject({
   transaction_id: z.string().min(1, 'must not be empty').meta({ description: 'what is played' }),

@@ -20,7 +20,7 @@ const planned = fc.record({
   node: fc.constantFrom('n1', 'n2'),
   service: fc.constantFrom('web', 'db'),
   transaction: fc.constantFrom('order-1', 'order-1', 'other'),
-  kind: fc.constantFrom('write' as const, 'sync' as const, 'written_back' as const),
+  kind: fc.constantFrom('write' as const, 'sync' as const, 'request' as const, 'written_back' as const),
 });
 const rowsOf = fc.array(planned, { minLength: 1, maxLength: 40 }).map((all) => {
   let at = START - 1_000_000_000n;
@@ -29,6 +29,7 @@ const rowsOf = fc.array(planned, { minLength: 1, maxLength: 40 }).map((all) => {
     const row = { ...common, at, duration: durationNs, comm: `${common.service}-${durationNs}` };
     if (kind === 'write') return { ...row, transaction };
     if (kind === 'sync') return { ...row, type: 'sys_sync', transaction, result: 0n };
+    if (kind === 'request') return { ...row, type: 'block_io', transaction };
     return { ...row, type: 'block_io', transaction, source: 'origin', origins: [{ transaction, bytes: 512n }] };
   });
 });
@@ -38,7 +39,7 @@ const settings = fc.record({
   offset: fc.constantFrom(0, 2000, -2000),
   only: fc.record(
     {
-      event_type: fc.constantFrom(['sys_write'], ['sys_sync', 'block_io']),
+      event_type: fc.constantFrom(['sys_write'], ['block_io'], ['sys_sync', 'block_io']),
       service: fc.constantFrom(['web'], ['none']),
       node: fc.constantFrom(['n1'], ['n2', 'n1']),
     },

@@ -104,7 +104,7 @@ test('a latency can be narrowed, and what it gives is asked of the daemon', asyn
   const daemon = await served(recorded(ROWS));
   const { page } = await opened(daemon.url, '&latency=3000000&timeout=8000000');
   const only = page.locator('select[aria-label="Events that take longer"]');
-  expect(await only.locator('option').allTextContents()).toEqual(['event', 'sys_write', 'sys_sync']);
+  expect(await only.locator('option').allTextContents()).toEqual(['call', 'sys_write', 'sys_sync']);
   const rested = answered(page);
   await only.selectOption({ label: 'sys_sync' });
   await rested;

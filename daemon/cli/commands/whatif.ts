@@ -65,11 +65,15 @@ export function whatIfCommand(): Command {
   withPlace(
     withProjection(
       command,
-      'latency to add to every event that --only selects',
+      'latency to add to every call, or to what --only selects',
       'deadline of a caller: report the events that end after it',
     ),
   )
-    .option('--only <field=value,...>', `add the latency only to these events; fields ${ONLY_FIELDS.join(', ')}`, only)
+    .option(
+      '--only <field=value,...>',
+      `add the latency only to these events, of which those of the type block_io lengthen the call that waits for them; fields ${ONLY_FIELDS.join(', ')}`,
+      only,
+    )
     .option('--limit <count>', 'maximum number of late events to show', wholeNumber, LIMIT_DEFAULT)
     .option('--fail-if-timeout', `exit with ${TIMES_OUT} when an event is too late`)
     .addOption(
@@ -150,7 +154,7 @@ function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
 }
 
 function smallestText(smallest: Integer | null): string {
-  if (smallest === null) return 'none, no event gets any';
+  if (smallest === null) return 'none, no latency delays an event';
   return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : exact(smallest);
 }
 

@@ -27,7 +27,7 @@ export function replayCommand(): Command {
     .description('replay a transaction in its own time: in a player on a terminal, else event by event')
     .argument('<transaction>', 'transaction id')
     .option('--speed <factor>', 'speed factor: 2 is twice as fast, 0.5 half as fast', speedFactor, 1);
-  withProjection(command, 'latency to add to every event', 'deadline of a caller: mark the events that end after it')
+  withProjection(command, 'latency to add to every call', 'deadline of a caller: mark the events that end after it')
     .option(
       '--until-event <event>',
       'stop right after this event: its id, or its index in the replay from 0',

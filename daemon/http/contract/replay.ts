@@ -244,8 +244,8 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
     tag: 'replay',
     summary: 'What extra latency would do, without playing it',
     description:
-      'Computes how long a transaction would have taken with extra latency on all or some of its events, and which ' +
-      'events would have ended after a deadline; `curve` is its duration with any latency. With `where` instead of ' +
+      'Computes how long a transaction would have taken if each of its calls, or of its requests, had taken longer, ' +
+      'once for each time that its caller waited, and which events would have ended after a deadline; `curve` is its duration with any latency. With `where` instead of ' +
       '`transaction_id` it returns the curves of all transactions that fit. It makes no session and plays nothing. ' +
       '`transaction_not_found` means that no event of the transaction is recorded, and `invalid_body` names each ' +
       'field that is wrong, and `too_many_events` that `where` asks for values of too many events; after `busy` try again.',

@@ -30,14 +30,14 @@ const onlySchema = z
     service: z.array(z.string()).optional(),
     node: z.array(z.string()).optional(),
   })
-  .meta({ description: 'which events get the extra latency: those that fit each list; all without lists' });
+  .meta({ description: 'which events get the extra latency: those that fit each list; calls without event_type' });
 
 export const sessionSchema = z
   .object({
     session_id: z.string(),
     transaction_id: z.string(),
     speed_factor: z.number(),
-    extra_latency_ns: durationNs('added to every event that fits only'),
+    extra_latency_ns: durationNs('added to every call, or to what fits only'),
     timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
     max_gap_ns: durationNs('the longest gap in which nothing is under way').nullable(),
     only: onlySchema,
@@ -129,7 +129,7 @@ export const timelineSchema = z.object({
 const curveSchema = z
   .array(
     z.object({
-      events: count('how many events that get the latency delay it'),
+      events: count('how many latencies delay it'),
       end_ns: durationNs('its end without latency, from the start'),
     }),
   )
@@ -159,7 +159,7 @@ export const curvesSchema = z.object({
 
 export const whatIfSchema = z.object({
   transaction_id: z.string(),
-  extra_latency_ns: durationNs('added to every event that fits'),
+  extra_latency_ns: durationNs('added to every call, or to what fits only'),
   timeout_ns: durationNs("a caller's deadline, from the start").nullable(),
   clock: clockSchema,
   event_count: count('events of the transaction'),

@@ -11,8 +11,6 @@ export interface ProjectedTimes {
   rows: Uint32Array;
   starts: Float64Array;
   ends: Float64Array;
-  /** The time that is added to each event that gets the latency, nanoseconds. */
-  latencyNs: number;
 }
 
 /** Whether an event of the track would be in view. */
@@ -28,7 +26,7 @@ export function isProjectedInView(
 export function paintProjected(
   tracks: readonly PaintedTrack[],
   model: LanesModel,
-  { starts, ends, latencyNs }: ProjectedTimes,
+  { starts, ends }: ProjectedTimes,
   view: View,
   palette: Uint32Array,
   pixels: Uint32Array,
@@ -44,8 +42,8 @@ export function paintProjected(
     };
     for (const row of track.rows) fill(starts[row]!, ends[row]!, palette[KINDS.neutral]!);
     for (const row of track.rows) {
-      const isLonger = ends[row]! - starts[row]! > model.ends[row]! - model.starts[row]!;
-      if (isLonger) fill(ends[row]! - latencyNs, ends[row]!, palette[KINDS.added]!);
+      const addedNs = ends[row]! - starts[row]! - (model.ends[row]! - model.starts[row]!);
+      if (addedNs > 0) fill(ends[row]! - addedNs, ends[row]!, palette[KINDS.added]!);
     }
   }
 }

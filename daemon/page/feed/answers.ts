@@ -59,7 +59,7 @@ export interface TransactionList {
   coverage: Coverage;
 }
 
-/** Which events get the extra latency: those that fit each list; all without lists. */
+/** Which events get the extra latency: those that fit each list; calls without types. */
 export interface Only {
   event_type?: readonly string[];
   service?: readonly string[];

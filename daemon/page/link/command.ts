@@ -68,7 +68,7 @@ function assumedOptions({ latency, timeout, clock_offset, ...link }: Link): stri
   ];
 }
 
-/** `kreplay replay` adds the latency to every event. */
+/** `kreplay replay` adds the latency to every call. */
 function playedOptions(link: Link): string[] {
   const every = { ...link, only_event_type: [], only_service: [], only_node: [] };
   return [...(link.speed === null ? [] : ['--speed', `${link.speed}`]), ...assumedOptions(every)];

@@ -1,7 +1,18 @@
 /**
- * When a session plays each event, by the rule of the daemon: an event that gets the latency takes longer by it, later
- * ones of its thread begin later by the sum, and times in which nothing is under way are cut to the longest gap.
+ * When a session plays each event, by the rule of the daemon: a call takes longer by the latency that its caller waits
+ * for, later events of its thread begin later by the sum, and times in which nothing is under way are cut to the longest
+ * gap.
  */
+
+import {
+  endCall,
+  getsLatency,
+  goOn,
+  isCallType,
+  noDelay,
+  type ThreadDelay,
+  take,
+} from '../../replay/plan/thread_delay.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { Only } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
@@ -55,24 +66,33 @@ export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
 export function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const [newStarts, newEnds] = [Float64Array.from(starts), Float64Array.from(ends)];
   const [lanes, isAffected] = [lanesOf(columns), affectedTest(columns, only)];
-  const added = new Float64Array(columns.threads.length);
+  const isCallOf = Array.from({ length: 256 }, (_, id) => isCallType(columns.types.get(id) ?? ''));
+  const threads: Lane[] = [];
   const rows = new Uint32Array(columns.count);
   let count = 0;
   let isSorted = true;
   let beforeNs = Number.NEGATIVE_INFINITY;
   for (let row = 0; row < columns.count; row++) {
     if (shares[row] === OTHER) continue;
-    const lane = lanes[columns.thread[row]!]!;
-    newStarts[row]! += added[lane]!;
-    if (isAffected(row)) added[lane]! += latencyNs;
-    newEnds[row]! += added[lane]!;
+    const at = lanes[columns.thread[row]!]!;
+    threads[at] ??= { delay: noDelay(), call: -1 };
+    const lane = threads[at];
+    const { delay } = lane;
+    const isCall = isCallOf[columns.type[row]!]!;
+    const addedNs = isAffected(row) ? latencyNs : 0;
+    if (goOn(delay, starts[row]!, isCall)) newEnds[lane.call]! += delay.added;
+    take(delay, ends[row]!, isCall, addedNs);
+    if (isCall) lane.call = row;
+    else newEnds[row]! += delay.added + addedNs;
+    newStarts[row]! += delay.added;
     isSorted &&= newStarts[row]! >= beforeNs;
     beforeNs = newStarts[row]!;
     rows[count++] = row;
   }
+  for (const lane of threads) if (lane && endCall(lane.delay)) newEnds[lane.call]! += lane.delay.added;
   const own = rows.subarray(0, count);
   if (!isSorted) own.sort((a, b) => newStarts[a]! - newStarts[b]! || a - b);
-  return { rows: own, starts: newStarts, ends: newEnds, latencyNs };
+  return { rows: own, starts: newStarts, ends: newEnds };
 }
 
 /** When the last event ends that the caller waits for. */
@@ -81,6 +101,12 @@ export function ownEndOf({ shares }: Model, { rows, ends }: ProjectedTimes): num
 }
 
 type Columns = LanesModel['columns'];
+
+interface Lane {
+  delay: ThreadDelay<number>;
+  /** Row of its last call. */
+  call: number;
+}
 
 /** A number of the lane of each thread: its node and thread id, whatever its program is called. */
 function lanesOf({ threads, recordings }: Columns): number[] {
@@ -97,6 +123,6 @@ function affectedTest({ threads, recordings, thread, types, type }: Columns, onl
     const isOfNode = !only.node || only.node.includes(recordings[recording]!.node);
     return isOfNode && (!only.service || only.service.includes(service));
   });
-  const isOfType = Array.from({ length: 256 }, (_, id) => !only.event_type || only.event_type.includes(types.get(id)!));
+  const isOfType = Array.from({ length: 256 }, (_, id) => getsLatency(types.get(id) ?? '', only.event_type));
   return (row) => isOfThread[thread[row]!]! && isOfType[type[row]!]!;
 }

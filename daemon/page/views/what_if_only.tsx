@@ -8,7 +8,7 @@ export function WhatIfOnly({ choices: { types, services, nodes } }: { choices: C
   return (
     <>
       <OneOf
-        {...{ label: 'Events that take longer', all: 'event', values: types, chosen: link.only_event_type }}
+        {...{ label: 'Events that take longer', all: 'call', values: types, chosen: link.only_event_type }}
         onChoose={(only_event_type) => go({ only_event_type }, false)}
       />
       <OneOf

@@ -1,17 +1,19 @@
 /**
  * How a transaction's duration depends on the extra latency. Each of its events ends at
  *
- *   end(latency) = recorded end + latency * (events of its thread up to it that get the latency)
+ *   end(latency) = recorded end + latency * (how often its thread has waited for it by then)
  *
  * which is a line, so the end of the transaction is the highest line at each latency. Few lines are the highest anywhere:
  *
- *   end  |            /        a  one event gets the latency, and it ends late
+ *   end  |            /        a  one call gets the latency, and it ends late
  *        |        __/  b       b  many do, and the last of them ends early
  *        |   __--/    a
  *        |--____/________ latency
  */
+import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
+
 export interface CurveLine {
-  /** How many events that get the latency delay it. */
+  /** How many latencies delay it. */
   events: bigint;
   /** The end without latency. */
   endNs: bigint;
@@ -43,10 +45,10 @@ function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolea
   return untilNs >= fromNs;
 }
 
-/** The highest lines of several threads, whose ends are those of a clock that was at `originNs` at the start. */
-export function curveOf(threads: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
+/** The highest lines of several lists, whose ends are those of a clock that was at `originNs` at the start. */
+export function curveOf(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
   const lines: CurveLine[] = [];
-  const all = [...threads].flat().map(({ events, endNs }) => ({ events, endNs: endNs - originNs }));
+  const all = [...lists].flat().map(({ events, endNs }) => ({ events, endNs: endNs - originNs }));
   all.sort((a, b) => (a.events < b.events ? -1 : a.events > b.events ? 1 : 0));
   for (const line of all) addLine(lines, line);
   return lines.length > 0 ? lines : NO_TIME;
@@ -70,14 +72,32 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
   }, 0n);
 }
 
+/** The lines of a thread's own events, as a clock has them that was at 0 at the start. */
+export interface ThreadLines {
+  calls: CurveLine[];
+  /** Of requests that get the latency, and of the others: each list has ascending numbers of events. */
+  requests: readonly [CurveLine[], CurveLine[]];
+}
+
+export function noLines(): ThreadLines {
+  return { calls: [], requests: [[], []] };
+}
+
+export function listsOf({ calls, requests }: ThreadLines): CurveLine[][] {
+  return [calls, ...requests];
+}
+
 interface Lane {
-  events: bigint;
-  lines: CurveLine[];
+  delay: ThreadDelay<bigint>;
+  /** The end of the call under way, if that is an own event. */
+  ownEndNs: bigint | null;
+  lines: ThreadLines;
 }
 
 export interface CurvedEvent {
   startNs: bigint;
   durationNs: bigint;
+  isCall: boolean;
   /** Whether it gets the latency. */
   isAffected: boolean;
   isOwn: boolean;
@@ -86,7 +106,7 @@ export interface CurvedEvent {
 export interface CurveSums {
   /** Takes the events of each thread in order. */
   add(node: string, tid: number, event: CurvedEvent): void;
-  /** Null without events. */
+  /** Null without events. No event may be added after it. */
   curve(): Curve | null;
 }
 
@@ -106,25 +126,39 @@ export function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
   }
 
   return {
-    add(node, tid, { startNs, durationNs, isAffected, isOwn }) {
+    add(node, tid, { startNs, durationNs, isCall, isAffected, isOwn }) {
       const { shiftNs, lanes } = ofNode(node);
       const alignedNs = startNs + shiftNs;
       if (originNs === undefined || alignedNs < originNs) originNs = alignedNs;
       let lane = lanes.get(tid);
       if (!lane) {
-        lane = { events: 0n, lines: [] };
+        lane = { delay: noDelay(), ownEndNs: null, lines: noLines() };
         lanes.set(tid, lane);
       }
-      if (isAffected) lane.events++;
-      if (isOwn) addLine(lane.lines, { events: lane.events, endNs: alignedNs + durationNs });
+      const { delay, lines } = lane;
+      if (goOn(delay, alignedNs, isCall)) addCall(lane);
+      const endNs = alignedNs + durationNs;
+      take(delay, endNs, isCall, isAffected ? 1 : 0);
+      if (isCall) lane.ownEndNs = isOwn ? endNs : null;
+      else if (isOwn) addRequest(lines, delay.added, isAffected, endNs);
     },
     curve() {
       if (originNs === undefined) return null;
       const lanes = [...byNode.values()].flatMap((node) => [...node.lanes.values()]);
+      for (const lane of lanes) if (endCall(lane.delay)) addCall(lane);
       return curveOf(
-        lanes.map(({ lines }) => lines),
+        lanes.flatMap(({ lines }) => listsOf(lines)),
         originNs,
       );
     },
   };
+}
+
+function addCall({ delay, ownEndNs, lines }: Lane): void {
+  if (ownEndNs !== null) addLine(lines.calls, { events: BigInt(delay.added), endNs: ownEndNs });
+}
+
+export function addRequest({ requests }: ThreadLines, added: number, isAffected: boolean, endNs: bigint): void {
+  if (isAffected) addLine(requests[0], { events: BigInt(added + 1), endNs });
+  else addLine(requests[1], { events: BigInt(added), endNs });
 }

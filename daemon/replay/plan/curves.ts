@@ -14,7 +14,7 @@ import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { type AppliedOffsets, type ClockOffsets, checkNodes, clockShifts } from './clock_offsets.ts';
 import { type Curve, type CurveSums, createCurveSums } from './curve.ts';
-import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
+import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './only.ts';
 
 /** A transaction as a list of transactions describes it. */
 export interface CurvedTransaction {
@@ -123,12 +123,13 @@ function summing(
     look(scanned) {
       const { block, dictionary } = scanned;
       const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
-      const [tids, isAffected] = [column(block, 'tid'), affected(scanned)];
+      const [tids, isAffected, isCall] = [column(block, 'tid'), affected(scanned), callTest(scanned)];
       owned(scanned, (row, owner, isOwn) => {
         const [startNs, durationNs] = [timestamps[row]!, durations[row]!];
         const endNs = untilNs[owner];
         if (endNs !== undefined && startNs > endNs) return;
-        sums[owner]!.add(dictionary.node, tids[row]!, { startNs, durationNs, isAffected: isAffected(row), isOwn });
+        const event = { startNs, durationNs, isCall: isCall(row), isAffected: isAffected(row), isOwn };
+        sums[owner]!.add(dictionary.node, tids[row]!, event);
       });
     },
   };

@@ -2,9 +2,11 @@
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { Only } from './only.ts';
+import { getsLatency, isCallType } from './thread_delay.ts';
 
 export interface EventKind {
   eventType: string;
+  isCall: boolean;
   service: string;
   node: string;
 }
@@ -39,8 +41,13 @@ export function newKinds(): Kinds {
       return (eventType, service) => {
         const known = byType.get(eventType)?.get(service);
         if (known !== undefined) return known;
-        const kind = { eventType: TYPE_NAMES.get(eventType) ?? '', service: dictionary.name(service), node };
-        const number = numberOf(kind);
+        const type = TYPE_NAMES.get(eventType) ?? '';
+        const number = numberOf({
+          eventType: type,
+          isCall: isCallType(type),
+          service: dictionary.name(service),
+          node,
+        });
         byType.set(eventType, (byType.get(eventType) ?? new Map<number, number>()).set(service, number));
         return number;
       };
@@ -48,19 +55,16 @@ export function newKinds(): Kinds {
   };
 }
 
-/** Returns a test for the numbers of kinds; undefined if all get the latency. */
-export function kindTest(only: Only | undefined, kinds: readonly EventKind[]): ((kind: number) => boolean) | undefined {
+/** Returns a test for the numbers of kinds: whether the event gets the latency. */
+export function kindTest(only: Only | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
   const { eventTypes, services, nodes } = only ?? {};
-  if (!eventTypes && !services && !nodes) return undefined;
   const known: boolean[] = [];
   return (number) => {
     let isAffected = known[number];
     if (isAffected === undefined) {
       const { eventType, service, node } = kinds[number]!;
       isAffected =
-        (eventTypes?.includes(eventType) ?? true) &&
-        (services?.includes(service) ?? true) &&
-        (nodes?.includes(node) ?? true);
+        getsLatency(eventType, eventTypes) && (services?.includes(service) ?? true) && (nodes?.includes(node) ?? true);
       known[number] = isAffected;
     }
     return isAffected;

@@ -1,12 +1,14 @@
 /**
- * The replay's own time line. Extra latency lengthens every event and moves each later event of the same thread back by
- * the sum added before it on that thread:
+ * The replay's own time line. Extra latency lengthens calls, and moves each later event of the same thread back by the
+ * sum added before it on that thread:
  *
  *   recorded   thread 1  |--a--|   |-c-|          extra latency ==
  *              thread 2      |-b-|    |--d--|
  *
  *   projected  thread 1  |--a--==|   |-c-==|      c starts 1 == later, ends 2 == later
  *              thread 2      |-b-==|    |--d--==|
+ *
+ * What requests do to the call that queued them, `thread_delay.ts` says.
  *
  * Within a thread the order does not change, so the projected order is a merge of threads: by projected start, ties by
  * recorded order. Finally, gaps in which no event is under way are shortened to the longest that is allowed.
@@ -18,11 +20,12 @@ import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { kindTest } from './kinds.ts';
 import type { Only } from './only.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
+import { endCall, getsLatency, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
 /** What can be changed from an event on. */
 export interface LayoutChange {
   extraLatencyNs: number;
-  /** The events that get the latency; all if omitted. */
+  /** The events that get the latency; all calls if omitted. */
   only?: Only | undefined;
   /** The longest gap; null leaves gaps as recorded. If omitted, it is that of the settings. */
   maxGapNs?: number | null | undefined;
@@ -71,11 +74,11 @@ export interface MergeState {
   recordedOwnEndNs: number;
   /** Total time removed by shortened gaps so far. */
   cutNs: number;
-  /** For each lane that differs from a new one: thread, next recorded index or -1, nanoseconds added. */
+  /** For each lane that differs from a new one, the numbers of `kept`. */
   lanes: Float64Array;
 }
 
-export const LANE_FIELDS = 3;
+export const LANE_FIELDS = 9;
 
 export interface Merge {
   readonly index: number;
@@ -97,8 +100,10 @@ interface Lane extends HeapItem {
   startNs: number;
   /** Shift of its node's clock. */
   clockShiftNs: number;
-  /** The clock shift plus the latency added so far. */
-  shiftNs: number;
+  /** What the latency has added so far, by recorded times of the node's clock. */
+  delay: ThreadDelay<number>;
+  /** The latency change that held when its last call began: what is queued within the call takes it too. */
+  latencyAt: number;
 }
 
 export const START: MergeState = {
@@ -120,6 +125,7 @@ export function emptyPage(first: number, limit: number): ProjectedPage {
 export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
   const { latency, clockShiftNs } = settings;
   const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
+  const lengthensRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
   const { pageEvents } = recorded;
   const pageOf = (index: number) => Math.floor(index / pageEvents);
   const heap = createHeap<Lane>(
@@ -129,13 +135,15 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   const clockShifts = new Map<string, number>();
   let { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs } = from;
   let frontPage: RecordedPage | undefined;
+  /** Start of the last event that the front has passed. */
+  let frontStartNs = 0;
   let latencyAt = latency.findLastIndex(({ fromIndex }) => fromIndex <= index);
 
   for (let at = 0; at < from.lanes.length; at += LANE_FIELDS) {
-    const [thread, next, shiftNs] = from.lanes.subarray(at, at + LANE_FIELDS) as unknown as [number, number, number];
-    const lane = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: clockShiftOf(thread), shiftNs };
-    lanes.set(thread, lane);
-    if (next >= 0) enter(lane, next, recorded.page(pageOf(next))!);
+    const [thread, next, ...rest] = from.lanes.subarray(at, at + LANE_FIELDS);
+    const lane = { ...laneOf(thread!), ...restored(rest) };
+    lanes.set(thread!, lane);
+    if (next! >= 0) enter(lane, next!, recorded.page(pageOf(next!))!);
   }
 
   function clockShiftOf(thread: number): number {
@@ -148,9 +156,16 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     return shiftNs;
   }
 
+  function isCallAt(page: RecordedPage, row: number): boolean {
+    return recorded.kinds[page.kind[row]!]!.isCall;
+  }
+
   function enter(lane: Lane, next: number, page: RecordedPage): void {
     lane.recorded = next;
-    lane.startNs = page.startNs[next - page.first]! + lane.shiftNs;
+    const row = next - page.first;
+    const startNs = page.startNs[row]!;
+    goOn(lane.delay, startNs, isCallAt(page, row));
+    lane.startNs = startNs + lane.clockShiftNs + lane.delay.added;
     if (lane.slot < 0) heap.push(lane);
     else heap.moved(lane);
   }
@@ -158,11 +173,17 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function laneOf(thread: number): Lane {
     let lane = lanes.get(thread);
     if (!lane) {
-      const shiftNs = clockShiftOf(thread);
-      lane = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: shiftNs, shiftNs };
+      const place = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: clockShiftOf(thread) };
+      lane = { ...place, delay: noDelay(), latencyAt: 0 };
       lanes.set(thread, lane);
     }
     return lane;
+  }
+
+  /** Whether a lane's later events depend on the earlier ones. No event that the front has not passed begins before it. */
+  function hasEffect({ added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>): boolean {
+    const goesOn = (endNs: number | null) => endNs !== null && endNs > frontStartNs;
+    return added !== 0 || callAdded !== 0 || runAdded !== 0 || goesOn(callEnd) || goesOn(runEnd);
   }
 
   /** Moves the front past every recorded event that may be next. */
@@ -177,6 +198,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (nearest && nearest.startNs < frontPage.startNs[row]!) return;
       const lane = laneOf(frontPage.thread[row]!);
       if (lane.recorded < 0) enter(lane, front, frontPage);
+      frontStartNs = frontPage.startNs[row]!;
       front++;
     }
   }
@@ -200,6 +222,47 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     }
   }
 
+  /** The thread's next event, whether the front has passed it or not; undefined if none begins before `untilNs`. */
+  function following(thread: number, index: number, page: RecordedPage, untilNs: number) {
+    const inPage = page.nextRow[index - page.first]!;
+    if (inPage > 0) return { row: inPage, page };
+    for (;;) {
+      const number = pageBehind(recorded.pagesOf(thread), pageOf(index));
+      if (number !== undefined) {
+        const found = recorded.page(number)!;
+        return { row: found.firstRow.get(thread)!, page: found };
+      }
+      if (recorded.isWhole) return undefined;
+      const { count, startNs } = recorded.page(pageOf(recorded.known - 1))!;
+      if (startNs[count - 1]! >= untilNs) return undefined;
+      // Finds the next page.
+      recorded.page(pageOf(recorded.known));
+    }
+  }
+
+  /** How much later than its start a call ends, as recorded by `endNs`: its requests come after it in the order. */
+  function callDelayNs({ thread, delay, latencyAt }: Lane, index: number, from: RecordedPage, endNs: number): number {
+    const ahead = { ...delay };
+    let [at, page] = [index, from];
+    while (lengthensRequests[latencyAt]) {
+      const event = following(thread, at, page, endNs);
+      if (!event) break;
+      const { row } = event;
+      page = event.page;
+      at = page.first + row;
+      const startNs = page.startNs[row]!;
+      if (startNs >= endNs || isCallAt(page, row)) break;
+      goOn(ahead, startNs, false);
+      take(ahead, startNs + page.durationNs[row]!, false, addedNs(latencyAt, page.kind[row]!));
+    }
+    endCall(ahead);
+    return ahead.added - delay.added;
+  }
+
+  function addedNs(latencyAt: number, kind: number): number {
+    return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
+  }
+
   function next(limit: number): ProjectedPage {
     const page = emptyPage(index, limit);
     while (page.count < limit) {
@@ -207,14 +270,19 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       const lane = heap.peek();
       if (!lane) break;
       while (latencyAt + 1 < latency.length && latency[latencyAt + 1]!.fromIndex <= index) latencyAt++;
-      const { extraLatencyNs, maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
-      const isAffected = affects[latencyAt];
+      const { maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
       const recordedPage = recorded.page(pageOf(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
-      const addedNs = !isAffected || isAffected(recordedPage.kind[row]!) ? extraLatencyNs : 0;
-      const durationNs = recordedPage.durationNs[row]! + addedNs;
+      const isCall = isCallAt(recordedPage, row);
+      // The call that is under way keeps the length with which it has begun.
+      if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
+      const ownNs = addedNs(lane.latencyAt, recordedPage.kind[row]!);
+      const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
+      take(lane.delay, ownEndAtNs, isCall, ownNs);
+      const delayNs = isCall ? callDelayNs(lane, lane.recorded, recordedPage, ownEndAtNs) : ownNs;
+      const durationNs = recordedPage.durationNs[row]! + delayNs;
       originNs ??= lane.startNs;
-      const recordedEndNs = recordedPage.startNs[row]! + lane.clockShiftNs + recordedPage.durationNs[row]! - originNs;
+      const recordedEndNs = ownEndAtNs + lane.clockShiftNs - originNs;
       const isOwn = recordedPage.isOwn[row] === 1;
       if (isOwn && recordedEndNs > recordedOwnEndNs) recordedOwnEndNs = recordedEndNs;
       const startNs = lane.startNs - originNs;
@@ -229,7 +297,6 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       page.recorded[at] = lane.recorded;
       page.startNs[at] = startNs - cutNs;
       page.durationNs[at] = durationNs;
-      lane.shiftNs += addedNs;
       advance(lane, recordedPage);
       index++;
     }
@@ -237,10 +304,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   }
 
   function state(): MergeState {
-    const kept: number[] = [];
-    for (const { thread, recorded: next, clockShiftNs, shiftNs } of lanes.values())
-      if (next >= 0 || shiftNs !== clockShiftNs) kept.push(thread, next, shiftNs);
-    return { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs, lanes: Float64Array.from(kept) };
+    const numbers: number[] = [];
+    for (const lane of lanes.values()) if (lane.recorded >= 0 || hasEffect(lane.delay)) numbers.push(...kept(lane));
+    return { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs, lanes: Float64Array.from(numbers) };
   }
 
   return {
@@ -259,6 +325,22 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     next,
     state,
   };
+}
+
+/** A lane in numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
+function kept({ thread, recorded, latencyAt, delay }: Lane): number[] {
+  const { added, callEnd, callAdded, runEnd, runFirstEnd, runAdded } = delay;
+  return [thread, recorded, latencyAt, added, callEnd ?? -1, callAdded, runEnd ?? -1, runFirstEnd ?? -1, runAdded];
+}
+
+function restored(numbers: readonly number[]): Pick<Lane, 'latencyAt' | 'delay'> {
+  const [latencyAt, added, callEnd, callAdded, runEnd, runFirstEnd, runAdded] = numbers as [number, ...number[]];
+  const time = (ns: number | undefined) => (ns! < 0 ? null : ns!);
+  const [call, run] = [
+    { callEnd: time(callEnd), callAdded: callAdded! },
+    { runEnd: time(runEnd), runFirstEnd: time(runFirstEnd), runAdded: runAdded! },
+  ];
+  return { latencyAt, delay: { added: added!, ...call, ...run } };
 }
 
 /** The first of the ascending `numbers` that is larger than `number`. */

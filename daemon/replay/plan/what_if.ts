@@ -1,8 +1,8 @@
 /**
- * Computes the effect of extra latency on a transaction without playing it. An event ends later by the latency added to
- * it and to the earlier events of its thread, so one pass in recorded order is enough:
+ * Computes the effect of extra latency on a transaction without playing it. An event ends later by the latencies that
+ * its thread has waited for by then, so one pass in recorded order is enough:
  *
- *   end(latency) = recorded end + latency * (events of its thread up to it that get the latency)
+ *   end(latency) = recorded end + latency * (how often its thread has waited for it by then)
  *
  * The smallest latency with which an event would end after the deadline follows from the same equation.
  */
@@ -22,8 +22,9 @@ import {
   clocksOf,
   type ReplayedClock,
 } from './clock_offsets.ts';
-import { addLine, type Curve, type CurveLine, curveOf } from './curve.ts';
-import { affectedTest, ONLY_COLUMNS, type Only } from './only.ts';
+import { addLine, addRequest, type Curve, curveOf, listsOf, noLines, type ThreadLines } from './curve.ts';
+import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './only.ts';
+import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
 export interface WhatIfRequest extends AppliedOffsets {
   transactionId: string;
@@ -66,14 +67,27 @@ export interface WhatIf {
 
 interface Candidate {
   eventId: string;
+  /** Number of events before it, as recorded. */
+  place: number;
   startNs: bigint;
   durationNs: bigint;
 }
 
+/** An own event, of which everything is known but how many latencies delay its end. */
+interface Begun {
+  recordingId: string;
+  number: bigint;
+  place: number;
+  /** The start with the latency, and the end without. */
+  projectedNs: bigint;
+  recordedEndNs: bigint;
+}
+
 interface Lane {
-  /** How many of its events got the latency so far. */
-  events: bigint;
-  lines: CurveLine[];
+  delay: ThreadDelay<bigint>;
+  lines: ThreadLines;
+  /** The call under way, if that is an own event. */
+  call: Begun | null;
 }
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
@@ -99,6 +113,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
     const tids = column(block, 'tid');
     const [isOwn, isAffected] = [ownEventTest(scanned, transactionId, divided), affected(scanned)];
+    const isCallAt = callTest(scanned);
     const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
     byNode.set(dictionary.node, lanes);
     const originNs = origins(dictionary.node);
@@ -106,41 +121,66 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       firstNs ??= timestamps[row]!;
       if (timestamps[row]! + durations[row]! > lastEndNs) lastEndNs = timestamps[row]! + durations[row]!;
       const startNs = timestamps[row]! - originNs;
-      const lane = lanes.get(tids[row]!) ?? { events: 0n, lines: [] };
-      lanes.set(tids[row]!, lane);
-      const before = lane.events;
-      if (isAffected(row)) {
-        lane.events++;
-        affectedCount++;
-      }
-      const times = lane.events;
       const recordedEndNs = startNs + durations[row]!;
-      const endNs = recordedEndNs + times * extraLatencyNs;
-      eventCount++;
+      const [isCall, isLonger] = [isCallAt(row), isAffected(row)];
+      let lane = lanes.get(tids[row]!);
+      if (!lane) {
+        lane = { delay: noDelay(), lines: noLines(), call: null };
+        lanes.set(tids[row]!, lane);
+      }
+      const { delay, lines } = lane;
+      if (goOn(delay, startNs, isCall)) callEnded(lane);
+      take(delay, recordedEndNs, isCall, isLonger ? 1 : 0);
+      if (isLonger) affectedCount++;
+      const place = eventCount++;
+      if (isCall) lane.call = null;
       if (!isOwn(row)) {
         writtenBackCount++;
         continue;
       }
-      addLine(lane.lines, { events: times, endNs: recordedEndNs });
       if (recordedEndNs > recordedDurationNs) recordedDurationNs = recordedEndNs;
-      if (endNs > durationNs) durationNs = endNs;
-      if (timeoutNs === null) continue;
-      const neededNs = recordedEndNs > timeoutNs ? 0n : times > 0n ? (timeoutNs - recordedEndNs) / times + 1n : null;
-      if (neededNs !== null && (smallestLatencyNs === null || neededNs < smallestLatencyNs))
-        smallestLatencyNs = neededNs;
-      if (endNs <= timeoutNs) continue;
-      afterTimeoutCount++;
-      const projectedNs = startNs + before * extraLatencyNs;
-      if (late.length === limit && projectedNs >= (late.at(-1)?.startNs ?? 0n)) continue;
-      const eventId = formatEventId(dictionary.recordingId, block.numbers[row]!);
-      insert(late, { eventId, startNs: projectedNs, durationNs: endNs - projectedNs }, limit);
+      const begun = {
+        recordingId: dictionary.recordingId,
+        number: block.numbers[row]!,
+        place,
+        projectedNs: startNs + BigInt(delay.added) * extraLatencyNs,
+        recordedEndNs,
+      };
+      if (isCall) lane.call = begun;
+      else {
+        addRequest(lines, delay.added, isLonger, recordedEndNs);
+        ended(begun, delay.added + (isLonger ? 1 : 0));
+      }
     }
+  }
+
+  function callEnded({ delay, lines, call }: Lane): void {
+    if (!call) return;
+    addLine(lines.calls, { events: BigInt(delay.added), endNs: call.recordedEndNs });
+    ended(call, delay.added);
+  }
+
+  function ended({ recordingId, number, place, projectedNs, recordedEndNs }: Begun, latencies: number): void {
+    const count = BigInt(latencies);
+    const endNs = recordedEndNs + count * extraLatencyNs;
+    if (endNs > durationNs) durationNs = endNs;
+    if (timeoutNs === null) return;
+    const neededNs = recordedEndNs > timeoutNs ? 0n : count > 0n ? (timeoutNs - recordedEndNs) / count + 1n : null;
+    if (neededNs !== null && (smallestLatencyNs === null || neededNs < smallestLatencyNs)) smallestLatencyNs = neededNs;
+    if (endNs <= timeoutNs) return;
+    afterTimeoutCount++;
+    const last = late.at(-1);
+    if (late.length === limit && (!last || projectedNs > last.startNs)) return;
+    const eventId = formatEventId(recordingId, number);
+    insert(late, { eventId, place, startNs: projectedNs, durationNs: endNs - projectedNs }, limit);
   }
 
   for (const scanned of recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS })) {
     look(scanned);
     yield;
   }
+  const threads = [...byNode.values()].flatMap((lanes) => [...lanes.values()]);
+  for (const lane of threads) if (endCall(lane.delay)) callEnded(lane);
   if (firstNs === undefined)
     throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
   const afterTimeout = late.flatMap(({ eventId, startNs, durationNs: lengthNs }) => {
@@ -149,7 +189,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   });
   const clocks = clocksOf(recordings, request, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
-  const curve = curveOf([...byNode.values()].flatMap((lanes) => Array.from(lanes.values(), ({ lines }) => lines)));
+  const curve = curveOf(threads.flatMap(({ lines }) => listsOf(lines)));
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
 
@@ -178,9 +218,10 @@ function firstStart(recordings: Recordings, filter: EventFilter): bigint | undef
   return undefined;
 }
 
-/** Inserts in order of start, and drops the last when the list exceeds the limit. */
+/** Inserts in order of start, ties in recorded order, and drops the last when the list exceeds the limit. */
 function insert(list: Candidate[], candidate: Candidate, limit: number): void {
-  const place = list.findLastIndex(({ startNs }) => startNs <= candidate.startNs) + 1;
-  list.splice(place, 0, candidate);
+  const { startNs, place } = candidate;
+  const before = list.findLastIndex((one) => one.startNs < startNs || (one.startNs === startNs && one.place < place));
+  list.splice(before + 1, 0, candidate);
   if (list.length > limit) list.pop();
 }

@@ -66,7 +66,7 @@ test('lists the events that are too late, and by how much', async () => {
 test.each([
   ['0ms, it did so when it was recorded', ['--timeout', '59ms']],
   ['0.075001ms', ['--timeout', '60ms', '--only', 'service=db']],
-  ['none, no event gets any', ['--timeout', '60ms', '--only', 'service=nobody']],
+  ['none, no latency delays an event', ['--timeout', '60ms', '--only', 'service=nobody']],
 ])('the smallest extra latency: %s', async (smallest, asked) => {
   const { stdout } = await atDaemon('whatif', ...asked, '--output', 'table');
   expect(stdout).toContain(`smallest extra latency that times out: ${smallest}\n`);

@@ -3,12 +3,14 @@
  */
 import fc from 'fast-check';
 import type { Chunk } from '../../../../daemon/replay/plan/bodies.ts';
+import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPageCache } from '../../../../daemon/replay/plan/page_cache.ts';
 import { openPlan, type PlanRequest, type PlanSizes, type PlanWork } from '../../../../daemon/replay/plan/plan.ts';
 import type { RecordedPage } from '../../../../daemon/replay/plan/recorded.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import { times as repeats } from '../../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';
+import { type Delays, delaysOf, type ThreadEvent } from './waited_latencies.ts';
 
 const TRANSACTION = 'tx-1';
 
@@ -17,8 +19,8 @@ interface Planned {
   durationNs: number;
   thread: number;
   node: number;
-  /** Writes back data of the transaction, so its caller does not wait for it. */
-  isWrittenBack?: boolean;
+  /** `writtenBack` carries data of the transaction, so its caller does not wait for it; a write unless given. */
+  kind?: 'write' | 'request' | 'writtenBack';
 }
 
 interface Event {
@@ -26,6 +28,7 @@ interface Event {
   durationNs: number;
   /** The pair (node, tid). */
   lane: string;
+  isCall: boolean;
   isOwn: boolean;
   row: Row;
 }
@@ -47,7 +50,7 @@ interface Change {
 /** Events in recorded order: by time, then by recording, which is by node. */
 function eventsOf(planned: readonly Planned[]): Event[] {
   let startNs = 0;
-  const events = planned.map(({ gapNs, durationNs, thread, node, isWrittenBack = false }, index) => {
+  const events = planned.map(({ gapNs, durationNs, thread, node, kind = 'write' }, index) => {
     if (index > 0) startNs += gapNs;
     const common = {
       at: START + BigInt(startNs),
@@ -57,8 +60,15 @@ function eventsOf(planned: readonly Planned[]): Event[] {
       // The event's index identifies it.
       cpu: index,
     };
-    const row: Row = isWrittenBack ? { ...common, ...writtenBack(index) } : { ...common, transaction: TRANSACTION };
-    return { startNs, durationNs, lane: `${node} ${thread}`, isOwn: !isWrittenBack, row };
+    const own = { ...common, transaction: TRANSACTION };
+    const row: Row =
+      kind === 'writtenBack'
+        ? { ...common, ...writtenBack(index) }
+        : kind === 'request'
+          ? { ...own, type: 'block_io' }
+          : own;
+    const [isCall, isOwn] = [kind === 'write', kind !== 'writtenBack'];
+    return { startNs, durationNs, lane: `${node} ${thread}`, isCall, isOwn, row };
   });
   return events;
 }
@@ -74,28 +84,64 @@ function writtenBack(index: number): Pick<BlockRow, 'type' | 'source' | 'transac
 function oracle(
   events: readonly Event[],
   changes: readonly Change[],
-  { maxGapNs, offsets = [] }: { maxGapNs: number | null; offsets?: Offsets },
+  { maxGapNs, only, offsets = [] }: { maxGapNs: number | null; only?: Only | undefined; offsets?: Offsets },
 ): Projected[] {
-  const added = new Map<string, number>();
-  const left = events.map((event, recorded) => ({ ...event, recorded }));
+  const types = only?.eventTypes ?? ['sys_write'];
+  const isAffected = (isCall: boolean) => types.includes(isCall ? 'sys_write' : 'block_io');
+  const lanes = new Map<string, Lane>();
+  for (const [recorded, { lane, startNs, durationNs, isCall }] of events.entries()) {
+    const of = lanes.get(lane) ?? { places: [], events: [], latencies: [] };
+    lanes.set(lane, of);
+    of.places.push(recorded);
+    of.events.push({ startNs, endNs: startNs + durationNs, isCall, isAffected: isAffected(isCall) });
+  }
   const order: Projected[] = [];
-  while (left.length > 0) {
-    const heads = [...new Map(left.toReversed().map((event) => [event.lane, event])).values()];
-    const start = ({ lane, row, startNs }: Event) => startNs + (offsets[row.pid!] ?? 0) + (added.get(lane) ?? 0);
-    const next = heads.sort((a, b) => start(a) - start(b) || a.recorded - b.recorded)[0]!;
-    const { extraLatencyNs } = changes.findLast(({ fromIndex }) => fromIndex <= order.length)!;
+  const all = [...lanes.values()];
+  for (;;) {
+    const latencyNs = changes.findLast(({ fromIndex }) => fromIndex <= order.length)!.extraLatencyNs;
+    const heads = all.flatMap((lane) => (lane.latencies.length < lane.places.length ? [headOf(lane, latencyNs)] : []));
+    if (heads.length === 0) break;
+    const startOf = ({ recorded, delays }: Head) =>
+      events[recorded]!.startNs + (offsets[events[recorded]!.row.pid!] ?? 0) + delays.startNs;
+    const next = heads.sort((a, b) => startOf(a) - startOf(b) || a.recorded - b.recorded)[0]!;
+    const { recorded, delays } = next;
     order.push({
-      recorded: next.recorded,
-      startNs: start(next),
-      durationNs: next.durationNs + extraLatencyNs,
+      recorded,
+      startNs: startOf(next),
+      durationNs: events[recorded]!.durationNs + delays.endNs - delays.startNs,
     });
-    added.set(next.lane, (added.get(next.lane) ?? 0) + extraLatencyNs);
-    left.splice(left.indexOf(next), 1);
+    next.lane.latencies.push(next.latencyNs);
   }
   const originNs = order[0]!.startNs;
   for (const event of order) event.startNs -= originNs;
   if (maxGapNs !== null) shorten(order, maxGapNs);
   return order;
+}
+
+interface Lane {
+  /** The index of each of its events in recorded order. */
+  places: number[];
+  events: ThreadEvent[];
+  /** The latencies that held when its events were taken so far. */
+  latencies: number[];
+}
+
+interface Head {
+  lane: Lane;
+  recorded: number;
+  latencyNs: number;
+  delays: Delays;
+}
+
+/** The next event of a thread. What begins within a call has the latency that held when the call began. */
+function headOf(lane: Lane, currentNs: number): Head {
+  const { places, events, latencies } = lane;
+  const index = latencies.length;
+  const { startNs, isCall } = events[index]!;
+  const call = isCall ? -1 : events.findLastIndex((other, at) => at < index && other.isCall);
+  const latencyNs = call >= 0 && startNs < events[call]!.endNs ? latencies[call]! : currentNs;
+  const delays = delaysOf(events, (at) => latencies[at] ?? latencyNs)[index]!;
+  return { lane, recorded: places[index]!, latencyNs, delays };
 }
 
 function shorten(order: Projected[], maxGapNs: number): void {
@@ -107,8 +153,13 @@ function shorten(order: Projected[], maxGapNs: number): void {
 }
 
 const times = fc.oneof(fc.nat(5), fc.nat(10 ** 9));
+const kind = fc.constantFrom('write' as const, 'request' as const, 'request' as const, 'writtenBack' as const);
+const only = fc.constantFrom<Only | undefined>(
+  undefined,
+  ...[['sys_write'], ['block_io'], ['sys_write', 'block_io']].map((eventTypes) => ({ eventTypes })),
+);
 const plannedEvents = fc.array(
-  fc.record({ gapNs: times, durationNs: times, thread: fc.nat(4), node: fc.nat(1), isWrittenBack: fc.boolean() }),
+  fc.record({ gapNs: times, durationNs: times, thread: fc.nat(4), node: fc.nat(1), kind }),
   {
     minLength: 1,
     maxLength: 60,
@@ -132,6 +183,7 @@ interface Opened {
 
 interface Asked extends Partial<Omit<PlanRequest, 'clockOffsetsNs'>> {
   extraLatencyNs?: number;
+  only?: Only | undefined;
   offsets?: Offsets;
 }
 
@@ -150,7 +202,7 @@ function recordedOnce(planned: readonly Planned[], events: readonly Event[]): st
 }
 
 function open(planned: readonly Planned[], asked: Asked, planSizes: PlanSizes): Opened {
-  const { extraLatencyNs = 0, offsets = [], ...request } = asked;
+  const { extraLatencyNs = 0, offsets = [], only, ...request } = asked;
   const events = eventsOf(planned);
   const store = openRecordingStore(undefined, recordedOnce(planned, events).map(recordingPath));
   const scanned = [...store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' })].flatMap(({ block }) =>
@@ -162,7 +214,7 @@ function open(planned: readonly Planned[], asked: Asked, planSizes: PlanSizes): 
       ns !== undefined && planned.some((event) => event.node === node) ? [[`node-${node}`, ns]] : [],
     ),
   );
-  const latency = [{ fromIndex: 0, extraLatencyNs }];
+  const latency = [{ fromIndex: 0, extraLatencyNs, only }];
   const defaults = { transactionId: TRANSACTION, latency, timeoutNs: null, maxGapNs: null };
   const work = openPlan(store, { ...defaults, ...request, clockOffsetsNs }, caches, planSizes);
   return { work, events: scanned.map((index) => events[index]!), close: () => store.close() };
@@ -207,6 +259,7 @@ test('the plan is the timeline of the definition, wherever reading begins', () =
       askings(
         fc.record({
           extraLatencyNs: latency,
+          only,
           maxGapNs: fc.option(times),
           timeoutNs: fc.option(times),
           offsets: offsetsOfNodes,
@@ -250,7 +303,7 @@ test('a seek finds what a search from the start finds', () => {
     fc.property(
       plannedEvents,
       askings(
-        fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
+        fc.record({ extraLatencyNs: latency, only, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
         sizes,
         fc.nat(60),
         fc.integer({ min: -2, max: 2 }),
@@ -293,7 +346,7 @@ test('a change of latency applies from one event on, and no event is repeated or
     fc.property(
       plannedEvents,
       askings(
-        fc.record({ extraLatencyNs: latency, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
+        fc.record({ extraLatencyNs: latency, only, maxGapNs: fc.option(times), offsets: offsetsOfNodes }),
         sizes,
         fc.array(fc.record({ fromIndex: fc.nat(60), extraLatencyNs: latency }), { minLength: 1, maxLength: 3 }),
         fc.boolean(),
@@ -317,7 +370,7 @@ test('a change of latency applies from one event on, and no event is repeated or
           const order = oracle(events, changes, request);
           expectPlan(opened, Math.floor(events.length / 2), 3, order);
 
-          const { extraLatencyNs: _, ...settings } = request;
+          const { extraLatencyNs: _, only: __, ...settings } = request;
           const again = open([...planned], { ...settings, latency: work.outline().latency }, planSizes);
           // In another recording, events of the same time may be in another order.
           expectPlan(again, 0, 7, oracle(again.events, changes, request));

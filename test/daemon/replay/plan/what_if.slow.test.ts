@@ -1,5 +1,6 @@
 /** Tests predictions about a latency against a plan with that latency. */
 import fc from 'fast-check';
+import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPlanner, type ReplayPlan } from '../../../../daemon/replay/plan/planner.ts';
 import type { WhatIfRequest } from '../../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
@@ -39,6 +40,8 @@ const ask = (more: Partial<WhatIfRequest> = {}): WhatIfRequest => {
   };
 };
 
+const TYPES = [['sys_write'], ['block_io'], ['sys_write', 'block_io']];
+
 type NodeRow = Row & { node?: string };
 
 const rowsOf = fc
@@ -48,18 +51,21 @@ const rowsOf = fc
       durationNs: fc.nat(5000),
       tid: fc.nat(3),
       node: fc.constantFrom('node-a', 'node-b'),
-      isWrittenBack: fc.boolean(),
+      kind: fc.constantFrom('write' as const, 'request' as const, 'request' as const, 'writtenBack' as const),
     }),
     { minLength: 1, maxLength: 40 },
   )
   .map((planned) => {
     let at = START;
-    return planned.map(({ gapNs, durationNs, tid, node, isWrittenBack }): NodeRow => {
+    return planned.map(({ gapNs, durationNs, tid, node, kind }): NodeRow => {
       at += BigInt(gapNs);
       const common = { at, duration: BigInt(durationNs), tid, node };
-      return isWrittenBack ? { ...common, type: 'block_io', source: 'origin' } : common;
+      if (kind === 'write') return common;
+      return { ...common, type: 'block_io', ...(kind === 'writtenBack' && { source: 'origin' }) };
     });
   });
+
+const someEvents = fc.constantFrom<Only>({}, ...TYPES.map((eventTypes) => ({ eventTypes })));
 
 /** The offset of node-b, if the recording has that node. */
 const offsetsFor = (rows: readonly NodeRow[], offsetNs: number) =>
@@ -70,17 +76,18 @@ test('the result agrees with a session with that latency', async () => {
     latencyNs: fc.nat(3000),
     timeoutNs: fc.integer({ min: 1, max: 60_000 }),
     offsetNs: fc.integer({ min: -5000, max: 5000 }),
+    only: someEvents,
   });
   await fc.assert(
-    fc.asyncProperty(rowsOf, settings, async (rows, { latencyNs, timeoutNs, offsetNs }) => {
+    fc.asyncProperty(rowsOf, settings, async (rows, { latencyNs, timeoutNs, offsetNs, only }) => {
       const planner = plannerOf(rows);
       const clockOffsetsNs = offsetsFor(rows, offsetNs);
-      const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs };
+      const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs, only };
       const told = await planner.whatIf(ask(request));
       const plan = await planner.open(
         {
           transactionId: TRANSACTION,
-          latency: [{ fromIndex: 0, extraLatencyNs: latencyNs }],
+          latency: [{ fromIndex: 0, extraLatencyNs: latencyNs, only }],
           timeoutNs,
           maxGapNs: null,
           clockOffsetsNs,
@@ -88,7 +95,9 @@ test('the result agrees with a session with that latency', async () => {
         () => {},
       );
       const { eventCount, recordedDurationNs, survey, clocks } = plan.outline;
-      expect(told).toMatchObject({ eventCount, affectedCount: eventCount, clocks });
+      const types = only.eventTypes ?? ['sys_write'];
+      const affectedCount = rows.filter(({ type = 'sys_write' }) => types.includes(type)).length;
+      expect(told).toMatchObject({ eventCount, affectedCount, clocks });
       expect([Number(told.recordedDurationNs), Number(told.durationNs)]).toEqual([
         recordedDurationNs,
         survey!.durationNs,
@@ -113,22 +122,27 @@ async function eventsOf(plan: ReplayPlan) {
   const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
   return Array.from({ length: count }, (_, at) => {
     const text = Buffer.from(bytes).toString('utf8', ends[at - 1] ?? 0, ends[at]);
-    const { event_id: eventId, event_type: type } = JSON.parse(text);
-    return { isOwn: type === 'sys_write', eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
+    const { event_id: eventId, attribution } = JSON.parse(text);
+    return { isOwn: attribution.source !== 'origin', eventId, startNs: startNs[at]!, durationNs: durationNs[at]! };
   });
 }
 
 test('the smallest latency that times out does so, and a nanosecond less does not', async () => {
   await fc.assert(
-    fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), fc.nat(5000), async (rows, timeoutNs, offsetNs) => {
+    fc.asyncProperty(rowsOf, fc.integer({ min: 1, max: 60_000 }), fc.nat(5000), someEvents, async (rows, ...given) => {
+      const [timeoutNs, offsetNs, only] = given;
       const planner = plannerOf(rows);
-      const asked = { timeoutNs: BigInt(timeoutNs), clockOffsetsNs: offsetsFor(rows, offsetNs) };
+      const asked = { timeoutNs: BigInt(timeoutNs), clockOffsetsNs: offsetsFor(rows, offsetNs), only };
       const late = async (extraLatencyNs: bigint) =>
         (await planner.whatIf(ask({ ...asked, extraLatencyNs }))).afterTimeoutCount;
       const { smallestLatencyNs } = await planner.whatIf(ask(asked));
-      const hasOwn = rows.some(({ source }) => source !== 'origin');
-      expect(smallestLatencyNs !== null).toBe(hasOwn);
-      if (!hasOwn) return;
+      const { curve, recordedDurationNs } = await planner.whatIf(ask(asked));
+      const canBeLate = curve.some(({ events }) => events > 0n) || recordedDurationNs > asked.timeoutNs;
+      expect(smallestLatencyNs !== null).toBe(canBeLate);
+      if (!canBeLate) {
+        expect(await late(3_600_000_000_000n)).toBe(0);
+        return;
+      }
       expect(await late(smallestLatencyNs!)).toBeGreaterThan(0);
       if (smallestLatencyNs! > 0n) expect(await late(smallestLatencyNs! - 1n)).toBe(0);
     }),
@@ -146,10 +160,13 @@ describe('the latency may apply to only some events', () => {
   ];
 
   test.each([
-    [{}, 5, 470n],
-    [{ services: ['db'] }, 3, 270n],
-    [{ services: ['db', 'web'] }, 5, 470n],
+    [{}, 4, 370n],
+    [{ services: ['db'] }, 2, 190n],
+    [{ services: ['db', 'web'] }, 4, 370n],
     [{ eventTypes: ['sys_write'] }, 4, 370n],
+    [{ eventTypes: ['block_io'] }, 1, 170n],
+    [{ eventTypes: ['sys_write', 'block_io'] }, 5, 470n],
+    [{ eventTypes: ['sys_write', 'block_io'], services: ['db'] }, 3, 270n],
     [{ eventTypes: ['sys_write'], services: ['db'] }, 2, 190n],
     [{ nodes: ['node-b'] }, 1, 190n],
     [{ services: ['nobody'] }, 0, 90n],
@@ -165,6 +182,42 @@ describe('the latency may apply to only some events', () => {
     const asked = (timeoutNs: bigint) => planner.whatIf(ask({ only, timeoutNs }));
     expect(await asked(90n)).toMatchObject({ smallestLatencyNs: null, afterTimeoutCount: 0 });
     expect(await asked(89n)).toMatchObject({ smallestLatencyNs: 0n, afterTimeoutCount: 1 });
+  });
+});
+
+describe('a latency counts once for what a caller waits for', () => {
+  const call = (atNs: number, durationNs: number): NodeRow => {
+    return { at: START + BigInt(atNs), duration: BigInt(durationNs), tid: 1 };
+  };
+  const request = (atNs: number, durationNs: number): NodeRow => ({ ...call(atNs, durationNs), type: 'block_io' });
+
+  test.each<[name: string, rows: NodeRow[], ofCalls: bigint, ofRequests: bigint]>([
+    ['a direct write has a request within it', [call(0, 50), request(10, 30), call(60, 5)], 2065n, 1065n],
+    ['requests side by side', [call(0, 50), request(10, 20), request(12, 30), request(40, 5)], 1050n, 1050n],
+    ['requests one after the other', [call(0, 50), request(10, 10), request(30, 10), call(60, 5)], 2065n, 2065n],
+    ['a request that goes on after its call', [call(0, 50), request(10, 70), call(60, 30)], 2090n, 1080n],
+    ['a page that was read before a call', [call(0, 10), request(20, 10), call(40, 5)], 2045n, 1045n],
+    ['what is read ahead while calls go on', [call(0, 10), request(20, 90), call(40, 95)], 2135n, 1110n],
+    [
+      'one of a run ends within the call and one does not',
+      [call(0, 50), request(10, 10), request(15, 70), call(60, 30)],
+      2090n,
+      1090n,
+    ],
+    [
+      'threads side by side',
+      [call(0, 50), request(10, 30), { ...call(20, 45), tid: 2 }, { ...request(25, 30), tid: 2 }],
+      1065n,
+      1065n,
+    ],
+  ])('%s', async (_, rows, ofCalls, ofRequests) => {
+    const planner = plannerOf(rows.toSorted((a, b) => Number(a.at! - b.at!)));
+    const durationOf = async (only: Only) => {
+      return (await planner.whatIf(ask({ extraLatencyNs: 1000n, only }))).durationNs;
+    };
+    expect(await durationOf({})).toBe(ofCalls);
+    expect(await durationOf({ eventTypes: ['sys_write', 'sys_sync'] })).toBe(ofCalls);
+    expect(await durationOf({ eventTypes: ['block_io'] })).toBe(ofRequests);
   });
 });
 
