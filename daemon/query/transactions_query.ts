@@ -16,7 +16,7 @@ export const transactionsQuerySchema = z
   .strictObject({
     service: described(parameter.names, 'one of these services took part; a list'),
     node: described(parameter.hosts, 'one of these nodes took part; a list'),
-    from: described(parameter.time, 'the transaction began (its first event) at or after this time'),
+    from: described(parameter.time, 'the transaction began (its first event of its own) at or after this time'),
     to: described(parameter.time, 'the transaction began before this time'),
     ...transactionValues,
     min_duration_ms: described(parameter.milliseconds, 'minimum of its duration_ns, in decimal milliseconds'),

@@ -64,7 +64,7 @@ const values = {
 
 const where = z
   .strictObject({
-    from: time.optional().meta({ description: 'they began (their first event) at or after this time' }),
+    from: time.optional().meta({ description: 'they began (their first event of their own) at or after this time' }),
     to: time.optional().meta({ description: 'they began before this time' }),
     service: names('service').meta({ description: 'one of these services took part' }),
     node: names('node').meta({ description: 'one of these nodes took part' }),

@@ -1,6 +1,7 @@
 /** Joins what several recordings have of a transaction. */
 import { formatEventId } from '../../agent/recording/format/event_id.ts';
 import {
+  firstOf,
   joinWrittenBack,
   lastEndOf,
   type TransactionSummary as RecordedSummary,
@@ -24,13 +25,14 @@ function namesIn(names: readonly string[]): string[] {
 export function joinParts(unordered: readonly Part[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
+  const firstTimestampNs = firstOf(summaries);
   const slower = summaries.reduce(slowerOf);
   const slowest = parts.find(({ summary }) => summary === slower)!;
   return {
     transactionId: summaries[0]!.transactionId,
     traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
-    firstTimestampNs: summaries[0]!.firstTimestampNs,
-    lastEndNs: lastEndOf(summaries, summaries[0]!.firstTimestampNs),
+    firstTimestampNs,
+    lastEndNs: lastEndOf(summaries, firstTimestampNs),
     writtenBack: joinWrittenBack(summaries),
     eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
     errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),

@@ -85,6 +85,7 @@ export interface TransactionSummary {
   transactionId: string;
   /** Trace id of the first context with which it was seen, on the first node that has one. */
   traceId: string | null;
+  /** When the first of its own events began; the first event if it has none. */
   firstTimestampNs: bigint;
   /** When the last of its own events ended; equal to `firstTimestampNs` if it has none. */
   lastEndNs: bigint;

@@ -111,6 +111,8 @@ void OwnerRows::add_row(const SegmentRows &segment, Summary &summary, uint32_t r
 	summary.written_back_count += is_back;
 	Time &end = is_back ? summary.written_back_end : summary.own_end;
 	end = std::max(end, static_cast<Time>(timestamps[row]) + durations[row]);
+	if (!is_back)
+		summary.own_start = std::min(summary.own_start, timestamps[row]);
 	const uint32_t owner = segment.owners()[row];
 	if (summary.owners.empty() || summary.owners.back() != owner)
 		add_once(summary.owners, owner);
@@ -171,7 +173,8 @@ void OwnerRows::add(const SegmentRows &segment, const References &references, ui
 		    .number(summary.written_back_count)
 		    .number(summary.written_back_bytes)
 		    .number(static_cast<uint64_t>(summary.written_back_end))
-		    .bytes(references.context_list[summary.context].trace_bytes);
+		    .bytes(references.context_list[summary.context].trace_bytes)
+		    .number(summary.own_end > 0 ? summary.own_start : 0);
 	};
 	const auto add_by_id = [&](uint64_t kind, uint32_t id, const Summary &summary) {
 		by_id.number(kind)

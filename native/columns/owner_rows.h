@@ -22,6 +22,8 @@ class OwnerRows
 		uint32_t id, context;
 		uint32_t first_row, slowest_row, latest_row, last_row = UINT32_MAX;
 		uint64_t event_count = 0, error_count = 0, written_back_count = 0, written_back_bytes = 0;
+		/* The first start of an own event; of no use while own_end is 0. */
+		uint64_t own_start = UINT64_MAX;
 		Time own_end = 0, written_back_end = 0;
 		bool is_last_written_back = false;
 		/* Id of the last service. */

@@ -14,7 +14,8 @@ constexpr std::string_view kU8 = "UInt8", kU32 = "UInt32", kU64 = "UInt64", kTra
 /* Types of each table, in the order in which its rows are made. */
 Types types_of(BesideEvents table)
 {
-	const Types summary = {kWord, kTexts, kU64, kU64, kU64, kU64, kU64, kU64, kU64, kU64, kU64, kU64, kU64, kTrace};
+	const Types summary = {kWord, kTexts, kU64, kU64, kU64, kU64,   kU64, kU64,
+			       kU64,  kU64,   kU64, kU64, kU64, kTrace, kU64};
 	Types types;
 	switch (table) {
 	case BesideEvents::by_id:

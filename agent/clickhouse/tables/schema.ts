@@ -95,7 +95,8 @@ const SUMMARY = columns(`
   written_back_count UInt64
   written_back_bytes UInt64
   written_back_end_ns UInt64
-  trace_id FixedString(16)`);
+  trace_id FixedString(16)
+  own_min UInt64`);
 
 const BY_ID: Table = {
   name: 'by_id',

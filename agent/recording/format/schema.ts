@@ -124,8 +124,8 @@ CREATE TABLE segment_context (
 ) STRICT, WITHOUT ROWID;
 
 -- services: name ids, as u32. last_number: of the event that arrived last. trace_id: of the first context.
--- last_end_ns, slowest_*: of its own events, which its caller waited for; 0 and any when it has none. written_back_*: the
--- requests that carried its data later. written_back_count is null where they were not told apart.
+-- first_timestamp_ns, last_end_ns, slowest_*: of its own events, which its caller waited for; any, 0 and any when it has
+-- none. written_back_*: the requests that carried its data later. written_back_count is null where they were not told apart.
 CREATE TABLE transaction_summary (
   transaction_key INTEGER PRIMARY KEY,
   first_timestamp_ns INTEGER NOT NULL,

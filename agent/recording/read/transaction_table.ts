@@ -10,6 +10,7 @@ export interface TransactionRow {
   key: number;
   /** Hash of the transaction's id: the same in every recording. */
   hash: number;
+  /** The first start of its own events; of all when it has none. */
   firstNs: bigint;
   /** The last end of its own events; 0n when it has none. */
   endNs: bigint;

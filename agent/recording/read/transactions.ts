@@ -26,7 +26,7 @@ export interface TransactionSummary {
   transactionId: string;
   /** Trace id of the first context that the transaction was seen with. */
   traceId: string | null;
-  /** Start of the first of all events: write-back follows the write itself. */
+  /** Start of the first of its own events; of the first event when it has none. */
   firstTimestampNs: bigint;
   /** The last end of its own events; `firstTimestampNs` when it has none. */
   lastEndNs: bigint;
@@ -143,7 +143,7 @@ export function openPinReader(database: Database.Database): PinReader {
 /** Joins what a recording has of a transaction; `a` is what it had first. */
 export function joinSummaries(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
   const slower = slowerOf(a, b);
-  const firstTimestampNs = a.firstTimestampNs < b.firstTimestampNs ? a.firstTimestampNs : b.firstTimestampNs;
+  const firstTimestampNs = firstOf([a, b]);
   return {
     ...a,
     firstTimestampNs,
@@ -164,10 +164,23 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
   return writtenBack === null || eventCount > writtenBack.count;
 }
 
+/**
+ * When the first own event of all parts began. Without own events, or if a part does not separate them, that of all
+ * events.
+ */
+export function firstOf(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
+  const own = isDivided(parts) ? parts.filter(hasOwn) : [];
+  const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
+  return starts.reduce((a, b) => (b < a ? b : a));
+}
+
+function isDivided(parts: readonly Ends[]): boolean {
+  return parts.every(({ writtenBack }) => writtenBack !== null);
+}
+
 /** When the own events of all parts ended, or all events if a part does not separate them; at least `firstNs`. */
 export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
-  const isDivided = parts.every(({ writtenBack }) => writtenBack !== null);
-  const ends = isDivided ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
+  const ends = isDivided(parts) ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
   return ends.reduce((a, b) => (b > a ? b : a), firstNs);
 }
 

@@ -12,6 +12,10 @@ import { summarize } from './transaction_sums.ts';
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
   (row) => `(${row}.event_count > coalesce(${row}.written_back_count, 0))`,
 );
+const FIRST = `iif(
+    ${NEW_HAS_OWN} = ${OLD_HAS_OWN}, min(first_timestamp_ns, excluded.first_timestamp_ns),
+    iif(${NEW_HAS_OWN}, excluded.first_timestamp_ns, first_timestamp_ns)
+  )`;
 const IS_NEW_SLOWER = `(${NEW_HAS_OWN}, excluded.slowest_duration_ns) > (${OLD_HAS_OWN}, transaction_summary.slowest_duration_ns)`;
 
 const ADD_SUMMARY = `
@@ -20,7 +24,7 @@ INSERT INTO transaction_summary (
   last_number, transaction_id, trace_id, services, written_back_count, written_back_bytes, written_back_end_ns
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
-  first_timestamp_ns = min(first_timestamp_ns, excluded.first_timestamp_ns),
+  first_timestamp_ns = ${FIRST},
   last_end_ns = max(
     last_end_ns, excluded.last_end_ns, iif(written_back_count IS NULL, excluded.written_back_end_ns, 0)
   ),

@@ -23,7 +23,7 @@ export interface Summary<Transaction extends Keyed> {
   transaction: Transaction;
   eventCount: number;
   errorCount: number;
-  /** Rows of the earliest and of the slowest event. */
+  /** Rows of the earliest and of the slowest own event; of all that write back, if it has no own one. */
   firstRow: number;
   slowestRow: number;
   ownEnd: End;
@@ -172,8 +172,9 @@ function addRow<Transaction extends Keyed>(
   summary.isLastWrittenBack = isBack;
   summary.eventCount++;
   if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
-  if (isLess(timestamp, row, summary.firstRow)) summary.firstRow = row;
-  // An own event counts as slower than any write-back.
+  // An own event counts as earlier and as slower than any write-back: its time begins with what its caller waited for.
+  const isFirst = isBack === hasOwn ? !isBack : isLess(timestamp, row, summary.firstRow);
+  if (isFirst) summary.firstRow = row;
   const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
   if (isSlower) summary.slowestRow = row;
   if (isBack) summary.writtenBackCount++;

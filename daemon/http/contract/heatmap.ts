@@ -48,7 +48,7 @@ export const HEATMAP_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Counts transactions or events in a grid: columns of time by rows of duration, 16 rows in each decade of ' +
       'nanoseconds, whose edges never change, so that maps with the same columns add up. A transaction is where its ' +
-      'first event began, and as long as its caller waited. Parameters of the other kind are refused; `too_many_events` means that a filter of transactions by ' +
+      'first own event began, and as long as its caller waited. Parameters of the other kind are refused; `too_many_events` means that a filter of transactions by ' +
       'values of their events needs too many: ask for a shorter window; after `busy` ' +
       'and `query_timeout` try again, or ask for a shorter window.',
     curl: '"$api/api/heatmap?from=-15m&columns=60"',

@@ -70,7 +70,7 @@ export function projected({ columns, shares, starts, ends }: Model, { latencyNs,
   const threads: Lane[] = [];
   const rows = new Uint32Array(columns.count);
   let count = 0;
-  let isSorted = true;
+  let [isSorted, hasOwn] = [true, false];
   let beforeNs = Number.NEGATIVE_INFINITY;
   for (let row = 0; row < columns.count; row++) {
     if (shares[row] === OTHER) continue;
@@ -80,10 +80,13 @@ export function projected({ columns, shares, starts, ends }: Model, { latencyNs,
     const { delay } = lane;
     const isCall = isCallOf[columns.type[row]!]!;
     const addedNs = isAffected(row) ? latencyNs : 0;
-    if (goOn(delay, starts[row]!, isCall)) newEnds[lane.call]! += delay.added;
-    take(delay, ends[row]!, isCall, addedNs);
-    if (isCall) lane.call = row;
-    else newEnds[row]! += delay.added + addedNs;
+    hasOwn ||= shares[row] === OWN;
+    if (hasOwn) {
+      if (goOn(delay, starts[row]!, isCall)) newEnds[lane.call]! += delay.added;
+      take(delay, ends[row]!, isCall, addedNs);
+      if (isCall) lane.call = row;
+    }
+    if (!isCall || !hasOwn) newEnds[row]! += delay.added + addedNs;
     newStarts[row]! += delay.added;
     isSorted &&= newStarts[row]! >= beforeNs;
     beforeNs = newStarts[row]!;

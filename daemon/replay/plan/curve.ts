@@ -113,7 +113,8 @@ export interface CurveSums {
 /** `shiftOf` aligns the clock of a node with those of the others. */
 export function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
   const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, Lane> }>();
-  /** The first start, by the aligned clocks. */
+  let [hasEvents, hasOwn] = [false, false];
+  /** The first start of an own event, by the aligned clocks. */
   let originNs: bigint | undefined;
 
   function ofNode(node: string) {
@@ -127,9 +128,12 @@ export function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
 
   return {
     add(node, tid, { startNs, durationNs, isCall, isAffected, isOwn }) {
+      hasEvents = true;
+      hasOwn ||= isOwn;
+      if (!hasOwn) return;
       const { shiftNs, lanes } = ofNode(node);
       const alignedNs = startNs + shiftNs;
-      if (originNs === undefined || alignedNs < originNs) originNs = alignedNs;
+      if (isOwn && (originNs === undefined || alignedNs < originNs)) originNs = alignedNs;
       let lane = lanes.get(tid);
       if (!lane) {
         lane = { delay: noDelay(), ownEndNs: null, lines: noLines() };
@@ -143,7 +147,7 @@ export function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
       else if (isOwn) addRequest(lines, delay.added, isAffected, endNs);
     },
     curve() {
-      if (originNs === undefined) return null;
+      if (!hasEvents) return null;
       const lanes = [...byNode.values()].flatMap((node) => [...node.lanes.values()]);
       for (const lane of lanes) if (endCall(lane.delay)) addCall(lane);
       return curveOf(

@@ -278,8 +278,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
       const ownNs = addedNs(lane.latencyAt, recordedPage.kind[row]!);
       const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
-      take(lane.delay, ownEndAtNs, isCall, ownNs);
-      const delayNs = isCall ? callDelayNs(lane, lane.recorded, recordedPage, ownEndAtNs) : ownNs;
+      const hasBegun = lane.recorded >= recorded.firstOwn;
+      if (hasBegun) take(lane.delay, ownEndAtNs, isCall, ownNs);
+      const delayNs = isCall && hasBegun ? callDelayNs(lane, lane.recorded, recordedPage, ownEndAtNs) : ownNs;
       const durationNs = recordedPage.durationNs[row]! + delayNs;
       originNs ??= lane.startNs;
       const recordedEndNs = ownEndAtNs + lane.clockShiftNs - originNs;

@@ -60,6 +60,8 @@ export interface Recorded {
   /** Number of events in the pages read so far; once `isWhole`, of all events. */
   readonly known: number;
   readonly isWhole: boolean;
+  /** Index of the first own event; infinite while none was found. */
+  readonly firstOwn: number;
   /** It returns undefined past the last page. Pages are discovered in sequence. */
   page(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
@@ -103,6 +105,7 @@ export function readRecorded(
   let rest: { scanned: RecordingBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
   let [known, isWhole] = [0, false];
+  let firstOwn = Number.POSITIVE_INFINITY;
 
   function placeOfRecording(id: string): number {
     const place = recordingIds.indexOf(id);
@@ -132,6 +135,7 @@ export function readRecorded(
       page.thread[at] = numberOf(tids[row]!);
       page.kind[at] = kindOf(eventTypes[row]!, services[row]!);
       page.isOwn[at] = isOwn(row) ? 1 : 0;
+      if (page.isOwn[at] === 1 && page.first + at < firstOwn) firstOwn = page.first + at;
       page.recording[at] = place;
       page.numbers[at] = block.numbers[row]!;
       if (page.startNs[at]! + page.durationNs[at]! > SPAN_NS_MAX) throw tooLong(transactionId);
@@ -223,6 +227,9 @@ export function readRecorded(
     },
     get isWhole() {
       return isWhole;
+    },
+    get firstOwn() {
+      return firstOwn;
     },
     ...{ page, keyAt, sharedRows },
     pagesOf: (thread) => threads.pages[thread]!,

@@ -13,6 +13,8 @@
  * turn. A request that ends after the call is not what the call waited for. Between two calls the same holds: what ends
  * before the next call may have been waited for, as a page that a program needs is, and what goes on was not.
  *
+ * What was written back before the first own event of a transaction delays nothing: its caller had not begun.
+ *
  * Times are those of one clock, offsets or absolute ones; amounts are nanoseconds or numbers of latencies.
  */
 export interface ThreadDelay<Time extends number | bigint> {

@@ -13,15 +13,7 @@ import { bigColumn, column } from '../../store/blocks/column.ts';
 import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import type { EventFilter } from '../../store/store.ts';
-import {
-  type AppliedOffsets,
-  type ClockOffsets,
-  checkNodes,
-  clockShifts,
-  clocksOf,
-  type ReplayedClock,
-} from './clock_offsets.ts';
+import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
 import { addLine, addRequest, type Curve, curveOf, listsOf, noLines, type ThreadLines } from './curve.ts';
 import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './only.ts';
 import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
@@ -94,17 +86,18 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_E
 
 /** Yields so that other work can run. Throws a Problem when no event of the transaction is recorded. */
 export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generator<void, WhatIf> {
-  const { transactionId, extraLatencyNs, timeoutNs, clockOffsetsNs, only, limit } = request;
+  const { transactionId, extraLatencyNs, timeoutNs, only, limit } = request;
   const byNode = new Map<string, Map<number, Lane>>();
   const affected = affectedTest(only);
   const late: Candidate[] = [];
   checkNodes(request, recordings);
   const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
   const divided = isDivided(recordings.transaction(transactionId));
-  const origins = originsOf(recordings, transactionId, nodes, clockOffsetsNs);
+  const origins = originsOf(recordings, request, nodes, divided);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
+  let hasOwn = false;
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
 
@@ -129,12 +122,16 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
         lanes.set(tids[row]!, lane);
       }
       const { delay, lines } = lane;
-      if (goOn(delay, startNs, isCall)) callEnded(lane);
-      take(delay, recordedEndNs, isCall, isLonger ? 1 : 0);
+      const isOwnRow = isOwn(row);
+      hasOwn ||= isOwnRow;
+      if (hasOwn) {
+        if (goOn(delay, startNs, isCall)) callEnded(lane);
+        take(delay, recordedEndNs, isCall, isLonger ? 1 : 0);
+        if (isCall) lane.call = null;
+      }
       if (isLonger) affectedCount++;
       const place = eventCount++;
-      if (isCall) lane.call = null;
-      if (!isOwn(row)) {
+      if (!isOwnRow) {
         writtenBackCount++;
         continue;
       }
@@ -193,18 +190,18 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
 
-/** The start of the transaction by the clock of each node. */
+/** The start of the transaction's first own event by the clock of each node. */
 function originsOf(
   recordings: Recordings,
-  transactionId: string,
+  { transactionId, clockOffsetsNs }: WhatIfRequest,
   nodes: readonly string[],
-  offsets: ClockOffsets,
+  divided: boolean,
 ): (node: string) => bigint {
-  const shift = clockShifts(offsets, nodes);
+  const shift = clockShifts(clockOffsetsNs, nodes);
   const shiftNs = (node: string) => BigInt(shift(node));
   let firstNs: bigint | undefined;
   for (const node of nodes) {
-    const startNs = firstStart(recordings, { transactionId, nodes: [node] });
+    const startNs = firstOwnStart(recordings, transactionId, node, divided);
     if (startNs === undefined) continue;
     const shiftedNs = startNs + shiftNs(node);
     if (firstNs === undefined || shiftedNs < firstNs) firstNs = shiftedNs;
@@ -212,9 +209,14 @@ function originsOf(
   return (node) => (firstNs ?? 0n) - shiftNs(node);
 }
 
-function firstStart(recordings: Recordings, filter: EventFilter): bigint | undefined {
-  for (const { block } of recordings.scan({ filter, order: 'asc', limit: 1, columns: ['timestamp_ns'] }))
-    if (block.rowCount > 0) return bigColumn(block, 'timestamp_ns')[0]!;
+function firstOwnStart(recordings: Recordings, transactionId: string, node: string, divided: boolean) {
+  const filter = { transactionId, nodes: [node] };
+  const columns = ['timestamp_ns', ...OWN_EVENT_COLUMNS];
+  for (const scanned of recordings.scan({ filter, order: 'asc', columns })) {
+    const isOwn = ownEventTest(scanned, transactionId, divided);
+    for (let row = 0; row < scanned.block.rowCount; row++)
+      if (isOwn(row)) return bigColumn(scanned.block, 'timestamp_ns')[row]!;
+  }
   return undefined;
 }
 

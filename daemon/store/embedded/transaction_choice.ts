@@ -109,10 +109,16 @@ export function knownOfMany(open: readonly OpenRecording[], groups: TransactionG
 function joined(a: Known, b: Known): Known {
   return {
     rows: [...a.rows, ...b.rows],
-    firstNs: a.firstNs < b.firstNs ? a.firstNs : b.firstNs,
+    firstNs: firstOf(a, b),
     endNs: a.endNs > b.endNs ? a.endNs : b.endNs,
     hasError: a.hasError || b.hasError,
   };
+}
+
+/** A part without own events has no end, and its start is that of data that was written back. */
+function firstOf(a: Known, b: Known): bigint {
+  if (a.endNs > 0n !== b.endNs > 0n) return a.endNs > 0n ? a.firstNs : b.firstNs;
+  return a.firstNs < b.firstNs ? a.firstNs : b.firstNs;
 }
 
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;

@@ -76,7 +76,7 @@ export async function selection(
   ];
   // Rows that are there twice change none of these, so there is no need to look for them.
   const rows = tables.map(
-    (table) => sql`SELECT id, text_hash, t_min, end_max, errors, node, services FROM ${tableOf(fleet, table)}
+    (table) => sql`SELECT id, text_hash, t_min, own_min, end_max, errors, node, services FROM ${tableOf(fleet, table)}
 WHERE service = '' AND ${and([within, ...ofServices])}`,
   );
   const only =
@@ -86,10 +86,15 @@ WHERE service = '' AND ${and([within, ...ofServices])}`,
   return sql`SELECT ${list([...SUMS, ...more])} FROM ${only} GROUP BY text_hash HAVING ${and(having)}`;
 }
 
+/** The start of the first own event, of rows that have one; rows of an older sender do not tell it apart. */
+const OWN_START = sql`minIf(if(own_min = 0, t_min, own_min), end_max > 0)`;
+/** A transaction without own events began with its first event. */
+const STARTED = sql`if(max(end_max) > 0, ${OWN_START}, min(t_min))`;
+
 const SUMS: readonly Sql[] = [
   sql`text_hash AS hash`,
-  sql`min(t_min) AS started`,
-  sql`toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), min(t_min)) - min(t_min)) AS lasted`,
+  sql`${STARTED} AS started`,
+  sql`toUInt64(greatest(least(max(end_max), ${integer('UInt64', STORED_MAX)}), ${STARTED}) - ${STARTED}) AS lasted`,
   sql`toUInt8(max(errors) > 0) AS has_failed`,
 ];
 

@@ -95,7 +95,9 @@ function summaryOf(rows: readonly Row[]): TransactionSummary {
 /** A recording keeps times and durations as signed numbers. */
 function recordedSummary(row: Row): RecordedSummary {
   const stored = (name: string) => toStored(row[name] as bigint);
-  const [first, end] = [stored('t_min'), stored('end_max')];
+  const [start, ownStart, end] = [stored('t_min'), stored('own_min'), stored('end_max')];
+  // Rows of a sender that did not tell own starts apart have 0, as those without own events.
+  const first = ownStart > 0n ? ownStart : start;
   return {
     key: 0,
     transactionId: row.id as string,

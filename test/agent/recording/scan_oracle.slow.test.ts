@@ -242,7 +242,8 @@ function expectedSummary(events: readonly Event[], id: string) {
   const slowest = (waitedFor.length > 0 ? waitedFor : written).reduce((a, b) =>
     stored(b.duration) > stored(a.duration) ? b : a,
   );
-  const first = own.map((one) => stored(one.timestamp)).reduce((a, b) => (b < a ? b : a));
+  const starts = (waitedFor.length > 0 ? waitedFor : own).map((one) => stored(one.timestamp));
+  const first = starts.reduce((a, b) => (b < a ? b : a));
   const lastEnd = (some: typeof own, least: bigint) =>
     some.map((one) => stored(one.timestamp + one.duration)).reduce((a, b) => (b > a ? b : a), least);
   const services = new Set(own.flatMap((one) => ownersOf(one).filter(isOf)).map((one) => SERVICES[one.service]!));

@@ -4,8 +4,9 @@
  */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
-import { newFolder, type Row, recorded, START } from '../recorded.ts';
+import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Served, serve, served } from '../served.ts';
 
 const MS = 1_000_000n;
@@ -99,6 +100,70 @@ test('a transaction known only by its write-back has a duration of zero, and is 
     written_back: { count: 2, bytes: 8192 },
   });
   await one.close();
+});
+
+describe('data that is written back before the first call', () => {
+  // A store into a mapped file is no call: `early` is written back twice, and then makes its calls of 10 ms.
+  const early = { transaction: 'early', bytes: 4096n };
+  const before: Row[] = [
+    written({ at: START, transaction: 'early', origins: [early] }),
+    written({ at: START + 1000n * MS, origins: [OTHER!, early] }),
+  ];
+  const calls: Row[] = [
+    { at: START + 3000n * MS, duration: 4n * MS, transaction: 'early', tid: 1 },
+    { at: START + 3005n * MS, duration: 5n * MS, transaction: 'early', tid: 1 },
+    { at: START + 3006n * MS, duration: 9n * MS, transaction: 'slow', tid: 2 },
+  ];
+  const own = { first_timestamp_ns: Number(START + 3000n * MS), duration_ns: 10_000_000 };
+
+  async function expectOwnTime(one: Served): Promise<void> {
+    expect((await one.get('/api/transactions/early')).json).toMatchObject({
+      ...own,
+      event_count: 4,
+      written_back: { count: 2 },
+    });
+    const { json } = await one.get('/api/transactions?sort=slowest');
+    expect(json.transactions.map((some: object) => (some as { duration_ns: number }).duration_ns)).toEqual([
+      10_000_000, 9_000_000,
+    ]);
+    expect((await one.get('/api/transactions?min_duration_ms=11')).json.transactions).toEqual([]);
+    const body = { transaction_id: 'early', timeout_ns: 11_000_000, extra_latency_ns: 1_000_000 };
+    const sent = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const whatIf = (await one.get('/api/replay/whatif', { ...sent, body: JSON.stringify(body) })).json;
+    expect(whatIf).toMatchObject({ duration_ns: 10_000_000, replay_duration_ns: 12_000_000, times_out: true });
+    expect(whatIf.after_timeout).toMatchObject([{ replay_offset_ns: 6_000_000 }]);
+    const many = JSON.stringify({ where: {}, timeout_ns: 11_000_000 });
+    const curves = (await one.get('/api/replay/whatif', { ...sent, body: many })).json.transactions;
+    expect(curves.find((some: { transaction_id: string }) => some.transaction_id === 'early').curve).toEqual([
+      { events: 2, end_ns: 10_000_000 },
+    ]);
+  }
+
+  test('is no part of its duration, however it was committed', async () => {
+    for (const flushes of [
+      [[...before, ...calls]],
+      [before, calls],
+      [[before[0]!], [before[1]!, calls[0]!], calls.slice(1)],
+    ]) {
+      const folder = newFolder();
+      const writer = newWriter(folder, 'node-a');
+      for (const some of flushes) {
+        appendRows(writer, some);
+        writer.flush();
+      }
+      writer.close();
+      const one = await served(folder);
+      await expectOwnTime(one);
+      await one.close();
+    }
+  });
+
+  test('nor if another node wrote it back', async () => {
+    const folders = [recordedOn('node-a', calls), recordedOn('node-b', before)];
+    const one = await served(openRecordingStore(undefined, folders.map(recordingPath)));
+    await expectOwnTime(one);
+    await one.close();
+  });
 });
 
 test.each([1, 2])('a recording of format %i states that write-back is not separate', async (version) => {

@@ -79,7 +79,6 @@ function summedUp(rowsOfNodes: readonly (readonly Row[])[]): Listed[] {
         .map((one) => ({ one, node: NODES[node]! })),
     );
     if (own.length === 0) return [];
-    const first = own.map(({ one }) => one.at).reduce((a, b) => (a < b ? a : b));
     const isWaitedFor = (one: Row) => one.transaction === id && one.source !== 'origin';
     const lastEnd = (rows: readonly Row[]) =>
       rows.map((one) => one.at + one.duration!).reduce((a, b) => (a > b ? a : b), 0n);
@@ -89,6 +88,8 @@ function summedUp(rowsOfNodes: readonly (readonly Row[])[]): Listed[] {
       .flatMap((one) => (one as BlockRow).origins ?? [])
       .filter(({ transaction }) => transaction === id)
       .reduce((sum, one) => sum + Number(one.bytes), 0);
+    const starts = (waitedFor.length > 0 ? waitedFor : writtenBack).map(({ at }) => at!);
+    const first = starts.reduce((a, b) => (a < b ? a : b));
     const end = waitedFor.length > 0 ? lastEnd(waitedFor) : first;
     const services = own.flatMap(({ one }) => ownersOf(one).filter(({ transaction }) => transaction === id));
     return {

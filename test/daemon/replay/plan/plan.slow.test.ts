@@ -89,7 +89,11 @@ function oracle(
   const types = only?.eventTypes ?? ['sys_write'];
   const isAffected = (isCall: boolean) => types.includes(isCall ? 'sys_write' : 'block_io');
   const lanes = new Map<string, Lane>();
-  for (const [recorded, { lane, startNs, durationNs, isCall }] of events.entries()) {
+  const firstOwn = events.findIndex(({ isOwn }) => isOwn);
+  for (const [recorded, event] of events.entries()) {
+    const { startNs, durationNs, isCall } = event;
+    // What was written back before the first own event delays nothing.
+    const lane = firstOwn < 0 || recorded < firstOwn ? `before ${recorded}` : event.lane;
     const of = lanes.get(lane) ?? { places: [], events: [], latencies: [] };
     lanes.set(lane, of);
     of.places.push(recorded);

@@ -84,11 +84,12 @@ test('the result agrees with a session with that latency', async () => {
       const clockOffsetsNs = offsetsFor(rows, offsetNs);
       const request = { extraLatencyNs: BigInt(latencyNs), timeoutNs: BigInt(timeoutNs), clockOffsetsNs, only };
       const told = await planner.whatIf(ask(request));
+      const earlierNs = writtenBackBefore(rows, offsetNs);
       const plan = await planner.open(
         {
           transactionId: TRANSACTION,
           latency: [{ fromIndex: 0, extraLatencyNs: latencyNs, only }],
-          timeoutNs,
+          timeoutNs: timeoutNs + earlierNs,
           maxGapNs: null,
           clockOffsetsNs,
         },
@@ -98,18 +99,18 @@ test('the result agrees with a session with that latency', async () => {
       const types = only.eventTypes ?? ['sys_write'];
       const affectedCount = rows.filter(({ type = 'sys_write' }) => types.includes(type)).length;
       expect(told).toMatchObject({ eventCount, affectedCount, clocks });
-      expect([Number(told.recordedDurationNs), Number(told.durationNs)]).toEqual([
-        recordedDurationNs,
-        survey!.durationNs,
-      ]);
+      const [recordedNs, projectedNs] = [told.recordedDurationNs, told.durationNs].map(Number) as [number, number];
+      expect([recordedNs, projectedNs]).toEqual(
+        [recordedDurationNs, survey!.durationNs].map((ns) => Math.max(ns - earlierNs, 0)),
+      );
       expect(told.afterTimeoutCount > 0).toBe(survey!.timeoutEventId !== null);
       expect(told.writtenBackCount).toBe(rows.filter(({ source }) => source === 'origin').length);
       const expected = (await eventsOf(plan)).filter(
-        ({ isOwn, startNs, durationNs }) => isOwn && startNs + durationNs > timeoutNs,
+        ({ isOwn, startNs, durationNs }) => isOwn && startNs + durationNs > timeoutNs + earlierNs,
       );
       expect(told.afterTimeoutCount).toBe(expected.length);
       const late = told.afterTimeout.map(({ event, offsetNs: startNs, durationNs }) => {
-        return { eventId: event.event_id, startNs: Number(startNs), durationNs: Number(durationNs) };
+        return { eventId: event.event_id, startNs: Number(startNs) + earlierNs, durationNs: Number(durationNs) };
       });
       expect(late).toEqual(expected.slice(0, 20).map(({ isOwn: _, ...event }) => event));
       plan.close();
@@ -117,6 +118,14 @@ test('the result agrees with a session with that latency', async () => {
     { numRuns: times(15) },
   );
 });
+
+/** How long before the first own event a session begins, with what was written back by then. */
+function writtenBackBefore(rows: readonly NodeRow[], offsetNs: number): number {
+  const startOf = ({ at, node }: NodeRow) => at! + BigInt(node === 'node-b' ? offsetNs : 0);
+  const first = (some: readonly NodeRow[]) => some.map(startOf).reduce((a, b) => (b < a ? b : a));
+  const own = rows.filter(({ source }) => source !== 'origin');
+  return own.length > 0 ? Number(first(own) - first(rows)) : 0;
+}
 
 async function eventsOf(plan: ReplayPlan) {
   const { count, bytes, ends, startNs, durationNs } = await plan.page(0, 100);
