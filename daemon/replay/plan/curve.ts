@@ -75,7 +75,7 @@ export function endWith(curve: Curve, latencyNs: bigint): bigint {
 /** The lines of a thread's own events, as a clock has them that was at 0 at the start. */
 export interface ThreadLines {
   calls: CurveLine[];
-  /** Of requests that get the latency, and of the others: each list has ascending numbers of events. */
+  /** Requests that get the latency, and the others, apart: each list has ascending numbers of events. */
   requests: readonly [CurveLine[], CurveLine[]];
 }
 

@@ -17,10 +17,10 @@
  * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
  */
 import { createHeap, type HeapItem } from '../clock/heap.ts';
-import { kindTest } from './kinds.ts';
+import { callDelays, pageBehind } from './call_delay.ts';
 import type { Only } from './only.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
-import { endCall, getsLatency, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
+import { goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
 /** What can be changed from an event on. */
 export interface LayoutChange {
@@ -124,8 +124,7 @@ export function emptyPage(first: number, limit: number): ProjectedPage {
 
 export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
   const { latency, clockShiftNs } = settings;
-  const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
-  const lengthensRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
+  const delays = callDelays(recorded, latency);
   const { pageEvents } = recorded;
   const pageOf = (index: number) => Math.floor(index / pageEvents);
   const heap = createHeap<Lane>(
@@ -156,15 +155,11 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     return shiftNs;
   }
 
-  function isCallAt(page: RecordedPage, row: number): boolean {
-    return recorded.kinds[page.kind[row]!]!.isCall;
-  }
-
   function enter(lane: Lane, next: number, page: RecordedPage): void {
     lane.recorded = next;
     const row = next - page.first;
     const startNs = page.startNs[row]!;
-    goOn(lane.delay, startNs, isCallAt(page, row));
+    goOn(lane.delay, startNs, delays.isCallAt(page, row));
     lane.startNs = startNs + lane.clockShiftNs + lane.delay.added;
     if (lane.slot < 0) heap.push(lane);
     else heap.moved(lane);
@@ -178,12 +173,6 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       lanes.set(thread, lane);
     }
     return lane;
-  }
-
-  /** Whether a lane's later events depend on the earlier ones. No event that the front has not passed begins before it. */
-  function hasEffect({ added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>): boolean {
-    const goesOn = (endNs: number | null) => endNs !== null && endNs > frontStartNs;
-    return added !== 0 || callAdded !== 0 || runAdded !== 0 || goesOn(callEnd) || goesOn(runEnd);
   }
 
   /** Moves the front past every recorded event that may be next. */
@@ -222,47 +211,6 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     }
   }
 
-  /** The thread's next event, whether the front has passed it or not; undefined if none begins before `untilNs`. */
-  function following(thread: number, index: number, page: RecordedPage, untilNs: number) {
-    const inPage = page.nextRow[index - page.first]!;
-    if (inPage > 0) return { row: inPage, page };
-    for (;;) {
-      const number = pageBehind(recorded.pagesOf(thread), pageOf(index));
-      if (number !== undefined) {
-        const found = recorded.page(number)!;
-        return { row: found.firstRow.get(thread)!, page: found };
-      }
-      if (recorded.isWhole) return undefined;
-      const { count, startNs } = recorded.page(pageOf(recorded.known - 1))!;
-      if (startNs[count - 1]! >= untilNs) return undefined;
-      // Finds the next page.
-      recorded.page(pageOf(recorded.known));
-    }
-  }
-
-  /** How much later than its start a call ends, as recorded by `endNs`: its requests come after it in the order. */
-  function callDelayNs({ thread, delay, latencyAt }: Lane, index: number, from: RecordedPage, endNs: number): number {
-    const ahead = { ...delay };
-    let [at, page] = [index, from];
-    while (lengthensRequests[latencyAt]) {
-      const event = following(thread, at, page, endNs);
-      if (!event) break;
-      const { row } = event;
-      page = event.page;
-      at = page.first + row;
-      const startNs = page.startNs[row]!;
-      if (startNs >= endNs || isCallAt(page, row)) break;
-      goOn(ahead, startNs, false);
-      take(ahead, startNs + page.durationNs[row]!, false, addedNs(latencyAt, page.kind[row]!));
-    }
-    endCall(ahead);
-    return ahead.added - delay.added;
-  }
-
-  function addedNs(latencyAt: number, kind: number): number {
-    return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
-  }
-
   function next(limit: number): ProjectedPage {
     const page = emptyPage(index, limit);
     while (page.count < limit) {
@@ -273,14 +221,14 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       const { maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
       const recordedPage = recorded.page(pageOf(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
-      const isCall = isCallAt(recordedPage, row);
+      const isCall = delays.isCallAt(recordedPage, row);
       // The call that is under way keeps the length with which it has begun.
       if (isCall || lane.delay.callEnd === null) lane.latencyAt = latencyAt;
-      const ownNs = addedNs(lane.latencyAt, recordedPage.kind[row]!);
+      const ownNs = delays.addedNs(lane.latencyAt, recordedPage.kind[row]!);
       const ownEndAtNs = recordedPage.startNs[row]! + recordedPage.durationNs[row]!;
-      const hasBegun = lane.recorded >= recorded.firstOwn;
+      const hasBegun = lane.recorded >= recorded.firstOwn();
       if (hasBegun) take(lane.delay, ownEndAtNs, isCall, ownNs);
-      const delayNs = isCall && hasBegun ? callDelayNs(lane, lane.recorded, recordedPage, ownEndAtNs) : ownNs;
+      const delayNs = isCall && hasBegun ? delays.ofCall(lane, recordedPage, ownEndAtNs) : ownNs;
       const durationNs = recordedPage.durationNs[row]! + delayNs;
       originNs ??= lane.startNs;
       const recordedEndNs = ownEndAtNs + lane.clockShiftNs - originNs;
@@ -306,7 +254,8 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
 
   function state(): MergeState {
     const numbers: number[] = [];
-    for (const lane of lanes.values()) if (lane.recorded >= 0 || hasEffect(lane.delay)) numbers.push(...kept(lane));
+    for (const lane of lanes.values())
+      if (lane.recorded >= 0 || hasEffect(lane.delay, frontStartNs)) numbers.push(...kept(lane));
     return { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs, lanes: Float64Array.from(numbers) };
   }
 
@@ -328,6 +277,15 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   };
 }
 
+/** Whether later events of a lane depend on the earlier ones. What the front has not passed begins no earlier than it. */
+function hasEffect(
+  { added, callEnd, callAdded, runEnd, runAdded }: ThreadDelay<number>,
+  frontStartNs: number,
+): boolean {
+  const goesOn = (endNs: number | null) => endNs !== null && endNs > frontStartNs;
+  return added !== 0 || callAdded !== 0 || runAdded !== 0 || goesOn(callEnd) || goesOn(runEnd);
+}
+
 /** A lane in numbers: thread, next recorded index or -1, the latency change of its last call, and its delay. */
 function kept({ thread, recorded, latencyAt, delay }: Lane): number[] {
   const { added, callEnd, callAdded, runEnd, runFirstEnd, runAdded } = delay;
@@ -342,16 +300,4 @@ function restored(numbers: readonly number[]): Pick<Lane, 'latencyAt' | 'delay'>
     { runEnd: time(runEnd), runFirstEnd: time(runFirstEnd), runAdded: runAdded! },
   ];
   return { latencyAt, delay: { added: added!, ...call, ...run } };
-}
-
-/** The first of the ascending `numbers` that is larger than `number`. */
-function pageBehind(numbers: readonly number[], number: number): number | undefined {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (numbers[middle]! > number) high = middle;
-    else low = middle + 1;
-  }
-  return numbers[low];
 }

@@ -61,7 +61,7 @@ export interface Recorded {
   readonly known: number;
   readonly isWhole: boolean;
   /** Index of the first own event; infinite while none was found. */
-  readonly firstOwn: number;
+  firstOwn(): number;
   /** It returns undefined past the last page. Pages are discovered in sequence. */
   page(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
@@ -104,8 +104,7 @@ export function readRecorded(
   /** Rows of the scan that did not fit into the last page. */
   let rest: { scanned: RecordingBlock; row: number } | undefined;
   let firstTimestampNs = 0n;
-  let [known, isWhole] = [0, false];
-  let firstOwn = Number.POSITIVE_INFINITY;
+  let [known, isWhole, firstOwn] = [0, false, Number.POSITIVE_INFINITY];
 
   function placeOfRecording(id: string): number {
     const place = recordingIds.indexOf(id);
@@ -228,10 +227,7 @@ export function readRecorded(
     get isWhole() {
       return isWhole;
     },
-    get firstOwn() {
-      return firstOwn;
-    },
-    ...{ page, keyAt, sharedRows },
+    ...{ page, keyAt, sharedRows, firstOwn: () => firstOwn },
     pagesOf: (thread) => threads.pages[thread]!,
     indexOf(event) {
       const id = parseEventId(event.event_id);

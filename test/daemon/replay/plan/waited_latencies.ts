@@ -7,7 +7,7 @@ export interface ThreadEvent {
   isAffected: boolean;
 }
 
-/** Of one event: of its start, and of its end. */
+/** The delays of one event: that of its start, and that of its end. */
 export interface Delays {
   startNs: number;
   endNs: number;

@@ -1,0 +1,92 @@
+/** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
+import { kindTest } from './kinds.ts';
+import type { Only } from './only.ts';
+import type { Recorded, RecordedPage } from './recorded.ts';
+import { endCall, getsLatency, goOn, type ThreadDelay, take } from './thread_delay.ts';
+
+/** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */
+interface BegunCall {
+  thread: number;
+  recorded: number;
+  delay: ThreadDelay<number>;
+  latencyAt: number;
+}
+
+interface Latency {
+  extraLatencyNs: number;
+  only?: Only | undefined;
+}
+
+export interface CallDelays {
+  isCallAt(page: RecordedPage, row: number): boolean;
+  /** What a latency change, by its number, adds to an event of this kind itself. */
+  addedNs(latencyAt: number, kind: number): number;
+  /** How much longer a call takes, which ends at `endNs` as recorded. */
+  ofCall(call: BegunCall, page: RecordedPage, endNs: number): number;
+}
+
+export function callDelays(recorded: Recorded, latency: readonly Latency[]): CallDelays {
+  const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
+  const hasRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
+  const pageOf = (index: number) => Math.floor(index / recorded.pageEvents);
+
+  function isCallAt(page: RecordedPage, row: number): boolean {
+    return recorded.kinds[page.kind[row]!]!.isCall;
+  }
+
+  function addedNs(latencyAt: number, kind: number): number {
+    return affects[latencyAt]!(kind) ? latency[latencyAt]!.extraLatencyNs : 0;
+  }
+
+  /** The thread's next event, whether a merge has reached it or not; undefined if none begins before `untilNs`. */
+  function following(thread: number, index: number, page: RecordedPage, untilNs: number) {
+    const inPage = page.nextRow[index - page.first]!;
+    if (inPage > 0) return { row: inPage, page };
+    for (;;) {
+      const number = pageBehind(recorded.pagesOf(thread), pageOf(index));
+      if (number !== undefined) {
+        const found = recorded.page(number)!;
+        return { row: found.firstRow.get(thread)!, page: found };
+      }
+      if (recorded.isWhole) return undefined;
+      const { count, startNs } = recorded.page(pageOf(recorded.known - 1))!;
+      if (startNs[count - 1]! >= untilNs) return undefined;
+      // Finds the next page.
+      recorded.page(pageOf(recorded.known));
+    }
+  }
+
+  return {
+    isCallAt,
+    addedNs,
+    ofCall({ thread, recorded: call, delay, latencyAt }, callPage, endNs) {
+      const ahead = { ...delay };
+      let [index, page] = [call, callPage];
+      while (hasRequests[latencyAt]) {
+        const event = following(thread, index, page, endNs);
+        if (!event) break;
+        const { row } = event;
+        page = event.page;
+        index = page.first + row;
+        const startNs = page.startNs[row]!;
+        if (startNs >= endNs || isCallAt(page, row)) break;
+        goOn(ahead, startNs, false);
+        take(ahead, startNs + page.durationNs[row]!, false, addedNs(latencyAt, page.kind[row]!));
+      }
+      endCall(ahead);
+      return ahead.added - delay.added;
+    },
+  };
+}
+
+/** The first of the ascending `numbers` that is larger than `number`. */
+export function pageBehind(numbers: readonly number[], number: number): number | undefined {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numbers[middle]! > number) high = middle;
+    else low = middle + 1;
+  }
+  return numbers[low];
+}
