@@ -61,13 +61,25 @@ const spanOf = ({ start, duration }: MadeEvent) => [Number(start), Number(start)
 const queued = (one: MadeEvent) =>
   [Number(one.start), Math.min(Number(one.start) + Number(one.queue ?? 0), spanOf(one)[1])] as const;
 
+/** Until when the thread that queued a request may have waited for it, by the words of the rule; null if not known. */
+function waitedUntil(one: MadeEvent, own: readonly MadeEvent[]): number | null {
+  const [start, end] = spanOf(one);
+  const calls = own
+    .filter(({ type, node, tid }) => type !== 'block_io' && node === one.node && tid === one.tid)
+    .map(spanOf)
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const before = calls.findLast(([from]) => from <= start);
+  if (before && start < before[1]) return before[1];
+  return calls.some(([from]) => from > start && from < end) ? start : null;
+}
+
 /** Each nanosecond by itself, by the words of the rule. */
 function slowParts(events: readonly MadeEvent[], base: number): { from: number; parts: number[] } | null {
   const own = events.filter(isOwn);
   if (own.length === 0) return null;
   const from = Math.min(...own.map((one) => spanOf(one)[0]));
   const to = Math.max(...own.map((one) => spanOf(one)[1]));
-  const counts = [0, 0, 0, 0, 0];
+  const counts = [0, 0, 0, 0, 0, 0];
   const calls = (type: string) => nanoseconds(own.filter((one) => one.type === type).map(spanOf));
   const requests = events.filter(({ type }) => type === 'block_io');
   const syncs = (node: string) =>
@@ -75,11 +87,20 @@ function slowParts(events: readonly MadeEvent[], base: number): { from: number; 
   const inRequest = (ns: number, part: (one: MadeEvent) => readonly [number, number]) =>
     requests.some((one) => {
       const [start, end] = part(one);
-      return ns >= start && ns < end && (isOwn(one) || isQueued(one) || (hasData(one) && syncs(one.node).has(ns)));
+      if (ns < start || ns >= end) return false;
+      const isIts = isOwn(one) || isQueued(one);
+      const until = isIts ? waitedUntil(one, own) : start;
+      if (until === null || !(isIts || hasData(one))) return false;
+      return ns < until || syncs(one.node).has(ns);
+    });
+  const isUnknown = (ns: number) =>
+    requests.some((one) => {
+      const [start, end] = spanOf(one);
+      return ns >= start && ns < end && (isOwn(one) || isQueued(one)) && waitedUntil(one, own) === null;
     });
   const [sync, write] = [calls('sys_sync'), calls('sys_write')];
   for (let ns = from; ns < to; ns++) {
-    const holds = [inRequest(ns, queued), inRequest(ns, spanOf), sync.has(ns), write.has(ns), true];
+    const holds = [inRequest(ns, queued), inRequest(ns, spanOf), sync.has(ns), write.has(ns), isUnknown(ns), true];
     counts[holds.indexOf(true)]!++;
   }
   return { from: from - base, parts: counts };
@@ -106,7 +127,7 @@ test('the breakdown adds up with offsets of 19 digits, too', () => {
   const columns = columnsOf([first, made({ start: days + 1n, duration: 2, type: 'sys_sync' })]);
   const { durationNs, parts } = breakdownOf(createLanes(columns, OF_ORDER))!;
   expect(BigInt(durationNs)).toBe(days + 3n);
-  expect(parts).toEqual({ queue: 0, service: 0, sync: 2, write: 1, untraced: Number(days) });
+  expect(parts).toEqual({ queue: 0, service: 0, sync: 2, write: 1, request: 0, untraced: Number(days) });
 });
 
 test('events are own, written back or of others; an undivided recording has only own ones', () => {
@@ -310,10 +331,20 @@ describe('the sentence', () => {
     [
       'requests of others beside those of the most',
       [
-        ...[request(0, 10, 10), request(0, 5, 0, { ...backup, service: 'vacuum' })],
+        ...[own(0, 10), request(0, 10, 10), request(0, 5, 0, { ...backup, service: 'vacuum' })],
         ...[request(1, 5, 0, backup), request(2, 5, 0, backup)],
       ],
-      "100 % was waiting in nvme1n1's queue; backup had 2 requests there, and others 1.",
+      "100 % was waiting in nvme1n1's queue, inside 1 write of walwriter; backup had 2 requests there, and others 1.",
+    ],
+    [
+      'requests between its calls',
+      [request(0, 10, 10), request(0, 5, 0, backup)],
+      '100 % was with requests to nvme1n1 under way outside its calls, for which it may have waited; backup had 1 request there.',
+    ],
+    [
+      'what it reads ahead while it works',
+      [own(0, 1), request(2, 7, 3), own(3, 1), own(9, 1)],
+      '70 % was spent on a CPU, or on something that is not recorded.',
     ],
     [
       'failures',

@@ -50,7 +50,7 @@ const made = (durationsNs: readonly bigint[]): LatencyMap => {
 const map = made([1_000n, 2n ** 63n - 1n]);
 const sideOf = (count: number, ns: bigint): ComparedSide => ({
   ...{ count, duration_ns: ns },
-  breakdown: { queue_ns: 0n, service_ns: 0n, sync_ns: ns, write_ns: 0n, untraced_ns: 0n },
+  breakdown: { queue_ns: 0n, service_ns: 0n, sync_ns: ns, write_ns: 0n, request_ns: 0n, untraced_ns: 0n },
 });
 const answerOf = (change: Partial<DifferencesAnswer>): DifferencesAnswer => ({
   ...{

@@ -65,6 +65,7 @@ const WALLS: Record<string, readonly string[]> = {
     ...['daemon/query/list_text.ts', 'agent/recording/read/file_pattern.ts'],
     ...['bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'agent/recording/format/event_id.ts'],
     ...['agent/config/duration.ts', 'daemon/run/report/difference.ts', 'daemon/replay/plan/thread_delay.ts'],
+    'daemon/sums/request_waits.ts',
     ...['preact', 'eventsource-parser'],
   ],
   'daemon/export': ['daemon', 'bpf/schema', 'agent/recording', 'agent/process', 'better-sqlite3', 'node:'],

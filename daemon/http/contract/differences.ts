@@ -20,6 +20,9 @@ const sideSchema = z.object({
       service_ns: exact('a device worked on such a request'),
       sync_ns: exact('one of its syncs ran'),
       write_ns: exact('one of its writes ran'),
+      request_ns: exact(
+        'a request that one of its threads queued outside such calls was under way: whether one waited for it, as for what is read, or not, as for what is read ahead, is not known',
+      ),
       untraced_ns: exact('the rest: nothing is recorded of it'),
     }),
     'what their time was spent on: each moment is in the first part that has it, so the parts add up to duration_ns',

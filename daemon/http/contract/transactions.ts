@@ -18,7 +18,9 @@ export const transactionSchema = z
   .object({
     transaction_id: z.string(),
     trace_id: described(z.string().nullable(), 'W3C trace id, when one is known'),
-    first_timestamp_ns: integer('start of its first event of its own, or of its first event if all were written back later; nanoseconds since the epoch'),
+    first_timestamp_ns: integer(
+      'start of its first event of its own, or of its first event if all were written back later; nanoseconds since the epoch',
+    ),
     last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
     duration_ns: integer('between these two'),
     written_back: described(

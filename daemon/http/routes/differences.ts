@@ -54,7 +54,7 @@ function viewOf({ comparison, window, isNarrowed }: Compared) {
 }
 
 function sideOf({ count, durationNs, parts }: Side) {
-  const { queue, service, sync, write, untraced } = parts;
+  const { queue, service, sync, write, request, untraced } = parts;
   return {
     count,
     duration_ns: durationNs,
@@ -63,6 +63,7 @@ function sideOf({ count, durationNs, parts }: Side) {
       service_ns: service,
       sync_ns: sync,
       write_ns: write,
+      request_ns: request,
       untraced_ns: untraced,
     },
   };

@@ -185,7 +185,7 @@ export interface HeatmapAnswer {
 export interface ComparedSide {
   count: number;
   duration_ns: ExactInteger;
-  breakdown: Record<`${'queue' | 'service' | 'sync' | 'write' | 'untraced'}_ns`, ExactInteger>;
+  breakdown: Record<`${'queue' | 'service' | 'sync' | 'write' | 'request' | 'untraced'}_ns`, ExactInteger>;
 }
 
 /** What is compared: what can be filtered, and who was on the same device at the same time. */

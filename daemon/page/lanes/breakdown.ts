@@ -6,7 +6,7 @@ import { intersection, lengthNs, type TimeSet, union, unionOf, unionOfTwo } from
 import type { LanesModel, TimeSpan } from './model.ts';
 import { ownCalls, requestTimes, timesOf } from './request_times.ts';
 
-export const PARTS = ['queue', 'service', 'sync', 'write', 'untraced'] as const;
+export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface Breakdown {
@@ -16,8 +16,8 @@ export interface Breakdown {
   durationNs: number;
   /**
    * Nanoseconds of each part. They add up to `durationNs`, as each moment belongs to the first part that has it: a
-   * request waits in a queue, a device works on one, a sync runs, a write runs, or nothing is recorded of it, such as
-   * time on a CPU.
+   * request waits in a queue, a device works on one, a sync runs, a write runs, a request is under way of which it is not
+   * known whether anyone waits for it, or nothing is recorded of it, such as time on a CPU.
    */
   parts: Record<Part, number>;
 }
@@ -33,9 +33,10 @@ export function breakdownOf(model: LanesModel): Breakdown | null {
     ['service', unionOf(requests.map(({ whole }) => whole))],
     ['sync', callTimes('sys_sync')],
     ['write', callTimes('sys_write')],
+    ['request', unionOf(requests.map(({ unknown }) => unknown))],
   ];
   const durationNs = span.toNs - span.fromNs;
-  const parts: Record<Part, number> = { queue: 0, service: 0, sync: 0, write: 0, untraced: 0 };
+  const parts: Record<Part, number> = { queue: 0, service: 0, sync: 0, write: 0, request: 0, untraced: 0 };
   const within = Float64Array.of(span.fromNs, span.toNs);
   let covered: TimeSet = new Float64Array(0);
   let coveredNs = 0;

@@ -1,6 +1,6 @@
 /** Counts the requests of others that were on the same devices at the same time. */
 import { firstAtLeast, threadOf } from '../columns/event_columns.ts';
-import { overlaps, type TimeSet, union } from './intervals.ts';
+import { overlaps, type TimeSet, union, unionOfTwo } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
 import { requestTimes, timesOf } from './request_times.ts';
 import type { Track } from './tracks.ts';
@@ -55,7 +55,9 @@ function rowsBetween({ rows, starts, reach }: Track, fromNs: number, toNs: numbe
 
 function waitedFor(model: LanesModel): Map<number, TimeSet> {
   if (!model.ownSpan) return new Map();
-  return new Map([...requestTimes(model, model.ownSpan)].map(([device, { whole }]) => [device, whole]));
+  return new Map(
+    [...requestTimes(model, model.ownSpan)].map(([device, { whole, unknown }]) => [device, unionOfTwo(whole, unknown)]),
+  );
 }
 
 function timesByDevice(model: LanesModel, rows: readonly number[]): Map<number, TimeSet> {

@@ -1,4 +1,5 @@
 /** When requests that the transactions may have waited for were under way. */
+import { type CallTimes, callTimes, WAITS, waitOf } from '../../sums/request_waits.ts';
 import { recordingOf } from '../columns/event_columns.ts';
 import { intersection, type TimeSet, union, unionOf } from './intervals.ts';
 import type { Device, LanesModel, TimeSpan } from './model.ts';
@@ -10,41 +11,81 @@ export interface RequestTimes {
   queued: TimeSet;
   /** When requests were under way, in the queue or at the device. */
   whole: TimeSet;
+  /** When requests were under way of which it is not known whether anyone waited for them. */
+  unknown: TimeSet;
 }
 
 /**
- * The times of each device, by its index, within the span: requests that own threads queued, whatever data they carry, and
- * those of other threads that carry data of the transactions while an own sync runs on the same node.
+ * The times of each device, by its index, within the span: requests that own threads queued in a call, whatever data they
+ * carry, until the call ends; and while an own sync runs on the same node, those that outlive their call, and those of
+ * other threads that carry data of the transactions.
  */
 export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, RequestTimes> {
   const { columns, shares, queued: isQueued, starts, ends, deviceOf, devices } = model;
   const lists = new Map<
     number,
-    { queued: [own: number[], others: number[]]; whole: [own: number[], others: number[]] }
+    { queued: [own: number[], others: number[]]; whole: [own: number[], others: number[]]; unknown: number[] }
   >();
+  const callsOf = callsByThread(model);
   for (let row = 0; row < columns.count; row++) {
     const device = deviceOf[row]!;
     const isOwn = shares[row] === OWN || isQueued[row] === 1;
     if (device < 0 || (shares[row] === OTHER && !isOwn)) continue;
-    if (!lists.has(device)) lists.set(device, { queued: [[], []], whole: [[], []] });
-    const { queued, whole } = lists.get(device)!;
-    const side = isOwn ? 0 : 1;
+    if (!lists.has(device)) lists.set(device, { queued: [[], []], whole: [[], []], unknown: [] });
+    const { queued, whole, unknown } = lists.get(device)!;
     const [start, end] = [starts[row]!, ends[row]!];
-    const queueNs = columns.queue[row]!;
-    if (queueNs > 0) queued[side].push(start, Math.min(start + queueNs, end));
-    whole[side].push(start, end);
+    const sent = columns.queue[row]! > 0 ? Math.min(start + columns.queue[row]!, end) : start;
+    const wait = isOwn ? waitOf(callsOf(row), start, end) : { kind: WAITS.nobody, untilNs: start };
+    if (wait.kind === WAITS.unknown) unknown.push(start, end);
+    else {
+      const until = wait.untilNs;
+      queued[0].push(start, Math.min(sent, until));
+      whole[0].push(start, Math.min(end, until));
+      queued[1].push(until, sent);
+      whole[1].push(until, end);
+    }
   }
   const syncs = syncTimes(model);
   const within = Float64Array.of(span.fromNs, span.toNs);
   return new Map(
-    [...lists].map(([index, { queued, whole }]) => {
+    [...lists].map(([index, { queued, whole, unknown }]) => {
       const device = devices[index]!;
       const waits = syncs.get(device.node) ?? new Float64Array(0);
       const times = ([own, others]: readonly [number[], number[]]) =>
         intersection(unionOf([own, intersection(union(others), waits)]), within);
-      return [index, { device, queued: times(queued), whole: times(whole) }];
+      return [index, { device, queued: times(queued), whole: times(whole), unknown: times([unknown, []]) }];
     }),
   );
+}
+
+/** Returns a function for the own calls of the thread of a row. */
+function callsByThread(model: LanesModel): (row: number) => CallTimes | undefined {
+  const { columns, starts, ends } = model;
+  const threads = threadNumbers(columns);
+  const lists: number[][] = [];
+  for (const type of ['sys_write', 'sys_sync'])
+    for (const row of ownCalls(model, type)) {
+      const thread = threads[columns.thread[row]!]!;
+      lists[thread] ??= [];
+      lists[thread].push(starts[row]!, ends[row]!);
+    }
+  const known: CallTimes[] = [];
+  return (row) => {
+    const thread = threads[columns.thread[row]!]!;
+    if (!lists[thread]) return undefined;
+    known[thread] ??= callTimes(lists[thread]);
+    return known[thread];
+  };
+}
+
+/** A number for each thread: the same for a node and thread id, whatever the thread's program is called. */
+export function threadNumbers({ threads, recordings }: LanesModel['columns']): number[] {
+  const known = new Map<string, number>();
+  return threads.map(({ recording, tid }, at) => {
+    const key = `${tid} ${recordings[recording]!.node}`;
+    if (!known.has(key)) known.set(key, at);
+    return known.get(key)!;
+  });
 }
 
 /** When own syncs ran, by node. */

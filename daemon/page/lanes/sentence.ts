@@ -52,10 +52,12 @@ function reasonOf(model: LanesModel, { span }: Breakdown, part: Part, shown: (na
     return `inside ${callsText(model, 'sys_sync', undefined, shown)}, with no request of its own under way`;
   const { device, queued, whole } = busiestDevice(model, part, span);
   const place = device.name === null ? 'a device that is not known' : shown(device.name);
+  const neighbours = neighboursOf(model).filter((one) => one.device === device);
+  if (part === 'request')
+    return `with requests to ${place} under way outside its calls, for which it may have waited${neighbourText(neighbours, shown)}`;
   const what = part === 'queue' ? `waiting in ${place}'s queue` : `${place} working on its requests`;
   const times = part === 'queue' ? queued : whole;
   const calls = callsText(model, 'sys_sync', times, shown) || callsText(model, 'sys_write', times, shown);
-  const neighbours = neighboursOf(model).filter((one) => one.device === device);
   return `${what}${calls && `, inside ${calls}`}${neighbourText(neighbours, shown)}`;
 }
 
@@ -67,9 +69,11 @@ function neighbourText([most, ...rest]: readonly Neighbour[], shown: (name: stri
 }
 
 /** The device with the most time of a part, of those with requests. */
-function busiestDevice(model: LanesModel, part: 'queue' | 'service', span: TimeSpan): RequestTimes {
-  const timeNs = ({ queued, whole }: RequestTimes) =>
-    part === 'queue' ? lengthNs(queued) : lengthNs(whole) - lengthNs(intersection(whole, queued));
+function busiestDevice(model: LanesModel, part: 'queue' | 'service' | 'request', span: TimeSpan): RequestTimes {
+  const timeNs = ({ queued, whole, unknown }: RequestTimes) => {
+    if (part === 'request') return lengthNs(unknown);
+    return part === 'queue' ? lengthNs(queued) : lengthNs(whole) - lengthNs(intersection(whole, queued));
+  };
   const devices = [...requestTimes(model, span).values()];
   return devices.reduce((most, one) => (timeNs(one) > timeNs(most) ? one : most));
 }

@@ -15,6 +15,7 @@ const EXTRA: Readonly<Record<Part, string>> = {
   service: 'A device at work on their requests',
   sync: 'The rest of their syncs',
   write: 'The rest of their writes',
+  request: 'The time of requests outside their calls, waited for or not,',
   untraced: 'Time on a CPU, or not recorded,',
 };
 

@@ -16,6 +16,7 @@ import {
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { Only } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
+import { threadNumbers } from '../lanes/request_times.ts';
 import { OTHER, OWN } from '../lanes/shares.ts';
 
 export interface Latency {
@@ -65,7 +66,7 @@ export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
  */
 export function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
   const [newStarts, newEnds] = [Float64Array.from(starts), Float64Array.from(ends)];
-  const [lanes, isAffected] = [lanesOf(columns), affectedTest(columns, only)];
+  const [lanes, isAffected] = [threadNumbers(columns), affectedTest(columns, only)];
   const isCallOf = Array.from({ length: 256 }, (_, id) => isCallType(columns.types.get(id) ?? ''));
   const threads: Lane[] = [];
   const rows = new Uint32Array(columns.count);
@@ -109,16 +110,6 @@ interface Lane {
   delay: ThreadDelay<number>;
   /** Row of its last call. */
   call: number;
-}
-
-/** A number of the lane of each thread: its node and thread id, whatever its program is called. */
-function lanesOf({ threads, recordings }: Columns): number[] {
-  const known = new Map<string, number>();
-  return threads.map(({ recording, tid }, at) => {
-    const key = `${tid} ${recordings[recording]!.node}`;
-    if (!known.has(key)) known.set(key, at);
-    return known.get(key)!;
-  });
 }
 
 function affectedTest({ threads, recordings, thread, types, type }: Columns, only: Only): (row: number) => boolean {

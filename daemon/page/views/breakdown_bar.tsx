@@ -8,6 +8,7 @@ export const PART_NAMES: Readonly<Record<Part, string>> = {
   service: 'a device working on its requests',
   sync: 'rest of its syncs',
   write: 'rest of its writes',
+  request: 'requests outside its calls, waited for or not',
   untraced: 'on a CPU, or not recorded',
 };
 

@@ -79,10 +79,10 @@ export function transactionChooser(population: PopulationRows, filter: ValueFilt
   const hasDevices = conditions.some(({ field }) => field === 'device');
   const kept = keepEvents(hasDevices ? population.count : 0);
   const met = new Uint16Array(population.count);
-  const { add } = gatherTransactions(population, known, (transaction, number, role, times) => {
+  const { add } = gatherTransactions(population, known, (transaction, number, role, times, thread) => {
     const profile = known.profiles[number]!;
     if (role === ROLES.own) met[transaction]! |= bitsOf(profile.values);
-    if (hasDevices && isKept(profile, role)) kept.add(transaction, number, role, times);
+    if (hasDevices && isKept(profile, role)) kept.add(transaction, number, role, times, thread);
   });
 
   function* meetDevices(): Generator<void, void> {

@@ -26,7 +26,7 @@ const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_
 /** Columns that a scan must read beside those of profiles. */
 export const TRANSACTION_COLUMNS = [
   ...COMPARED_COLUMNS,
-  ...['context', 'context_source', 'block_io.queued_by_context'],
+  ...['tid', 'context', 'context_source', 'block_io.queued_by_context'],
   ...ORIGIN_CONTEXTS,
 ] as const;
 
@@ -58,23 +58,24 @@ export function gatherTransactions(
       const sources = column(block, 'context_source');
       const { timesOf, beginsWithin } = timeReader(scanned, population);
       const carriedBy = carrierReader(scanned, placeOf);
-      const queuers = column(block, 'block_io.queued_by_context');
+      const [queuers, threads] = [column(block, 'block_io.queued_by_context'), column(block, 'tid')];
       const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
         const owner = placeOf(contexts[row]!);
         const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
-        if (isOwn) onEvent(owner, numbers[row]!, ROLES.own, timesOf(row, request, owner));
+        if (isOwn) onEvent(owner, numbers[row]!, ROLES.own, timesOf(row, request, owner), threads[row]!);
         if (request < 0) continue;
         addRequest?.(row, numbers[row]!);
         const queuer = placeOf(queuers[request]!);
         const isQueued = queuer !== NOT_COMPARED && !(isOwn && owner === queuer);
-        if (isQueued) onEvent(queuer, numbers[row]!, ROLES.queued, timesOf(row, request, queuer));
+        if (isQueued) onEvent(queuer, numbers[row]!, ROLES.queued, timesOf(row, request, queuer), threads[row]!);
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED || transaction === queuer) continue;
           const times = timesOf(row, request, transaction);
           // Write-back mostly comes seconds after the end, which no caller waits for.
-          if (beginsWithin(times, transaction)) onEvent(transaction, numbers[row]!, ROLES.carried, times);
+          if (beginsWithin(times, transaction))
+            onEvent(transaction, numbers[row]!, ROLES.carried, times, threads[row]!);
         }
       }
     },

@@ -13,7 +13,7 @@ const JOINED_A_STEP = 16;
 /** Values whose carriers are the same to this degree (Jaccard) are in one row. */
 const ALIKE_MIN = 0.95;
 
-export const PARTS = ['queue', 'service', 'sync', 'write', 'untraced'] as const;
+export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface Side {

@@ -1,14 +1,14 @@
 /**
- * The events of compared transactions, kept until the events of each transaction are all there. An event takes 32 bytes,
+ * The events of compared transactions, kept until the events of each transaction are all there. An event takes 36 bytes,
  * and those of one transaction form a chain:
  *
- *   word    0       1        2 3     4 5        6 7
- *           next    profile  start   duration   queue      64 bits each, the low word first
+ *   word    0       1        2 3     4 5        6 7       8
+ *           next    profile  start   duration   queue     thread      times have 64 bits, the low word first
  *
- * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), so 160 MB beside 8 bytes for each
+ * A comparison keeps at most as many events as it may read (see KEPT_EVENTS_MAX), so 180 MB beside 8 bytes for each
  * transaction. A request that carries data of several transactions is kept, and counted, for each of them.
  */
-const WORDS_AN_EVENT = 8;
+const WORDS_AN_EVENT = 9;
 const PAGE_BITS = 14;
 const PAGE_MASK = 2 ** PAGE_BITS - 1;
 const NONE = -1;
@@ -38,6 +38,8 @@ export interface EventRows {
   ends: Float64Array;
   /** When a device got a request; the start if that is unknown. */
   sent: Float64Array;
+  /** Thread ids. */
+  threads: Uint32Array;
   /** Places among all kept events. */
   places: Uint32Array;
 }
@@ -60,7 +62,7 @@ export interface TimeWords {
 
 export interface KeptEvents {
   readonly count: number;
-  add(transaction: number, profile: number, role: Role, times: TimeWords): void;
+  add(transaction: number, profile: number, role: Role, times: TimeWords, thread: number): void;
   /** Fills `rows` with the events of a transaction, in the order in which they were added. */
   read(transaction: number, rows: EventRows): void;
   exact(place: number): ExactTimes;
@@ -76,7 +78,8 @@ export function keepEvents(transactions: number): KeptEvents {
     get count() {
       return count;
     },
-    add(transaction, profile, role, { startLow, startHigh, durationLow, durationHigh, queueLow, queueHigh }) {
+    add(transaction, profile, role, times, thread) {
+      const { startLow, startHigh, durationLow, durationHigh, queueLow, queueHigh } = times;
       if ((count & PAGE_MASK) === 0) pages.push(new Uint32Array(WORDS_AN_EVENT * 2 ** PAGE_BITS));
       const page = pages[count >>> PAGE_BITS]!;
       const at = (count & PAGE_MASK) * WORDS_AN_EVENT;
@@ -88,6 +91,7 @@ export function keepEvents(transactions: number): KeptEvents {
       page[at + 5] = durationHigh;
       page[at + 6] = queueLow;
       page[at + 7] = queueHigh;
+      page[at + 8] = thread;
       last[transaction] = count++;
       counts[transaction]!++;
     },
@@ -105,6 +109,7 @@ export function keepEvents(transactions: number): KeptEvents {
         rows.starts[row] = start;
         rows.ends[row] = start + duration;
         rows.sent[row] = start + Math.min(page[at + 7]! * WORD + page[at + 6]!, duration);
+        rows.threads[row] = page[at + 8]!;
         rows.places[row] = place;
         place = page[at]!;
       }
@@ -127,6 +132,7 @@ export function newRows(length: number): EventRows {
     starts: new Float64Array(length),
     ends: new Float64Array(length),
     sent: new Float64Array(length),
+    threads: new Uint32Array(length),
     places: new Uint32Array(length),
   };
 }

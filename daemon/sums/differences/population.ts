@@ -56,6 +56,12 @@ function newRows(length: number): PopulationRows {
   };
 }
 
+/**
+ * Requests that began earlier than this before the first transaction are hardly ever still in its way. Its own data may be
+ * in one: it began with its first own event.
+ */
+const BEFORE_NS = 1_000_000_000n;
+
 /** The time in which transactions have events that their callers waited for. */
 export function waitedRange({ count, startsNs, durationsNs }: PopulationRows): { fromNs: bigint; toNs: bigint } {
   let [fromNs, toNs] = count === 0 ? [0n, 0n] : [startsNs[0]!, 0n];
@@ -65,7 +71,7 @@ export function waitedRange({ count, startsNs, durationsNs }: PopulationRows): {
     if (start < fromNs) fromNs = start;
     if (end > toNs) toNs = end;
   }
-  return { fromNs, toNs };
+  return { fromNs: fromNs > BEFORE_NS ? fromNs - BEFORE_NS : 0n, toNs };
 }
 
 export const NOT_COMPARED = -1;

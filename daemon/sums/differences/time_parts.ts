@@ -1,17 +1,24 @@
 /**
  * What the time of one transaction was spent on: each moment belongs to the first part that has it.
  *
- *   queue     a request that its own threads queued waits, or one of others with its data while one of its syncs runs
+ *   queue     a request waits that its own threads queued in a call that runs, or one of others with its data, or one that
+ *             outlives its call, while one of its syncs runs
  *   service   a device works on such a request
  *   sync      one of its syncs runs
  *   write     one of its writes runs
+ *   request   one that its threads queued outside calls is under way: whether one waits is not known
  *   untraced  the rest
  */
 import { PARTS } from './comparison.ts';
 
 /** Kinds of interval. Requests of others count while a sync runs on the same node. */
-export const KINDS = { write: 0, sync: 1, ownQueue: 2, ownService: 3, itsQueue: 4, itsService: 5 } as const;
+export const KINDS = { write: 0, sync: 1, ownQueue: 2, ownService: 3, itsQueue: 4, itsService: 5, unknown: 6 } as const;
 
+const [SYNC, WRITE, REQUEST] = (['sync', 'write', 'request'] as const).map((part) => PARTS.indexOf(part)) as [
+  number,
+  number,
+  number,
+];
 const UNTRACED = PARTS.indexOf('untraced');
 /** Bits for the kind of an interval; the node is above them. */
 const KIND_BITS = 3;
@@ -90,7 +97,9 @@ function runningParts(nodes: number) {
     const syncs = counts[at + KINDS.sync]! > 0;
     if (counts[at + KINDS.ownQueue]! > 0 || (syncs && counts[at + KINDS.itsQueue]! > 0)) return 0;
     if (counts[at + KINDS.ownService]! > 0 || (syncs && counts[at + KINDS.itsService]! > 0)) return 1;
-    return syncs ? 2 : counts[at + KINDS.write]! > 0 ? 3 : UNTRACED;
+    if (syncs) return SYNC;
+    if (counts[at + KINDS.write]! > 0) return WRITE;
+    return counts[at + KINDS.unknown]! > 0 ? REQUEST : UNTRACED;
   }
 
   return {

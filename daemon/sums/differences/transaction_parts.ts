@@ -1,5 +1,6 @@
 /** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { type CallTimes, callTimes, WAITS, waitOf } from '../request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';
@@ -40,17 +41,32 @@ export function transactionParts(
   const ignore = () => {};
 
   function addIntervals(rows: EventRows): void {
-    const { profiles, roles, starts, sent, ends } = rows;
+    const { profiles, roles, starts, ends } = rows;
+    const callsOf = callsByThread(rows, columns, nodesOf.of);
     for (let row = 0; row < rows.length; row++) {
       const kind = columns.kinds[profiles[row]!]!;
       const node = nodesOf.of(profiles[row]!);
       if (kind === KINDS.write || kind === KINDS.sync) intervals.add(kind, node, starts[row]!, ends[row]!);
-      else if (kind === KINDS.ownQueue) {
-        const isCarried = roles[row] === ROLES.carried;
-        intervals.add(isCarried ? KINDS.itsQueue : KINDS.ownQueue, node, starts[row]!, sent[row]!);
-        intervals.add(isCarried ? KINDS.itsService : KINDS.ownService, node, sent[row]!, ends[row]!);
-      }
+      else if (kind === KINDS.ownQueue && roles[row] === ROLES.carried) addCarried(rows, row, node, starts[row]!);
+      else if (kind === KINDS.ownQueue) addQueued(rows, row, node, callsOf(row));
     }
+  }
+
+  function addQueued({ starts, sent, ends }: EventRows, row: number, node: number, calls: CallTimes | undefined): void {
+    const { kind, untilNs } = waitOf(calls, starts[row]!, ends[row]!);
+    if (kind === WAITS.unknown) intervals.add(KINDS.unknown, node, starts[row]!, ends[row]!);
+    else {
+      // Nobody waits for it in the call that queued it once that has ended, or if there was none.
+      intervals.add(KINDS.ownQueue, node, starts[row]!, Math.min(sent[row]!, untilNs));
+      intervals.add(KINDS.ownService, node, sent[row]!, Math.min(ends[row]!, untilNs));
+      addCarried({ starts, sent, ends }, row, node, untilNs);
+    }
+  }
+
+  /** From a time on, a request is waited for while a sync runs. */
+  function addCarried({ sent, ends }: Times, row: number, node: number, from: number): void {
+    intervals.add(KINDS.itsQueue, node, from, sent[row]!);
+    intervals.add(KINDS.itsService, node, Math.max(sent[row]!, from), ends[row]!);
   }
 
   function passWaited(rows: EventRows, onWaited: OnWaited): void {
@@ -80,6 +96,36 @@ export function transactionParts(
       if (hasOthers) passWaited(rows, onWaited);
       return exact;
     },
+  };
+}
+
+type Times = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
+
+/** Returns a function for the calls of the thread that queued the request of a row; undefined if it made none. */
+function callsByThread(
+  { length, profiles, roles, threads, starts, ends }: EventRows,
+  { kinds }: ProfileColumns,
+  nodeOf: (profile: number) => number,
+): (row: number) => CallTimes | undefined {
+  const keyOf = (row: number) => nodeOf(profiles[row]!) * WORD + threads[row]!;
+  const isQueued = (row: number) => kinds[profiles[row]!] === KINDS.ownQueue && roles[row] !== ROLES.carried;
+  const calls = new Map<number, number[]>();
+  const known = new Map<number, CallTimes>();
+  // Most transactions have calls only.
+  for (let row = 0; row < length; row++) if (isQueued(row)) calls.set(keyOf(row), []);
+  if (calls.size > 0)
+    for (let row = 0; row < length; row++) {
+      const kind = kinds[profiles[row]!];
+      if (kind === KINDS.write || kind === KINDS.sync) calls.get(keyOf(row))?.push(starts[row]!, ends[row]!);
+    }
+  return (row) => {
+    const key = keyOf(row);
+    let times = known.get(key);
+    if (!times) {
+      times = callTimes(calls.get(key)!);
+      known.set(key, times);
+    }
+    return times;
   };
 }
 

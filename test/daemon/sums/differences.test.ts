@@ -20,6 +20,7 @@ interface Event {
   transaction_id: string | null;
   attribution: { source: string };
   node: string;
+  tid: number;
   result: number;
   queued_by?: { transaction_id: string | null } | null;
   origins?: { transaction_id: string | null }[];
@@ -38,6 +39,7 @@ const event = fc.record({
   at: fc.integer({ min: 0, max: 60 }),
   duration: fc.integer({ min: 0, max: 40 }),
   queue: fc.option(fc.integer({ min: 0, max: 30 })),
+  tid: fc.constantFrom(7, 8),
   kind: fc.constantFrom('write', 'sync', 'own request', 'request', 'write-back'),
   node: fc.constantFrom(0, 1),
   device: fc.constantFrom('sda', 'sdb'),
@@ -47,11 +49,11 @@ const event = fc.record({
 });
 type Drawn = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
-function drawnRow({ transaction, at, duration, queue, kind, device, queuer, isSameQueuer, failed }: Drawn): Row {
+function drawnRow({ transaction, at, duration, queue, tid, kind, device, queuer, isSameQueuer, failed }: Drawn): Row {
   const queuedBy = isSameQueuer ? transaction : queuer;
   const owner = { transaction: `tx-${transaction}` };
   const times = { at: START + BigInt(transaction * 1000 + at), duration: BigInt(duration) };
-  const common = { ...times, result: failed ? -5n : 0n };
+  const common = { ...times, tid, result: failed ? -5n : 0n };
   if (kind === 'write') return { ...common, ...owner, file: `/f/${device}` };
   if (kind === 'sync') return { ...common, ...owner, type: 'sys_sync' };
   const request = {
@@ -71,30 +73,50 @@ interface Plain {
   parts: Record<string, number>;
 }
 
+const PARTS = ['queue_ns', 'service_ns', 'sync_ns', 'write_ns', 'request_ns', 'untraced_ns'];
+
+/** Until when the thread that queued a request may have waited for it, by the words of the rule; null if not known. */
+function waitedUntil(one: Event, own: readonly Event[], startOf: (event: Event) => number): number | null {
+  const spanOf = (event: Event) => [startOf(event), startOf(event) + event.duration_ns] as const;
+  const [start, end] = spanOf(one);
+  const calls = own
+    .filter(({ event_type, node, tid }) => event_type !== 'block_io' && node === one.node && tid === one.tid)
+    .map(spanOf)
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const before = calls.findLast(([from]) => from <= start);
+  if (before && start < before[1]) return before[1];
+  return calls.some(([from]) => from > start && from < end) ? start : null;
+}
+
 function plainOf(id: string, all: readonly Event[]): Plain {
   const isOwner = ({ transaction_id }: Event) => transaction_id === id;
   const named = all.filter(isOwner);
   const startOf = ({ timestamp_ns }: Event) => Number(BigInt(timestamp_ns) - START);
   const known = all.filter((one) => isOwner(one) || one.origins?.some(({ transaction_id }) => transaction_id === id));
-  const first = Math.min(...known.map(startOf));
   const own = named.filter(({ attribution }) => attribution.source !== 'origin');
+  const first = Math.min(...(own.length > 0 ? own : known).map(startOf));
   const end = Math.max(first, ...own.map((one) => startOf(one) + one.duration_ns));
   const runs = (one: Event, ns: number) => startOf(one) <= ns && ns < startOf(one) + one.duration_ns;
   const waits = (one: Event, ns: number) => runs(one, ns) && ns < startOf(one) + (one.queue_ns ?? 0);
   const syncs = own.filter(({ event_type }) => event_type === 'sys_sync');
   const queued = all.filter((one) => one.queued_by?.transaction_id === id && !own.includes(one));
   const its = known.filter((one) => !own.includes(one) && !queued.includes(one));
-  const parts: Record<string, number> = { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 0, untraced_ns: 0 };
+  const parts: Record<string, number> = Object.fromEntries(PARTS.map((name) => [name, 0]));
   const values = new Set([...own.flatMap(valuesOf), ...queued.map(({ device }) => `device ${device}`)]);
   for (let ns = first; ns < end; ns++) {
     const waited = its.filter((one) => runs(one, ns) && syncs.some((sync) => sync.node === one.node && runs(sync, ns)));
-    const requests = [...own.filter(({ event_type }) => event_type === 'block_io'), ...queued, ...waited];
+    const mine = [...own.filter(({ event_type }) => event_type === 'block_io'), ...queued];
+    const untilOf = (one: Event) => waitedUntil(one, own, startOf);
+    const isSynced = (one: Event) => syncs.some((sync) => sync.node === one.node && runs(sync, ns));
+    const inCall = mine.filter((one) => untilOf(one) !== null && (ns < untilOf(one)! || isSynced(one)));
+    const requests = [...inCall, ...waited];
     const isRunning = (type: string) => own.some((one) => one.event_type === type && runs(one, ns));
     for (const { device } of waited) values.add(`device ${device}`);
     if (requests.some((one) => waits(one, ns))) parts.queue_ns!++;
     else if (requests.some((one) => runs(one, ns))) parts.service_ns!++;
     else if (isRunning('sys_sync')) parts.sync_ns!++;
     else if (isRunning('sys_write')) parts.write_ns!++;
+    else if (mine.some((one) => runs(one, ns) && untilOf(one) === null)) parts.request_ns!++;
     else parts.untraced_ns!++;
   }
   return { duration: end - first, failed: known.some(({ result }) => result < 0), values, parts };
@@ -102,11 +124,10 @@ function plainOf(id: string, all: readonly Event[]): Plain {
 
 const totalOf = (some: readonly Plain[]) => {
   const sum = (of: (one: Plain) => number) => some.reduce((total, one) => total + of(one), 0);
-  const names = ['queue_ns', 'service_ns', 'sync_ns', 'write_ns', 'untraced_ns'];
   return {
     count: some.length,
     duration_ns: sum(({ duration }) => duration),
-    breakdown: Object.fromEntries(names.map((name) => [name, sum(({ parts }) => parts[name]!)])),
+    breakdown: Object.fromEntries(PARTS.map((name) => [name, sum(({ parts }) => parts[name]!)])),
   };
 };
 

@@ -52,7 +52,7 @@ function firstWait(request: Event, syncs: readonly Event[]): number[] {
   return [];
 }
 
-function plainNeighbours(id: string, all: readonly Event[], since: number): Set<string> {
+function plainNeighbours(id: string, all: readonly Event[]): Set<string> {
   const known = all.filter((one) => [one, ...(one.origins ?? [])].some(({ transaction_id }) => transaction_id === id));
   const own = known.filter((one) => one.transaction_id === id && one.attribution.source !== 'origin');
   const names = new Set(own.map(nameOf));
@@ -67,7 +67,7 @@ function plainNeighbours(id: string, all: readonly Event[], since: number): Set<
         .flatMap((one) => (own.includes(one) ? [startOf(one)] : firstWait(one, syncs)));
       if (waits.length === 0) continue;
       const at = Math.min(...waits);
-      const others = all.filter((one) => there(one) && !known.includes(one) && runs(one, at) && startOf(one) >= since);
+      const others = all.filter((one) => there(one) && !known.includes(one) && runs(one, at));
       for (const one of others) if (!names.has(nameOf(one))) found.add(`${nameOf(one)} ${device}`);
     }
   return found;
@@ -111,10 +111,9 @@ test('neighbours are those of the plain events', async () => {
       const knownOf = (id: string) =>
         events.filter((one) => [one, ...(one.origins ?? [])].some(({ transaction_id }) => transaction_id === id));
       const all = [...ids].map((id) => ({ id: id!, events: knownOf(id!) }));
-      const since = Math.min(...all.flatMap((one) => one.events.map(startOf)));
       const plain = all.map((one) => ({
         isFailed: one.events.some(({ result }) => result < 0),
-        neighbours: plainNeighbours(one.id, events, since),
+        neighbours: plainNeighbours(one.id, events),
       }));
       const answer = await ask(daemon, 'failed=true');
       for (const { value, device, selected, others } of neighboursIn(answer)) {

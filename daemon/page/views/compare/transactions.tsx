@@ -98,6 +98,7 @@ const PHRASES: Readonly<Record<Part, string>> = {
   service: 'with a device working on its requests',
   sync: 'in the rest of its syncs',
   write: 'in the rest of its writes',
+  request: 'with requests outside its calls under way',
   untraced: 'on a CPU, or not recorded',
 };
 

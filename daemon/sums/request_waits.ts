@@ -1,0 +1,46 @@
+/**
+ * Whether the thread that queued a request waited for it, by what is recorded of the thread: its writes and its syncs.
+ *
+ *   calls     |---- fsync ----|            |- write -|
+ *   requests    |-------|          |---|        |--------------|     |------|
+ *               in a call          unknown   in a call, until it ends    unknown
+ *                        |-------------------------|
+ *                        nobody waited: the thread made a call meanwhile
+ *
+ * A request that begins within a call may be waited for until the call ends. One that begins between calls was queued in
+ * something that is not recorded: in a read or a page fault, which waits, or by reading ahead, which does not.
+ */
+export const WAITS = { inCall: 0, unknown: 1, nobody: 2 } as const;
+
+/** The calls of one thread, by start, and of the same start by end. */
+export interface CallTimes {
+  starts: number[];
+  ends: number[];
+}
+
+export interface RequestWait {
+  kind: (typeof WAITS)[keyof typeof WAITS];
+  /** When the call ends within which the request began. */
+  untilNs: number;
+}
+
+/** `calls`: starts and ends of a thread's calls, alternating, in any order. */
+export function callTimes(calls: readonly number[]): CallTimes {
+  const places = Array.from({ length: calls.length / 2 }, (_, call) => call * 2);
+  places.sort((a, b) => calls[a]! - calls[b]! || calls[a + 1]! - calls[b + 1]!);
+  return { starts: places.map((at) => calls[at]!), ends: places.map((at) => calls[at + 1]!) };
+}
+
+const NO_CALLS: CallTimes = { starts: [], ends: [] };
+
+export function waitOf({ starts, ends }: CallTimes = NO_CALLS, startNs: number, endNs: number): RequestWait {
+  let [low, high] = [0, starts.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (starts[middle]! <= startNs) low = middle + 1;
+    else high = middle;
+  }
+  if (low > 0 && startNs < ends[low - 1]!) return { kind: WAITS.inCall, untilNs: ends[low - 1]! };
+  const isNobody = low < starts.length && starts[low]! < endNs;
+  return { kind: isNobody ? WAITS.nobody : WAITS.unknown, untilNs: startNs };
+}
