@@ -134,5 +134,7 @@ test.each(Object.entries(PROGRAMS))('%s: requests side by side count once', (nam
   const answer = whatIf(name, '--only', 'event_type=block_io');
   expect(answer.affected_count).toBe(requests.length);
   expect(latenciesIn(answer)).toBeGreaterThanOrEqual(least);
-  expect(latenciesIn(answer)).toBeLessThanOrEqual(most);
+  // The interpreter may have to be read from its disk first.
+  const ofOthers = requests.filter(({ device }) => device !== disk.name).length;
+  expect(latenciesIn(answer)).toBeLessThanOrEqual(most + ofOthers);
 });

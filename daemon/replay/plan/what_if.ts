@@ -70,16 +70,24 @@ interface Begun {
   recordingId: string;
   number: bigint;
   place: number;
-  /** The start with the latency, and the end without. */
-  projectedNs: bigint;
-  recordedEndNs: bigint;
+  /** As recorded. */
+  startNs: bigint;
+  endNs: bigint;
+  /** How many latencies delay its start. */
+  latencies: number;
 }
 
 interface Lane {
   delay: ThreadDelay<bigint>;
   lines: ThreadLines;
-  /** The call under way, if that is an own event. */
-  call: Begun | null;
+  /** The call under way, or the last one; its memory is used again. */
+  call: Begun;
+  /** Whether a call is under way that is an own event. */
+  isInOwnCall: boolean;
+}
+
+function newBegun(): Begun {
+  return { recordingId: '', number: 0n, place: 0, startNs: 0n, endNs: 0n, latencies: 0 };
 }
 
 const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWN_EVENT_COLUMNS];
@@ -97,6 +105,8 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
+  /** Its memory is used again for each block request. */
+  const blockRequest = newBegun();
   let hasOwn = false;
   let firstNs: bigint | undefined;
   let lastEndNs = 0n;
@@ -118,7 +128,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       const [isCall, isLonger] = [isCallAt(row), isAffected(row)];
       let lane = lanes.get(tids[row]!);
       if (!lane) {
-        lane = { delay: noDelay(), lines: noLines(), call: null };
+        lane = { delay: noDelay(), lines: noLines(), call: newBegun(), isInOwnCall: false };
         lanes.set(tids[row]!, lane);
       }
       const { delay, lines } = lane;
@@ -127,7 +137,6 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       if (hasOwn) {
         if (goOn(delay, startNs, isCall)) callEnded(lane);
         take(delay, recordedEndNs, isCall, isLonger ? 1 : 0);
-        if (isCall) lane.call = null;
       }
       if (isLonger) affectedCount++;
       const place = eventCount++;
@@ -136,29 +145,30 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
         continue;
       }
       if (recordedEndNs > recordedDurationNs) recordedDurationNs = recordedEndNs;
-      const begun = {
-        recordingId: dictionary.recordingId,
-        number: block.numbers[row]!,
-        place,
-        projectedNs: startNs + BigInt(delay.added) * extraLatencyNs,
-        recordedEndNs,
-      };
-      if (isCall) lane.call = begun;
-      else {
-        addRequest(lines, delay.added, isLonger, recordedEndNs);
-        ended(begun, delay.added + (isLonger ? 1 : 0));
-      }
+      const begun = isCall ? lane.call : blockRequest;
+      begun.recordingId = dictionary.recordingId;
+      begun.number = block.numbers[row]!;
+      begun.place = place;
+      begun.startNs = startNs;
+      begun.endNs = recordedEndNs;
+      begun.latencies = delay.added;
+      lane.isInOwnCall ||= isCall;
+      if (isCall) continue;
+      addRequest(lines, delay.added, isLonger, recordedEndNs);
+      ended(begun, delay.added + (isLonger ? 1 : 0));
     }
   }
 
-  function callEnded({ delay, lines, call }: Lane): void {
-    if (!call) return;
-    addLine(lines.calls, { events: BigInt(delay.added), endNs: call.recordedEndNs });
+  function callEnded(lane: Lane): void {
+    const { delay, lines, call, isInOwnCall } = lane;
+    if (!isInOwnCall) return;
+    lane.isInOwnCall = false;
+    addLine(lines.calls, { events: BigInt(delay.added), endNs: call.endNs });
     ended(call, delay.added);
   }
 
-  function ended({ recordingId, number, place, projectedNs, recordedEndNs }: Begun, latencies: number): void {
-    const count = BigInt(latencies);
+  function ended({ recordingId, number, place, startNs, latencies, endNs: recordedEndNs }: Begun, all: number): void {
+    const count = BigInt(all);
     const endNs = recordedEndNs + count * extraLatencyNs;
     if (endNs > durationNs) durationNs = endNs;
     if (timeoutNs === null) return;
@@ -166,6 +176,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     if (neededNs !== null && (smallestLatencyNs === null || neededNs < smallestLatencyNs)) smallestLatencyNs = neededNs;
     if (endNs <= timeoutNs) return;
     afterTimeoutCount++;
+    const projectedNs = startNs + BigInt(latencies) * extraLatencyNs;
     const last = late.at(-1);
     if (late.length === limit && (!last || projectedNs > last.startNs)) return;
     const eventId = formatEventId(recordingId, number);
