@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { AccessOptions } from '../http/access/access.ts';
 import { type BearerCheck, createBearerCheck } from '../http/access/bearer.ts';
 import type { AccessFlags } from '../http/access/options.ts';
+import { createProxies } from '../http/access/proxies.ts';
 import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
 import { readTls, type TlsFiles } from '../http/access/tls.ts';
 import { openTokens } from '../http/access/tokens.ts';
@@ -27,14 +28,17 @@ export function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): Ope
   const nowMs = () => performance.now();
   const files = tlsFiles(flags);
   const tokens = flags.tokens === undefined ? undefined : openTokens({ path: flags.tokens, nowMs: Date.now, log });
-  const bearer = tokens && createBearerCheck({ tokens, nowMs, log });
+  const proxies = createProxies(flags.trustedProxy);
+  const bearer = tokens && createBearerCheck({ tokens, nowMs, log, proxies });
+  const openMetrics = flags.openMetrics === true;
   return {
-    allowed: { ...(bearer && { bearer }), origins: new Set(flags.corsOrigin) },
+    allowed: { ...(bearer && { bearer }), origins: new Set(flags.corsOrigin), proxies, openMetrics },
     scanGate: createScanGate({ scansMax: flags.maxScans, queryTimeoutMs: flags.queryTimeout, unsent, nowMs }),
     listening: {
       tls: files && readTls(files),
       tokens: tokens !== undefined,
       insecureHttp: flags.insecureHttp === true,
+      isProxy: proxies.isTrusted,
       unsent,
     },
     started(server) {

@@ -15,7 +15,11 @@ import { Problem, problemBody } from '../problem.ts';
 
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_TIMEOUT_MS = 5_000;
+/**
+ * A proxy that takes an idle connection from its pool while the daemon closes it loses the request. So the daemon closes
+ * later than proxies do: nginx after 60 s, those in Go after 90 s, Caddy after 120 s.
+ */
+export const KEEP_ALIVE_TIMEOUT_MS = 125_000;
 const HEADERS_MAX = 100;
 export const CONNECTIONS_MAX = 1024;
 export const CONNECTIONS_PER_CLIENT_MAX = 256;
@@ -39,6 +43,8 @@ export interface ListenOptions {
   tokens?: boolean;
   /** Permits tokens over plain HTTP from other machines. */
   insecureHttp?: boolean;
+  /** Whether the address is that of a proxy, which may have any number of connections. */
+  isProxy?: (address: string | undefined) => boolean;
   /** Called for each connection that is closed because of what its client does, or to make room. */
   onClosed?: (reason: CloseReason) => void;
   /** Accounting of data that clients have not read; shared with the queries. */
@@ -51,7 +57,12 @@ export async function listen(
   address: ListenAddress,
   options: ListenOptions = {},
 ): Promise<[Server, string]> {
-  const { tls, onClosed = () => {}, unsent = createUnsent({ onClosed: () => onClosed('not_read') }) } = options;
+  const {
+    tls,
+    isProxy,
+    onClosed = () => {},
+    unsent = createUnsent({ onClosed: () => onClosed('not_read') }),
+  } = options;
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
@@ -64,7 +75,7 @@ export async function listen(
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
   const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
-  const connections = limitConnections(server, { ...limits, unsent, onClosed });
+  const connections = limitConnections(server, { ...limits, ...(isProxy && { isProxy }), unsent, onClosed });
   // Without a listener, Node would refuse an unknown expectation with its own answer.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {

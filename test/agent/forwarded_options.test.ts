@@ -25,6 +25,7 @@ test.each([
   ['daemon', ['--listen', '[::1]:1', '--tokens', 't.json', '--insecure-http', '--max-scans', '3']],
   ['daemon', ['--tls-cert', 'c.pem', '--tls-key', 'k.pem', '--tls-client-ca', 'ca.pem', '--query-timeout', '1500us']],
   ['daemon', ['--cors-origin', 'https://a.example', '--cors-origin', 'https://b.example', '--listen', 'unix:/s p']],
+  ['daemon', ['--trusted-proxy', '10.0.0.0/8', 'unix', '--open-metrics']],
   ['daemon', ['--recording', 'a', '--recording', 'b', '--log-slower-than', '2ms']],
   ['both', ['--log-level', 'debug', '--log-format', 'json']],
 ] as const)('%s %j', (room, args) => {

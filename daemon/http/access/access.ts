@@ -1,35 +1,44 @@
 /**
  * Access control: local clients need no token, remote clients do, and browser pages must come from an allowed origin.
  */
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { Problem } from '../../problem.ts';
 import type { BearerCheck } from './bearer.ts';
 import { isFollowedLink, isForLoopback, isPageRequest, refuseForeignPage } from './browsers.ts';
 import { isLocalClient } from './client_address.ts';
 import { allowOrigins } from './cors.ts';
-import { OPEN_ON_LOOPBACK } from './scopes.ts';
+import { createProxies, isPassedOn, type Proxies } from './proxies.ts';
+import { OPEN_METRICS, OPEN_ON_LOOPBACK } from './scopes.ts';
 
 export interface AccessOptions {
   /** Without it, the daemon can only be reached from this machine and requires no token. */
   bearer?: BearerCheck;
   /** Sites whose pages may use the daemon. */
   origins?: ReadonlySet<string>;
+  /** Proxies that are believed about their clients; none if omitted. */
+  proxies?: Proxies;
+  /** Whether programs on this machine need no token for the metrics. */
+  openMetrics?: boolean;
 }
 
-export function access({ bearer, origins = new Set() }: AccessOptions): RequestHandler[] {
+export function access(options: AccessOptions): RequestHandler[] {
+  const { bearer, origins = new Set(), proxies = createProxies(), openMetrics = false } = options;
+  // A proxy on this machine passes on what others ask, and may hide that it does.
+  const isOpenHere = (req: Request) => {
+    const isOpen = OPEN_ON_LOOPBACK.has(req.path) || (openMetrics && OPEN_METRICS.has(req.path) && !isPassedOn(req));
+    return isOpen && isLocalClient(req.socket.remoteAddress);
+  };
   const check: RequestHandler = (req, res, next) => {
     // An intermediary might use the other one (RFC 9112, 3.2).
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     const isPage = isPageRequest(req);
-    if (!isPage || !isFollowedLink(req)) refuseForeignPage(req, origins);
+    if (!isPage || !isFollowedLink(req)) refuseForeignPage(req, proxies.askerOf(req), origins);
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');
     // Browsers never send a token by themselves, so a page that uses another name for this host has none.
-    const isOpen =
-      !bearer || isPage || (forLoopback && OPEN_ON_LOOPBACK.has(req.path) && isLocalClient(req.socket.remoteAddress));
-    if (isOpen) next();
+    if (!bearer || isPage || (forLoopback && isOpenHere(req))) next();
     else bearer.check(req, res, next);
   };
   return [allowOrigins(origins), check];

@@ -5,6 +5,7 @@ import { Problem } from '../../problem.ts';
 import { cut } from '../cut.ts';
 import { clientOf } from './client_address.ts';
 import { createFailureLimit } from './failure_limit.ts';
+import { createProxies, type Proxies } from './proxies.ts';
 import { scopesFor } from './scopes.ts';
 import type { Token, Tokens } from './tokens.ts';
 
@@ -15,6 +16,8 @@ interface Options {
   tokens: Tokens;
   nowMs: () => number;
   log: Logger;
+  /** Proxies that are believed about their clients; none if omitted. */
+  proxies?: Proxies;
 }
 
 /** Answers in progress, by the token that authorized them: a stream does not outlive its token. */
@@ -31,7 +34,7 @@ export interface BearerCheck {
   answers: OpenAnswers;
 }
 
-export function createBearerCheck({ tokens, nowMs, log }: Options): BearerCheck {
+export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies() }: Options): BearerCheck {
   const failures = createFailureLimit(nowMs);
   const answers = createOpenAnswers(tokens);
 
@@ -42,7 +45,7 @@ export function createBearerCheck({ tokens, nowMs, log }: Options): BearerCheck 
     const secret = given.length === 1 ? CREDENTIALS.exec(given[0]!)?.[1] : undefined;
     const token = secret === undefined ? undefined : tokens.find(secret);
     if (token) return token;
-    const client = clientOf(req.socket.remoteAddress);
+    const client = clientOf(proxies.askerOf(req).address);
     const wait_s = failures.note(client);
     if (wait_s > 0) {
       res.set('Retry-After', String(wait_s));

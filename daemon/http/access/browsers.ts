@@ -1,13 +1,9 @@
 /** Checks that protect the daemon from web pages, with or without tokens. */
 import type { Request } from 'express';
 import { Problem } from '../../problem.ts';
+import { type Asker, hostOf } from './proxies.ts';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
-
-/** An absolute-form request target overrides the Host header (RFC 9112, 3.2.2). */
-function hostOf(req: Request): string | undefined {
-  return URL.parse(req.url)?.host ?? req.headers.host;
-}
 
 /**
  * Detects DNS rebinding: a page of any site can point its own name at 127.0.0.1, but Host, which no page can forge,
@@ -18,13 +14,20 @@ export function isForLoopback(req: Request): boolean {
   return host !== undefined && LOOPBACK.test(host);
 }
 
-/** Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site show it. */
-export function refuseForeignPage(req: Request, origins: ReadonlySet<string>): void {
+/**
+ * Detects CSRF: a page of any site can post here without reading the answer, but Origin and Sec-Fetch-Site show it.
+ * Sec-Fetch-Site comes first: the browser compares the addresses that it knows, and a proxy may change scheme, host and
+ * port on the way. It is sent only over TLS or to this machine, so a page whose name was pointed elsewhere has none.
+ */
+export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins: ReadonlySet<string>): void {
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (origin !== undefined && origins.has(origin)) return;
-  const sameOrigin = origin === undefined || origin.toLowerCase() === `${req.protocol}://${hostOf(req)?.toLowerCase()}`;
-  const sameSite = site === undefined || site === 'same-origin' || site === 'none';
-  if (!sameOrigin || !sameSite) throw new Problem('forbidden', 'a page of another site may not use this daemon');
+  if (site === 'same-origin') return;
+  // Browsers name an origin for the page's own scripts too, in which nothing is that a page could not have elsewhere.
+  if (site === undefined && isPageRequest(req)) return;
+  const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
+  if (sameOrigin && (site === undefined || site === 'none')) return;
+  throw new Problem('forbidden', 'a page of another site may not use this daemon');
 }
 
 /** Files of the web page: the daemon's own, with nothing that was recorded. */

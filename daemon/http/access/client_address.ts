@@ -11,7 +11,7 @@ const IPV6_GROUPS = 4;
  */
 export function clientOf(address: string | undefined): string {
   if (address === undefined) return 'unix';
-  const plain = address.replace(MAPPED, '').replace(/%.*$/, '');
+  const plain = plainAddress(address);
   if (isIP(plain) !== 6) return plain;
   const [before = '', after] = plain.split('::');
   const [head, tail] = [before, after ?? ''].map((part) => part.split(':').filter(Boolean));
@@ -20,9 +20,14 @@ export function clientOf(address: string | undefined): string {
   return groups.slice(0, IPV6_GROUPS).join(':');
 }
 
+/** The address without the form of IPv4 in IPv6, and without the zone of a link. */
+export function plainAddress(address: string): string {
+  return address.replace(MAPPED, '').replace(/%.*$/, '');
+}
+
 /** Whether the client is a program on this machine. */
 export function isLocalClient(address: string | undefined): boolean {
   if (address === undefined) return true;
-  const plain = address.replace(MAPPED, '');
+  const plain = plainAddress(address);
   return plain === '::1' || (isIP(plain) === 4 && plain.startsWith('127.'));
 }

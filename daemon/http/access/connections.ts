@@ -28,8 +28,10 @@ export type CloseReason = keyof typeof CLOSE_REASONS;
 export interface ConnectionLimits {
   /** Limit for all clients together. */
   connectionsMax: number;
-  /** Limit for one remote address. Local addresses have none: a local program may be a proxy for many clients. */
+  /** Limit for one remote address. */
   perClientMax: number;
+  /** Whether the address is that of a proxy for many clients, and so has no limit, as no local address has. */
+  isProxy?: (address: string | undefined) => boolean;
   /** Number of extra connections, each for one answer that costs nothing; none if omitted. */
   keptMax?: number;
   /** Detects answers that their clients do not read. */
@@ -54,7 +56,7 @@ export interface LimitedConnections {
 
 export function limitConnections(
   server: Server,
-  { connectionsMax, perClientMax, keptMax = 0, unsent, onClosed }: ConnectionLimits,
+  { connectionsMax, perClientMax, isProxy = () => false, keptMax = 0, unsent, onClosed }: ConnectionLimits,
 ): LimitedConnections {
   const open = new Map<Socket | string, Connection>();
   const perClient = new Map<string, number>();
@@ -96,7 +98,8 @@ export function limitConnections(
 
   /** Returns why there is no room; closes another connection to make room if possible. */
   function findRoom(socket: Socket, client: string): 'client_limit' | 'turned_away' | 'kept' | undefined {
-    const ownFull = !isLocalClient(socket.remoteAddress) && (perClient.get(client) ?? 0) >= perClientMax;
+    const isShared = isLocalClient(socket.remoteAddress) || isProxy(socket.remoteAddress);
+    const ownFull = !isShared && (perClient.get(client) ?? 0) >= perClientMax;
     if (ownFull && !makeRoom('client_limit', (other) => other.client === client)) return 'client_limit';
     if (!areAllTaken() || makeRoom('made_room', ({ isKept }) => !isKept)) return undefined;
     return keptCount < keptMax || makeRoom('made_room', ({ isKept }) => isKept) ? 'kept' : 'turned_away';

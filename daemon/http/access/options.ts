@@ -5,6 +5,7 @@ import { Setting } from '../../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
 import type { ListenAddress } from '../listen_address.ts';
 import { isOrigin } from './cors.ts';
+import { isProxyAddress } from './proxies.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from './scan_gate.ts';
 
 export interface AccessFlags {
@@ -13,6 +14,8 @@ export interface AccessFlags {
   tlsKey?: string;
   tlsClientCa?: string;
   insecureHttp?: true;
+  trustedProxy?: string[];
+  openMetrics?: true;
   corsOrigin?: string[];
   maxScans: number;
   queryTimeout: number;
@@ -27,6 +30,9 @@ const TIMEOUT_MS = DURATION.transform((ns) => Number(ns) / 1e6).pipe(
 );
 
 const ORIGIN = z.string().refine(isOrigin, 'must be as browsers send it: https://HOST or http://HOST:PORT, no path');
+const PROXY = z
+  .string()
+  .refine(isProxyAddress, 'must be an IP address, several as 10.0.0.0/8, or unix for clients of the unix socket');
 
 export function withAccessOptions(command: Command): Command {
   return command
@@ -48,6 +54,18 @@ export function withAccessOptions(command: Command): Command {
       new Setting(
         '--insecure-http',
         'allow plain HTTP beyond this machine: something else, such as a proxy, must encrypt the tokens',
+      ),
+    )
+    .addOption(
+      new Setting(
+        '--trusted-proxy <address...>',
+        'proxies that are believed about their clients: IP addresses, 10.0.0.0/8, or unix for the unix socket',
+      ).takes(PROXY),
+    )
+    .addOption(
+      new Setting(
+        '--open-metrics',
+        'with --tokens: let programs of this machine read /metrics and /readyz without one',
       ),
     )
     .addOption(

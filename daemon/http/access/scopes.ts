@@ -2,10 +2,11 @@
 import type { Request } from 'express';
 import { SCOPES, type Scope } from './token.ts';
 
-/**
- * Paths that local programs may request without a token: they report the daemon's state, and nothing that was recorded.
- */
-export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+/** What local programs may request without a token: whether the daemon is alive. */
+export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz']);
+
+/** What they may request as well if the operator says so: it has names of nodes, paths, and counts of what was recorded. */
+export const OPEN_METRICS: ReadonlySet<string> = new Set(['/readyz', '/metrics']);
 
 const REPLAY = '/api/replay/';
 /** Uses POST for its body, but changes nothing. */

@@ -150,6 +150,7 @@ test.each([
   ['[agent]\nonly-labelled = "yes"', ':2:17: only-labelled must be true or false'],
   ['[daemon]\nstate = true', ':2:9: state must be a text in quotes, or false'],
   ['[daemon]\ncors-origin = ["https://a.example/x"]', ':2:15: cors-origin: must be as browsers send it'],
+  ['[daemon]\ntrusted-proxy = ["10.0.0.0/33"]', ':2:17: trusted-proxy: must be an IP address'],
   ['a = 1\na = 2', ':2:1: this is not TOML: '],
   ['[agent', ':1:7: this is not TOML: '],
 ])('%j is refused: %s', (text, message) => {

@@ -220,8 +220,8 @@ test('ten wrong tokens are answered at once, then one every six seconds', async 
   expect(logged.filter((line) => line.includes('a client presented a wrong token'))).toHaveLength(11);
 });
 
-test.each(['/healthz', '/readyz'])('%s needs no token on loopback', async (path) => {
-  const { served } = await withTokens();
+test.each(['/healthz', '/readyz'])('%s needs no token on loopback, if it is open', async (path) => {
+  const { served } = await withTokens({ openMetrics: true });
   expect((await served.get(path)).status).toBe(200);
   const foreign = { host: 'evil.example' };
   expect((await served.get(path, { headers: foreign })).status).toBe(401);

@@ -36,6 +36,7 @@ test.each([
   ['send nothing', ''],
   ['send half a header', HALF],
   ['send half a body', UNFINISHED],
+  ['were answered and stay', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'],
 ])('many clients that %s keep no other client out', async (_name, text) => {
   for (let sent = 0; sent < CROWD; sent += 100) {
     await Promise.all(Array.from({ length: 100 }, () => open(served.port, text)));
@@ -43,6 +44,14 @@ test.each([
   }
   while (sockets.filter((socket) => !socket.closed).length > 1024) await turn();
   expect((await served.get('/healthz')).status).toBe(200);
+});
+
+test('an idle connection is kept for longer than the pools of proxies keep it', async () => {
+  const socket = await open(served.port, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  const [text] = await once(socket, 'data');
+  const [, seconds] = /^keep-alive: timeout=(\d+)\r$/im.exec(String(text))!;
+  // nginx takes 60 s, HTTP clients in Go 90 s, Caddy 120 s.
+  expect(Number(seconds)).toBeGreaterThan(120);
 });
 
 test('a stream is not closed to make room for many idle clients', async () => {

@@ -1,0 +1,135 @@
+/**
+ * Reverse proxies before the daemon: which of them it believes, and what they say about their clients, in
+ * `X-Forwarded-For`, `-Proto` and `-Host` or in `Forwarded` (RFC 7239). Any client can send these headers, so they count
+ * only if the operator has named the address that they come from.
+ */
+import { BlockList, isIP } from 'node:net';
+import type { Request } from 'express';
+import { plainAddress } from './client_address.ts';
+
+/** The client of a request, and the address of the daemon that it has used. */
+export interface Asker {
+  /** Undefined for the other end of a unix socket. */
+  address: string | undefined;
+  scheme: string;
+  host: string | undefined;
+}
+
+export interface Proxies {
+  /** `address` is undefined for the other end of a unix socket. */
+  isTrusted(address: string | undefined): boolean;
+  askerOf(req: Request): Asker;
+}
+
+/** What `--trusted-proxy` takes besides addresses: whatever connects to the unix socket. */
+const UNIX = 'unix';
+const ADDRESS_BITS = new Map([
+  [4, 32],
+  [6, 128],
+]);
+
+/** Whether the text is `unix`, an address, or addresses as 10.0.0.0/8; all of them at once would be every client. */
+export function isProxyAddress(text: string): boolean {
+  if (text === UNIX) return true;
+  const [address, bits, more] = text.split('/');
+  const bitsMax = ADDRESS_BITS.get(isIP(address!));
+  if (bitsMax === undefined || more !== undefined) return false;
+  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= bitsMax);
+}
+
+export function createProxies(trusted: readonly string[] = []): Proxies {
+  const addresses = new BlockList();
+  for (const text of trusted) {
+    if (text === UNIX) continue;
+    const [address, bits] = text.split('/');
+    const family = familyOf(address!);
+    if (bits === undefined) addresses.addAddress(address!, family);
+    else addresses.addSubnet(address!, Number(bits), family);
+  }
+  const isUnixTrusted = trusted.includes(UNIX);
+  const isTrusted = (address: string | undefined) => {
+    if (address === undefined) return isUnixTrusted;
+    const plain = plainAddress(address);
+    return isIP(plain) !== 0 && addresses.check(plain, familyOf(plain));
+  };
+
+  return {
+    isTrusted,
+    askerOf(req) {
+      const { remoteAddress } = req.socket;
+      const asker = { address: remoteAddress, scheme: req.protocol, host: hostOf(req) };
+      if (!isTrusted(remoteAddress)) return asker;
+      const { clients, scheme, host } = forwardedBy(req);
+      // Each proxy adds the address that it saw at the end: what comes before the last one that is trusted is hearsay.
+      for (const address of clients.toReversed()) {
+        if (isIP(address) === 0) break;
+        asker.address = address;
+        if (!isTrusted(address)) break;
+      }
+      if (scheme === 'http' || scheme === 'https') asker.scheme = scheme;
+      return { ...asker, host: host || asker.host };
+    },
+  };
+}
+
+/** Headers with which a proxy says that it passes a request on. */
+const PASSED_ON = /^(x-forwarded(-.+)?|forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip)$/;
+
+/** Whether the request came by way of a proxy, as far as it shows. nginx may ask in HTTP/1.0, and say nothing else. */
+export function isPassedOn(req: Request): boolean {
+  return req.httpVersion === '1.0' || Object.keys(req.headers).some((name) => PASSED_ON.test(name));
+}
+
+/** An absolute-form request target overrides the Host header (RFC 9112, 3.2.2). */
+export function hostOf(req: Request): string | undefined {
+  return URL.parse(req.url)?.host ?? req.headers.host;
+}
+
+const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+interface Forwarded {
+  clients: string[];
+  scheme?: string | undefined;
+  host?: string | undefined;
+}
+
+/**
+ * A proxy that writes one kind of header passes on what its client wrote in the other. So where both are there, neither
+ * counts.
+ */
+function forwardedBy({ headers }: Request): Forwarded {
+  const text = (name: string) => headers[name] as string | undefined;
+  const [by, proto, host] = ['for', 'proto', 'host'].map((name) => text(`x-forwarded-${name}`));
+  const isSaid = by !== undefined || proto !== undefined || host !== undefined;
+  const elements = elementsIn(headers.forwarded);
+  if (isSaid && elements.length > 0) return { clients: [] };
+  if (isSaid) return { clients: listed(by).map(withoutPort), scheme: listed(proto).at(-1), host: listed(host).at(-1) };
+  const last = elements.at(-1);
+  const clients = elements.map((element) => withoutPort(element.get('for') ?? ''));
+  return { clients, scheme: last?.get('proto'), host: last?.get('host') };
+}
+
+const listed = (text: string | undefined) => text?.split(',').map((one) => one.trim()) ?? [];
+
+const PAIR = /^\s*([\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*))\s*$/;
+
+/** The elements of `Forwarded`, each with its parameters. An element that is malformed has none. */
+function elementsIn(text: string | undefined): Map<string, string>[] {
+  return partsOf(text ?? '', ',').map((element) => {
+    const pairs = partsOf(element, ';').map((pair) => PAIR.exec(pair));
+    if (pairs.includes(null)) return new Map();
+    return new Map(pairs.map((pair) => [pair![1]!.toLowerCase(), pair![2]?.replace(/\\(.)/g, '$1') ?? pair![3]!]));
+  });
+}
+
+/** Splits outside of quotes. */
+function partsOf(text: string, separator: ',' | ';'): string[] {
+  const parts = text.match(separator === ',' ? /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g : /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g);
+  return parts ?? [];
+}
+
+/** `192.0.2.1:4711` and `[2001:db8::1]:4711` have the port of the client as well. */
+function withoutPort(text: string): string {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d+)?$/.exec(text) ?? [];
+  return bracketed ?? plain ?? text;
+}
