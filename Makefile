@@ -33,12 +33,12 @@ C_SOURCES = $(filter-out native/runner/gen/%,$(wildcard bpf/*.bpf.[ch] native/sr
 BUILD_PACKAGES := clang:/usr/bin/clang g++:/usr/bin/g++ bpftool:/usr/sbin/bpftool \
 	libbpf-dev:/usr/include/bpf/libbpf.h libelf-dev:/usr/include/libelf.h libxxhash-dev:/usr/include/xxhash.h \
 	libzstd-dev:/usr/include/zstd.h zlib1g-dev:/usr/include/zlib.h zopfli:/usr/bin/zopfli
-TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox chromium:/usr/bin/chromium \
+TEST_PACKAGES := bpftrace:/usr/bin/bpftrace btrfs-progs:/sbin/mkfs.btrfs busybox-static:/usr/bin/busybox caddy:/usr/bin/caddy chromium:/usr/bin/chromium \
 	chromium-headless-shell:/usr/bin/chromium-headless-shell \
 	clickhouse-server:/usr/sbin/clickhouse-server curl:/usr/bin/curl debootstrap:/usr/sbin/debootstrap e2fsprogs:/sbin/mkfs.ext4 \
-	default-jdk-headless:/usr/bin/javac etcd-server:/usr/bin/etcd fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go jq:/usr/bin/jq \
+	default-jdk-headless:/usr/bin/javac etcd-server:/usr/bin/etcd fio:/usr/bin/fio fish:/usr/bin/fish golang-go:/usr/bin/go haproxy:/usr/sbin/haproxy jq:/usr/bin/jq \
 	libclang-rt-14-dev:/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a \
-	lintian:/usr/bin/lintian mandoc:/usr/bin/mandoc mount:/bin/mount openssl:/usr/bin/openssl php-cli:/usr/bin/php \
+	lintian:/usr/bin/lintian mandoc:/usr/bin/mandoc mount:/bin/mount nginx:/usr/sbin/nginx openssl:/usr/bin/openssl php-cli:/usr/bin/php \
 	postgresql-15:/usr/lib/postgresql/15/bin/pgbench \
 	procps:/usr/bin/pgrep prometheus:/usr/bin/promtool protobuf-compiler:/usr/bin/protoc python3:/usr/bin/python3 \
 	python3-yaml:/usr/lib/python3/dist-packages/yaml \

@@ -10,8 +10,8 @@ import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
 const SOURCES = join(import.meta.dirname, '../../daemon/page');
-/** Where the daemon serves the files. */
-const PLACE = '/page/';
+/** Where the daemon serves the files, beside the page: a proxy may have both below a path of its own. */
+const PLACE = 'page/';
 const INDEX = 'index.html';
 /** The oldest browsers that can parse integers exactly: `context.source` of a reviver. */
 const TARGET = ['chrome114', 'firefox135', 'safari18.4'];
@@ -41,7 +41,7 @@ export async function writePage(folder: string): Promise<void> {
     style: write(folder, 'style.css', Buffer.from(bundled.get('style.css')!)),
   };
   for (const name of ['shared', 'worker', 'page'] as const) {
-    const text = bundled.get(`${name}.js`)!.replace('"./shared.js"', () => JSON.stringify(addresses.shared));
+    const text = bundled.get(`${name}.js`)!.replace('./shared.js', () => `./${basename(addresses.shared!)}`);
     const { code } = await minify(
       text.replace(WORKER_ADDRESS, () => addresses.worker!),
       MINIFIED,

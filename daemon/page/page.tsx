@@ -34,6 +34,9 @@ const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
   ['Digit4', 'health'],
 ]);
 
+/** Failures that a token mends. */
+const TOKEN_CODES = ['unauthorized', 'too_many_attempts'];
+
 type Entry = { access: Access } | { failure: Failure | null; isTokenNeeded: boolean };
 
 function App() {
@@ -49,7 +52,7 @@ function App() {
       setEntry({ access: await daemon.askJson<Access>('/api/access') });
     } catch (error) {
       const failure = asFailure(error);
-      setEntry({ failure, isTokenNeeded: failure.status === 401 || failure.status === 429 });
+      setEntry({ failure, isTokenNeeded: TOKEN_CODES.includes(failure.code) });
     }
   }, [daemon]);
 

@@ -101,7 +101,7 @@ interface ReadColumns {
 function asked({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
   return reached(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
-    ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
+    ...{ credentials: 'same-origin', cache: 'no-store', redirect: 'manual', referrerPolicy: 'no-referrer' },
   });
 }
 
@@ -128,7 +128,8 @@ async function readColumns(
 
 async function reached(path: string, request: RequestInit): Promise<Response> {
   try {
-    return await fetch(path, request);
+    // Beside the page, which is above this script.
+    return await fetch(`..${path}`, request);
   } catch (error) {
     throw new FailedRequest(unreachable(error));
   }

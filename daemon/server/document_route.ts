@@ -1,4 +1,7 @@
-/** Serves the API's description as a document and as a page, and the guide; they load nothing from other sites. */
+/**
+ * Serves the API's description as a document and as a page, and the guide; they load nothing from other sites. Their
+ * addresses are relative, as a proxy may have them below a path.
+ */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,18 +18,18 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>kreplay API</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <main id="api"></main>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/show.js"></script>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/show.js"></script>
 </body>
 </html>
 `;
 
 /** Without `validatorUrl: null`, the page would send the document to a server of Swagger UI's makers. */
-const SHOW = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#api', validatorUrl: null });
+const SHOW = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', validatorUrl: null });
 `;
 
 const packaged = (name: string) => () => readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)));
@@ -43,11 +46,22 @@ const FILES: Readonly<Record<string, File>> = {
   '/docs/swagger-ui-bundle.js': { type: 'js', read: packaged('swagger-ui-bundle.js') },
 };
 
+/** A relative address in a page counts from the last slash of the page's own. */
+const LEAD_TO = new Map([
+  ['/docs/', '../docs'],
+  ['/docs/guide', 'guide/'],
+]);
+
 const GUIDE = dirname(fileURLToPath(import.meta.resolve('#guide/index.html')));
 
 export function documentRoutes(): Router {
   const router = Router();
-  router.use('/docs/guide', express.static(GUIDE, { dotfiles: 'ignore' }));
+  router.use((req, res, next) => {
+    const place = LEAD_TO.get(req.path);
+    if (place === undefined || (req.method !== 'GET' && req.method !== 'HEAD')) next();
+    else res.redirect(301, place);
+  });
+  router.use('/docs/guide', express.static(GUIDE, { dotfiles: 'ignore', redirect: false }));
   const serve = (path: string, { type, read }: File) => {
     // Read on first use, to save 1.5 MiB of memory for a page that is rarely requested.
     let body: string | Buffer | undefined;

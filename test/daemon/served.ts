@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
+import type { ListenAddress } from '../../daemon/http/listen_address.ts';
 import { createMetrics } from '../../daemon/metrics/metrics.ts';
 import { openState } from '../../daemon/replay/kept/state_thread.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
@@ -40,6 +41,8 @@ export interface Served {
   get(path: string, sent?: Sent): Promise<Answer>;
   /** Number of live tails that are open. */
   tailCount(): number;
+  /** Number of connections that were ever opened. */
+  connectionCount(): number;
   /** Lines of the unpaged answer. */
   lines(path: string): Promise<string[]>;
   close(): Promise<void>;
@@ -62,6 +65,8 @@ interface Options
   stateFile?: string;
   /** How many sessions there can be, if not as many as a daemon has without an option. */
   sessionsMax?: number;
+  /** Where it listens, if not at a port that is free. */
+  address?: ListenAddress;
   /** What answers long scans, if not the thread of the test. */
   scans?: Scans;
   /** Where it logs, if anywhere. */
@@ -71,7 +76,15 @@ interface Options
 /** `data` is a folder or file as for the daemon, or recordings that the test opened. */
 export async function serve(
   data: string | Recordings,
-  { heartbeatEveryMs, stateFile, sessionsMax, scans, log = pino({ level: 'silent' }), ...options }: Options = {},
+  {
+    heartbeatEveryMs,
+    stateFile,
+    sessionsMax,
+    address = { host: '127.0.0.1', port: 0 },
+    scans,
+    log = pino({ level: 'silent' }),
+    ...options
+  }: Options = {},
 ): Promise<Served> {
   let now = START;
   const recordings = typeof data === 'string' ? openRecordingStore(data) : data;
@@ -84,8 +97,10 @@ export async function serve(
   const folder = typeof data === 'string' ? data : undefined;
   const tails = createTails({ store, now: () => now, log, ...(heartbeatEveryMs && { heartbeatEveryMs }) });
   const app = buildApp({ store, sessions, tails, now: () => now, log, metrics, data: folder, ...options });
-  const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 }, { onClosed: metrics.connectionClosed });
+  const [server, url] = await listen(app, address, { onClosed: metrics.connectionClosed });
   const { port } = server.address() as AddressInfo;
+  let connected = 0;
+  server.on('connection', () => connected++);
 
   async function open(path: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<IncomingMessage> {
     const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
@@ -112,6 +127,7 @@ export async function serve(
     open,
     get,
     tailCount: () => tails.count,
+    connectionCount: () => connected,
     async lines(path) {
       const { text } = await get(path, { headers: { accept: 'application/x-ndjson' } });
       return text.split('\n').slice(0, -1);

@@ -211,7 +211,7 @@ test(
         expect(answerProblems(request, answer)).toEqual([]);
         const { operationId } = request.operation;
         // Otherwise the limit on sessions would soon be reached.
-        if (answer.status === 201) await app.get(answer.headers.location!, { method: 'DELETE' });
+        if (answer.status === 201) await app.get(`/api/replay/${answer.headers.location}`, { method: 'DELETE' });
         if (answer.status < 300 && ['deleteSession', 'stopSession'].includes(operationId)) await renewSession();
       }),
       { numRuns: RUNS },

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isInstalled } from '../page/chromium.ts';
+import { areInstalled } from '../page/proxies.ts';
 
 interface Kind {
   /** What a suite of the kind needs, in words. */
@@ -18,6 +19,7 @@ const FLEET = ['/usr/sbin/clickhouse-server', '/usr/share/java/zookeeper.jar', '
 export const KINDS: Record<string, Kind> = {
   root: { needs: 'root', isMet: () => process.getuid!() === 0 },
   page: { needs: 'Chromium', isMet: isInstalled },
+  proxy: { needs: 'nginx, haproxy and caddy', isMet: areInstalled },
   fleet: { needs: 'clickhouse-server, zookeeper and java', isMet: () => FLEET.every((file) => existsSync(file)) },
   slow: {},
   alone: {},

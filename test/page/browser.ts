@@ -81,8 +81,9 @@ const FEATURES_OFF = [
   ...['OptimizationHints', 'PaintHolding'],
 ];
 
-/** No host but this machine resolves: what a page or the browser asks of others fails at once. */
-const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost';
+/** No host but this machine resolves, which has a name too: what a page or the browser asks of others fails at once. */
+const OFFLINE =
+  '--host-resolver-rules=MAP kreplay.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost';
 
 const LAUNCH = {
   // Chromium's sandbox does not work as root.

@@ -65,6 +65,7 @@ describe('suites', () => {
 
   test.each([
     ['page', ['test/page/browser.ts']],
+    ['proxy', ['test/page/proxy_programs.ts']],
     ['fleet', ['test/clickhouse/server.ts']],
   ])('a suite has the word %s if it imports what starts that program', (word, starters) => {
     const starts = (suite: string) => starters.some((file) => testFilesOf(suite).has(file));

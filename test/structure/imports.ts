@@ -96,6 +96,7 @@ const WALLS: Record<string, readonly string[]> = {
     'jest-message-util',
     'node:',
     'test/page/chromium.ts',
+    'test/page/proxies.ts',
   ],
   // It imports the suite.
   'test/jest/suite.js': [ANYTHING],

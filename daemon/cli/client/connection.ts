@@ -8,6 +8,8 @@ import { credentialsOf } from './credentials.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:7467';
 
+export const DAEMON_URLS = 'http://HOST:PORT or https://HOST:PORT, with a path if a proxy has one, or unix:/path';
+
 export interface DaemonRequest {
   method?: string;
   /** Path with query. */
@@ -19,23 +21,24 @@ export interface DaemonRequest {
   signal?: AbortSignal;
 }
 
-type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean };
+/** `below`: where a proxy has the daemon, such as `/kreplay`. */
+type Endpoint = { socketPath: string } | { host: string; port: number; tls: boolean; below: string };
 
 /** Parses the value of `--url`; returns undefined if no daemon could listen there. */
 export function parseDaemonUrl(text: string): Endpoint | undefined {
   if (text.startsWith('unix:')) return text.length > 5 ? { socketPath: text.slice(5) } : undefined;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;
-  if (url.pathname !== '/' || url.search || url.hash || url.username || url.password) return undefined;
+  if (url.search || url.hash || url.username || url.password) return undefined;
   const tls = url.protocol === 'https:';
-  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls };
+  const below = url.pathname.replace(/\/$/, '');
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || (tls ? 443 : 80)), tls, below };
 }
 
 /** Returns a 2xx answer whose body is still to be read; throws a CommandError in all other cases. */
 export async function callDaemon(url: string, call: DaemonRequest): Promise<IncomingMessage> {
   const place = parseDaemonUrl(url);
-  if (!place)
-    throw new CommandError(`--url or KREPLAY_URL ${url}: must be http://HOST:PORT, https://HOST:PORT or unix:/path`);
+  if (!place) throw new CommandError(`--url or KREPLAY_URL ${url}: must be ${DAEMON_URLS}`);
   const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
   const { authorization, tls } = credentialsOf(process.env);
   const send = 'tls' in place && place.tls ? tlsRequest : request;
@@ -44,7 +47,7 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
     ...(send === tlsRequest && tls()),
     ...(signal && { signal }),
     method,
-    path,
+    path: 'below' in place ? place.below + path : path,
     headers: {
       accept,
       ...authorization,

@@ -4,7 +4,7 @@ import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
 import { itemsIn, namesIn } from '../../query/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../query/time.ts';
-import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
+import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
 /** Gathers the lists of a repeated option as they are: the daemon reads them. */
 export function lists(value: string, before: string[] = []): string[] {
@@ -47,8 +47,7 @@ export function wholeNumber(value: string): number {
 }
 
 function daemonUrl(value: string): string {
-  if (!parseDaemonUrl(value))
-    throw new InvalidArgumentError('must be http://HOST:PORT, https://HOST:PORT or unix:/path');
+  if (!parseDaemonUrl(value)) throw new InvalidArgumentError(`must be ${DAEMON_URLS}`);
   return value;
 }
 

@@ -83,7 +83,7 @@ export function openApiDocument(): ReturnType<typeof createDocument> {
           'Recorded kernel events, and replay. 64-bit integers are exact JSON integers: read them with a parser that keeps them.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
-      servers: [{ url: '/', description: 'the daemon that gave this document' }],
+      servers: [{ url: '.', description: 'the daemon that gave this document' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       // The empty alternative is for a daemon without tokens that serves its own machine.
       security: [{}, { token: [] }],

@@ -90,7 +90,7 @@ export const REPLAY_ENDPOINTS: readonly Endpoint[] = [
       status: 201,
       description: 'The session, ready to be played.',
       content: oneSession,
-      headers: { Location: 'path of the session' },
+      headers: { Location: 'address of the session, relative to that of the request' },
     },
     errors: [...BODY_ERRORS, 'transaction_not_found', 'session_limit', 'busy', 'shutting_down'],
   },

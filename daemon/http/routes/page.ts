@@ -10,23 +10,23 @@ import { isPageRequest, PAGE_FILES } from '../access/browsers.ts';
 import { methodNotAllowed, notFoundHandler } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 
-/** Links for a person who asks for the daemon's address with a command. */
+/** Links for a person who asks for the daemon's address with a command: below it, as a proxy may have a path for it. */
 const LINKS = {
-  events: '/api/events',
-  transactions: '/api/transactions',
-  stats: '/api/stats',
-  event_types: '/api/event-types',
-  services: '/api/services',
-  nodes: '/api/nodes',
-  pins: '/api/pins',
-  access: '/api/access',
-  replay_sessions: '/api/replay/sessions',
-  health: '/healthz',
-  ready: '/readyz',
-  openapi: '/openapi.json',
-  docs: '/docs',
-  guide: '/docs/guide/',
-  metrics: '/metrics',
+  events: 'api/events',
+  transactions: 'api/transactions',
+  stats: 'api/stats',
+  event_types: 'api/event-types',
+  services: 'api/services',
+  nodes: 'api/nodes',
+  pins: 'api/pins',
+  access: 'api/access',
+  replay_sessions: 'api/replay/sessions',
+  health: 'healthz',
+  ready: 'readyz',
+  openapi: 'openapi.json',
+  docs: 'docs',
+  guide: 'docs/guide/',
+  metrics: 'metrics',
 };
 
 const INDEX_NAME = 'index.html';

@@ -61,7 +61,8 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
       await scanGate.enter(res);
       const session = await sessions.create(request, await offsets());
       const view = session.view();
-      res.location(`${req.baseUrl}/${view.session_id}`);
+      // A proxy may have the API below a path that it does not say.
+      res.location(`sessions/${view.session_id}`);
       sendJson(res, 201, view);
     })
     .get((req, res) => {

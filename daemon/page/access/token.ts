@@ -4,8 +4,8 @@
  */
 import { keptTexts } from './kept_texts.ts';
 
-const KEY = 'kreplay.token';
-const CHANNEL = 'kreplay.token';
+/** A proxy may have several daemons at one address, each below a path. */
+const keyOf = ({ pathname }: Location) => `kreplay.token${pathname}`;
 const ANSWER_MS_MAX = 200;
 const FORM = /^[\w.~+/-]{1,512}=*$/;
 
@@ -24,18 +24,19 @@ export function isTokenForm(text: string): boolean {
 
 export function createTokenKeeper(): TokenKeeper {
   const kept = keptTexts('sessionStorage');
-  const channel = new BroadcastChannel(CHANNEL);
+  const key = keyOf(location);
+  const channel = new BroadcastChannel(key);
   let answered: ((token: string) => void) | undefined;
   channel.addEventListener('message', (event) => {
     const data = (event as Event & { data: unknown }).data as { asks?: true; token?: string };
-    const token = kept.get(KEY);
+    const token = kept.get(key);
     if (data.asks && token !== null) channel.postMessage({ token });
     if (typeof data.token === 'string') answered?.(data.token);
   });
   return {
-    get: () => kept.get(KEY),
-    set: (token) => kept.set(KEY, token),
-    forget: () => kept.set(KEY, null),
+    get: () => kept.get(key),
+    set: (token) => kept.set(key, token),
+    forget: () => kept.set(key, null),
     async askOthers() {
       const answer = new Promise<string | null>((resolve) => {
         answered = resolve;
@@ -45,7 +46,7 @@ export function createTokenKeeper(): TokenKeeper {
       const token = await answer;
       answered = undefined;
       if (token === null || !isTokenForm(token)) return false;
-      kept.set(KEY, token);
+      kept.set(key, token);
       return true;
     },
   };

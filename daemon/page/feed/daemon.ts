@@ -38,8 +38,8 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     const request: RequestInit = {
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
-      // The token is all that authorizes, and an answer is of this moment.
-      ...{ credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' },
+      // A proxy before the daemon may know people by cookie, password or certificate. An answer is of this moment.
+      ...{ credentials: 'same-origin', cache: 'no-store', redirect: 'manual', referrerPolicy: 'no-referrer' },
       ...(signal && { signal }),
       ...(keepalive && { keepalive }),
     };
@@ -49,7 +49,8 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
     }
     let response: Response;
     try {
-      response = await fetch(path, request);
+      // Beside the page, which a proxy may have below a path.
+      response = await fetch(`.${path}`, request);
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new FailedRequest(unreachable(error));

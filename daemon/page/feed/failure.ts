@@ -43,8 +43,12 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['recording_missing', 'start an agent: kreplay agent, or kreplay up'],
   ['unreachable', 'see whether kreplay daemon is running'],
   ['malformed', 'reload the page, which may be of another version than the daemon'],
+  ['signed_out', 'sign in there: reload the page'],
   [CUT, 'if it stays so, ask for less, and see the log of the daemon'],
 ]);
+
+/** With these a proxy asks who it is. */
+const SIGNED_OUT = [0, 401, 403, 407];
 
 /** Failures that pass without a change of the question. */
 const PASSING = ['tail_limit', 'unreachable', CUT];
@@ -65,8 +69,9 @@ export function adviceFor(failure: Failure, isRetried: boolean): string | null {
 /** The failure that an answer of the API reports. */
 export async function failureOf(response: Response): Promise<Failure> {
   const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
+  const { status } = response;
   const about = {
-    status: response.status,
+    status,
     requestId: response.headers.get('X-Request-Id'),
     retryAfter_s: Number.isFinite(retryAfter) ? retryAfter : null,
   };
@@ -77,7 +82,11 @@ export async function failureOf(response: Response): Promise<Failure> {
   } catch {
     // A proxy's own page, or an answer that was cut: the status is all that is known.
   }
-  return { ...about, code: 'malformed', detail: `the answer has status ${response.status} and cannot be read` };
+  // A redirect, which leads to where people sign in, has no status here.
+  const by = `a proxy before the daemon answers with ${status ? `status ${status}` : 'a redirect'}`;
+  if (SIGNED_OUT.includes(status)) return { ...about, code: 'signed_out', detail: by };
+  if (status > 501) return { ...about, code: 'unreachable', detail: by };
+  return { ...about, code: 'malformed', detail: `the answer has status ${status} and cannot be read` };
 }
 
 export function unreachable(cause: unknown): Failure {

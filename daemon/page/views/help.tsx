@@ -53,7 +53,7 @@ export function HelpDialog({ onClose }: { onClose: () => void }) {
         </label>
       </p>
       <p>
-        <a href="/docs/guide/">The guide</a> and <a href="/docs">the API</a> are on this daemon too.
+        <a href="docs/guide/">The guide</a> and <a href="docs">the API</a> are on this daemon too.
       </p>
       <button type="button" onClick={() => dialog.current!.close()}>
         Close

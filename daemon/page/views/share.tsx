@@ -56,7 +56,10 @@ export function Share() {
       <details class="menu" ref={menu}>
         <summary>Share</summary>
         <div class="panel">
-          <button type="button" onClick={() => copy(commandFor(link, location.origin), 'command')}>
+          <button
+            type="button"
+            onClick={() => copy(commandFor(link, (location.origin + location.pathname).slice(0, -1)), 'command')}
+          >
             Copy command
           </button>
           <button type="button" onClick={() => copy(shownText(), 'text')}>

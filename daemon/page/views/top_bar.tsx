@@ -30,7 +30,7 @@ export function TopBar({ coverage, onHelp }: Props) {
   }, [view, transaction, trace]);
   return (
     <header class="top">
-      <a class="name" href="/">
+      <a class="name" href=".">
         kreplay
       </a>
       <nav aria-label="Views">

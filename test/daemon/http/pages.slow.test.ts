@@ -120,7 +120,7 @@ describe('with large events', () => {
     const headers = { 'content-type': 'application/json' };
     const body = '{"transaction_id":"tx"}';
     const created = await large.get('/api/replay/sessions', { method: 'POST', headers, body });
-    const timeline = `${created.headers.location}/timeline?limit=10000`;
+    const timeline = `/api/replay/${created.headers.location}/timeline?limit=10000`;
     const ids: string[] = [];
     let parts = 0;
     for (let next = 0; next !== null; parts++) {

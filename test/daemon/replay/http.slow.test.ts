@@ -60,7 +60,7 @@ test('a created session has a location, which shows the same session', async () 
   const answer = await send('POST', SESSIONS, { transaction_id: 'tx-1' });
   expect(answer.status).toBe(201);
   const { session_id } = answer.json;
-  expect(answer.headers.location).toBe(`${SESSIONS}/${session_id}`);
+  expect(answer.headers.location).toBe(`sessions/${session_id}`);
   expect(answer.json).toEqual({
     session_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4/),
     transaction_id: 'tx-1',
@@ -88,7 +88,7 @@ test('a created session has a location, which shows the same session', async () 
     created_at: '2025-11-21T00:00:00.000Z',
     updated_at: '2025-11-21T00:00:00.000Z',
   });
-  expect((await served.get(answer.headers.location!)).json).toEqual(answer.json);
+  expect((await served.get(`/api/replay/${answer.headers.location}`)).json).toEqual(answer.json);
   const { sessions } = (await served.get(SESSIONS)).json;
   expect(sessions).toContainEqual(answer.json);
 });

@@ -52,7 +52,7 @@ async function streamOf(url: string): Promise<Response> {
   const headers = { 'content-type': 'application/json' };
   const body = '{"transaction_id":"tx"}';
   const created = await fetch(`${url}/api/replay/sessions`, { method: 'POST', headers, body });
-  return fetch(`${url}${created.headers.get('location')}/events`);
+  return fetch(`${url}/api/replay/${created.headers.get('location')}/events`);
 }
 
 test.each([

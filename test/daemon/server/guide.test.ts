@@ -41,9 +41,13 @@ test('every page of the tree is reached from the first one, and no link is broke
   expect(pages.get(GUIDE)).toContain('<table>');
 });
 
-test('its address without the last slash leads to it', async () => {
+test.each([
+  ['/docs/guide', 'guide/', GUIDE],
+  ['/docs/', '../docs', '/docs'],
+])('%s leads to the page, also below a path of a proxy', async (path, location, page) => {
   const app = await served(newFolder());
-  expect(await app.get('/docs/guide')).toMatchObject({ status: 301, headers: { location: GUIDE } });
+  expect(await app.get(path)).toMatchObject({ status: 301, headers: { location } });
+  expect(new URL(location, `http://here/kreplay${path}`).pathname).toBe(`/kreplay${page}`);
 });
 
 test.each([

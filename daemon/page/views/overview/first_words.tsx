@@ -61,7 +61,7 @@ export function SlowestLine({ transaction, isOld }: SlowestProps) {
 const HowToLabel = () => (
   <>
     Requests with a <code>traceparent</code> header are labelled by themselves. To label a command, run{' '}
-    <code>kreplay exec --transaction order-1 -- make order</code>; <a href="/docs/guide/">the guide</a> has the other
+    <code>kreplay exec --transaction order-1 -- make order</code>; <a href="docs/guide/">the guide</a> has the other
     ways.
   </>
 );

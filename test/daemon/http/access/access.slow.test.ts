@@ -293,7 +293,7 @@ async function streamsOf(served: Served) {
     body: '{"transaction_id":"tx"}',
   });
   const stream = async (secret: string) => {
-    const opened = await served.open(`${created.headers.location}/events`, { headers: bearer(secret) });
+    const opened = await served.open(`/api/replay/${created.headers.location}/events`, { headers: bearer(secret) });
     opened.resume();
     return { opened, cut: new Promise((resolve) => opened.once('error', resolve)) };
   };

@@ -61,12 +61,12 @@ test('a stream is not closed to make room for many idle clients', async () => {
     headers,
     body: '{"transaction_id":"tx"}',
   });
-  const stream = await served.open(`${created.headers.location}/events`);
+  const stream = await served.open(`/api/replay/${created.headers.location}/events`);
   stream.resume();
   for (let sent = 0; sent < CROWD; sent += 100)
     await Promise.all(Array.from({ length: 100 }, () => open(served.port, HALF)));
   const ended = once(stream, 'end');
-  await served.get(String(created.headers.location), { method: 'DELETE' });
+  await served.get(`/api/replay/${created.headers.location}`, { method: 'DELETE' });
   await ended;
 });
 

@@ -55,7 +55,7 @@ async function newSession(): Promise<string> {
     headers: { 'content-type': 'application/json' },
     body: '{"transaction_id":"tx"}',
   });
-  return `${created.headers.get('location')}/events`;
+  return `/api/replay/${created.headers.get('location')}/events`;
 }
 
 const times = (count: number, path: string) => Array<string>(count).fill(path);

@@ -25,7 +25,7 @@ function withTokens(): Promise<Served> {
   return served(recorded([{ at: START }]), { allowed: { bearer } });
 }
 
-const filesOf = (html: string) => [...html.matchAll(/(?:href|src)="(\/page\/[^"]+)"/g)].map(([, path]) => path!);
+const filesOf = (html: string) => [...html.matchAll(/(?:href|src)="(page\/[^"]+)"/g)].map(([, path]) => `/${path}`);
 
 test.each([
   ['a browser', BROWSER_ACCEPT, 'text/html; charset=utf-8'],
@@ -41,7 +41,7 @@ test.each([
 
 test('a client without Accept gets the links', async () => {
   const daemon = await open();
-  expect((await daemon.get('/')).json.links.events).toBe('/api/events');
+  expect((await daemon.get('/')).json.links.events).toBe('api/events');
 });
 
 test('the page names its files, which a browser may keep for ever, compressed or not', async () => {
