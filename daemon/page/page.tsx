@@ -28,10 +28,10 @@ const tokens = createTokenKeeper();
 const address = createAddress();
 
 const VIEW_OF_KEY: ReadonlyMap<string, ViewName> = new Map([
-  ['Digit1', 'overview'],
-  ['Digit2', 'live'],
-  ['Digit3', 'compare'],
-  ['Digit4', 'health'],
+  ['1', 'overview'],
+  ['2', 'live'],
+  ['3', 'compare'],
+  ['4', 'health'],
 ]);
 
 /** Failures that a token mends. */
@@ -82,11 +82,11 @@ function App() {
     });
   }, []);
 
-  useKeys((code) => {
-    const view = VIEW_OF_KEY.get(code);
+  useKeys((key) => {
+    const view = VIEW_OF_KEY.get(key);
     if (view) go(inView(view));
-    else if (code === 'KeyT') applyTheme(nextTheme());
-    else if (code === 'Slash+Shift') setIsHelpOpen(true);
+    else if (key === 'T') applyTheme(nextTheme());
+    else if (key === '?') setIsHelpOpen(true);
     else return false;
     return true;
   });

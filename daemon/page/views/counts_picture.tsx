@@ -41,15 +41,15 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
   };
   const zoom = (factor: number) => change(zoomed(latest.current, factor, widthPx / 2, bounds));
   const actions: Record<string, () => void> = {
-    KeyW: () => zoom(1 / ZOOM),
-    KeyS: () => zoom(ZOOM),
-    KeyA: () => change(panned(latest.current, -PAN, bounds)),
-    KeyD: () => change(panned(latest.current, PAN, bounds)),
-    KeyF: () => show(bounds),
+    W: () => zoom(1 / ZOOM),
+    S: () => zoom(ZOOM),
+    A: () => change(panned(latest.current, -PAN, bounds)),
+    D: () => change(panned(latest.current, PAN, bounds)),
+    F: () => show(bounds),
   };
-  useKeys((code) => {
-    actions[code]?.();
-    return code in actions;
+  useKeys((key) => {
+    actions[key]?.();
+    return key in actions;
   });
   const { processes, all } = counts;
   return (

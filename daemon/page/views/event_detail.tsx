@@ -28,8 +28,8 @@ export function EventDetail({ model, row, onSelect }: Props) {
   const attribution = attributionText(ownerOf(columns, row));
   const cells = table.cells(row);
 
-  useKeys((code) => {
-    const next = code === 'BracketRight' ? linked.first[0] : code === 'BracketLeft' ? linked.last : null;
+  useKeys((key) => {
+    const next = key === ']' ? linked.first[0] : key === '[' ? linked.last : null;
     if (next) onSelect(next.row);
     return Boolean(next);
   });

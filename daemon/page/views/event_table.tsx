@@ -55,10 +55,10 @@ export function EventTable({ model, selected, onSelect }: Props) {
     look();
   }, [page]);
 
-  useKeys((code, target) => {
+  useKeys((key, target) => {
     if (target.matches('input[type=range]')) return false;
     // The table itself scrolls sideways with the others.
-    const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(code);
+    const by = (scroller.current!.contains(target) ? DOWN : RIGHT).get(key);
     if (by === undefined) return false;
     const now = latest.current;
     const isOnPage = now.line >= now.from && now.line < now.to;

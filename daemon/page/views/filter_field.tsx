@@ -18,9 +18,9 @@ export function FilterField({ known }: { known: KnownValues }) {
   const [problems, setProblems] = useState<readonly string[]>([]);
   const field = useRef<HTMLInputElement>(null);
   const list = useId();
-  useKeys((code) => {
-    if (code === 'Slash') field.current?.focus();
-    return code === 'Slash';
+  useKeys((key) => {
+    if (key === '/') field.current?.focus();
+    return key === '/';
   });
   const apply = (event: Event) => {
     event.preventDefault();

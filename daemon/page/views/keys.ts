@@ -1,14 +1,14 @@
 /** Keys of the whole page, which are off while the user types, or uses a key of the browser. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { keptTexts } from '../access/kept_texts.ts';
+import { keyName, SIGNS } from './key_name.ts';
 
-/** `Space`, or with Shift held `KeyL+Shift`. Returns whether the key was used. */
-export type KeyHandler = (code: string, target: Element) => boolean;
+/** A name of `keyName`. Returns whether the key was used. */
+export type KeyHandler = (key: string, target: Element) => boolean;
 
 const TYPING = 'input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]';
 /** Elements that use the space bar and Enter themselves. */
 const PRESSED = 'button, a, summary, input[type=checkbox]';
-const PRESSING: ReadonlySet<string> = new Set(['Space', 'Enter', 'NumpadEnter']);
 const SWITCH = 'kreplay.keys';
 const kept = keptTexts('localStorage');
 
@@ -29,10 +29,13 @@ export function useKeys(handler: KeyHandler): void {
   useLayoutEffect(() => {
     const listener = (event: KeyboardEvent) => {
       const target = event.target instanceof Element ? event.target : document.body;
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !areKeysOn()) return;
+      const { key, altKey } = event;
+      // Many keyboards write [ and ] with AltGr, which is Control and Alt in Windows, or with Option.
+      const isSign = altKey && SIGNS.includes(key);
+      if (event.defaultPrevented || event.metaKey || ((event.ctrlKey || altKey) && !isSign) || !areKeysOn()) return;
       if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
-      if (PRESSING.has(event.code) && target.closest(PRESSED)) return;
-      if (latest.current(event.shiftKey ? `${event.code}+Shift` : event.code, target)) event.preventDefault();
+      if ((key === ' ' || key === 'Enter') && target.closest(PRESSED)) return;
+      if (latest.current(keyName(event), target)) event.preventDefault();
     };
     window.addEventListener('keydown', listener);
     return () => window.removeEventListener('keydown', listener);

@@ -43,9 +43,9 @@ export function LanesPanel(props: Props) {
     (row: number) => go({ event: row < 0 ? null : eventId(model.columns, row) }, false),
     [go, model],
   );
-  useKeys((code) => {
-    if (code === 'KeyV') go({ table: !link.table }, false);
-    else if (code === 'Escape') select(-1);
+  useKeys((key) => {
+    if (key === 'V') go({ table: !link.table }, false);
+    else if (key === 'Escape') select(-1);
     else return false;
     return true;
   });

@@ -159,18 +159,18 @@ interface Keyed {
 
 function usePictureKeys({ zoom, change, show, bounds, step }: Keyed): void {
   const actions: Record<string, () => void> = {
-    KeyW: () => zoom(1 / ZOOM),
-    KeyS: () => zoom(ZOOM),
-    KeyA: () => change((view) => panned(view, -PAN, bounds)),
-    KeyD: () => change((view) => panned(view, PAN, bounds)),
-    KeyF: () => show(bounds),
+    W: () => zoom(1 / ZOOM),
+    S: () => zoom(ZOOM),
+    A: () => change((view) => panned(view, -PAN, bounds)),
+    D: () => change((view) => panned(view, PAN, bounds)),
+    F: () => show(bounds),
     ArrowRight: () => step(1),
     ArrowLeft: () => step(-1),
   };
-  useKeys((code, target) => {
+  useKeys((key, target) => {
     if (target.matches('input[type=range]')) return false;
-    actions[code]?.();
-    return code in actions;
+    actions[key]?.();
+    return key in actions;
   });
 }
 

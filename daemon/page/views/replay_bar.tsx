@@ -37,17 +37,17 @@ export function ReplayBar({ played, model }: Props) {
   const settings = () => replay?.session ?? settingsToCome(link);
   const actions = actionsOf(played, changing, settings, endNs);
 
-  useKeys((code, target) => {
+  useKeys((key, target) => {
     // A slider uses these itself.
-    if ((code === 'Home' || code === 'End') && target.matches('input[type=range]')) return false;
-    const action = mayPlay ? actions.get(code) : undefined;
+    if ((key === 'Home' || key === 'End') && target.matches('input[type=range]')) return false;
+    const action = mayPlay ? actions.get(key) : undefined;
     void action?.();
     return action !== undefined;
   });
   useEffect(() => {
     if (replay?.isAtOwnEnd) announce('Paused where the caller’s wait ends.');
   }, [replay?.isAtOwnEnd]);
-  const press = (code: string) => () => void actions.get(code)!();
+  const press = (key: string) => () => void actions.get(key)!();
   const { open } = played;
   // The same one for all renderings: what runs on in each frame would keep the events of an earlier picture.
   const onSeek = useCallback(
@@ -91,7 +91,7 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
       <button
         type="button"
         disabled={!can(isPlaying ? 'pause' : 'step_back')}
-        onClick={press('Comma')}
+        onClick={press(',')}
         title="one event back (,)"
       >
         ◂<span class="spoken">one event back</span>
@@ -109,7 +109,7 @@ function PlayButtons({ isPlaying, can, press }: ButtonsProps) {
       <button
         type="button"
         disabled={!can(isPlaying ? 'pause' : 'step')}
-        onClick={press('Period')}
+        onClick={press('.')}
         title="one event forward (.)"
       >
         ▸<span class="spoken">one event forward</span>
@@ -169,22 +169,18 @@ function actionsOf(played: PlayedReplay, changes: Changes, settings: () => Shown
   /** What is asked for counts as set, so that a held key goes on from there. */
   const now = () => ({ ...settings(), ...changes.asked });
   const set = (changed: () => Change) => async () => changes.change(changed());
-  const faster = set(() => ({ speed_factor: fasterThan(now().speed_factor) }));
-  const slower = set(() => ({ speed_factor: slowerThan(now().speed_factor) }));
   const latencyNs = () => BigInt(now().extra_latency_ns);
   return new Map<string, () => Promise<void>>([
     ['Space', run((opened) => opened.send(opened.session?.state === 'playing' ? 'pause' : 'play'))],
-    ['Period', step(1)],
-    ['Comma', step(-1)],
+    ['.', step(1)],
+    [',', step(-1)],
     ['Home', run((opened) => opened.seek({ event_index: 0 }))],
     ['End', run((opened) => opened.seek({ position_ns: BigInt(Math.round(endNs)) }))],
-    ['Equal+Shift', faster],
-    ['NumpadAdd', faster],
-    ['Minus', slower],
-    ['NumpadSubtract', slower],
-    ['KeyL', set(() => ({ extra_latency_ns: moreLatency(latencyNs()) }))],
-    ['KeyL+Shift', set(() => ({ extra_latency_ns: lessLatency(latencyNs()) }))],
-    ['KeyO', set(() => ({ loop: !now().loop }))],
-    ['KeyI', set(() => ({ max_gap_ns: now().max_gap_ns === null ? IDLE_NS : null }))],
+    ['+', set(() => ({ speed_factor: fasterThan(now().speed_factor) }))],
+    ['-', set(() => ({ speed_factor: slowerThan(now().speed_factor) }))],
+    ['L', set(() => ({ extra_latency_ns: moreLatency(latencyNs()) }))],
+    ['L+Shift', set(() => ({ extra_latency_ns: lessLatency(latencyNs()) }))],
+    ['O', set(() => ({ loop: !now().loop }))],
+    ['I', set(() => ({ max_gap_ns: now().max_gap_ns === null ? IDLE_NS : null }))],
   ]);
 }

@@ -7,7 +7,7 @@ import type { ShownSettings } from '../replay/settings_in_link.ts';
 interface SettingsProps {
   settings: ShownSettings;
   isOff: boolean;
-  press: (code: string) => () => void;
+  press: (key: string) => () => void;
   onSpeed: (speedFactor: number) => void;
 }
 
@@ -31,18 +31,18 @@ export function ReplaySettings({ settings, isOff, press, onSpeed }: SettingsProp
       </label>
       <SpeedSlider speedFactor={speedFactor} isOff={isOff} onSpeed={onSpeed} />
       <label title="begin again at the end (O)">
-        <input type="checkbox" disabled={isOff} checked={loop} onChange={press('KeyO')} />
+        <input type="checkbox" disabled={isOff} checked={loop} onChange={press('O')} />
         loop
       </label>
       <label title="cut times in which nothing is under way (I)">
-        <input type="checkbox" disabled={isOff} checked={max_gap_ns !== null} onChange={press('KeyI')} />
+        <input type="checkbox" disabled={isOff} checked={max_gap_ns !== null} onChange={press('I')} />
         skip idle
       </label>
-      <button type="button" disabled={isOff} onClick={press('KeyL+Shift')} title="less extra latency (Shift+L)">
+      <button type="button" disabled={isOff} onClick={press('L+Shift')} title="less extra latency (Shift+L)">
         −<span class="spoken">less extra latency</span>
       </button>
       <span>+{shortDuration(BigInt(extra_latency_ns))} each</span>
-      <button type="button" disabled={isOff} onClick={press('KeyL')} title="more extra latency (L)">
+      <button type="button" disabled={isOff} onClick={press('L')} title="more extra latency (L)">
         +<span class="spoken">more extra latency</span>
       </button>
     </>

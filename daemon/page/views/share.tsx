@@ -43,9 +43,9 @@ export function Share() {
       setFailure(asFailure(error));
     }
   };
-  useKeys((code) => {
-    if (code === 'KeyY') void copyLink();
-    return code === 'KeyY';
+  useKeys((key) => {
+    if (key === 'Y') void copyLink();
+    return key === 'Y';
   });
   const mayPin = access.scopes.includes('replay:control');
   return (

@@ -44,9 +44,9 @@ function Followed({ tail }: { tail: Tail }) {
     else tail.pause();
     announce(tail.state === 'paused' ? 'Paused.' : 'Following again.');
   };
-  useKeys((code) => {
-    if (code === 'Space') toggle();
-    else if (code === 'KeyV') go({ table: !link.table }, false);
+  useKeys((key) => {
+    if (key === 'Space') toggle();
+    else if (key === 'V') go({ table: !link.table }, false);
     else return false;
     return true;
   });

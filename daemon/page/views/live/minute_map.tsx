@@ -60,7 +60,7 @@ export function MinuteMap({ tail, summary }: Props) {
     setPlace({ column: columnAt(offsetX, clientWidth), row: rowAt(offsetY, HEIGHT_PX) });
   };
   const step = (event: KeyboardEvent) => {
-    const by = STEPS.get(event.code);
+    const by = STEPS.get(event.key);
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();

@@ -51,11 +51,11 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
   const start = () => draft.current() ?? (chosen ? rounded(map.scale, chosen) : middleOf(map));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.code === 'Escape') {
+    if (event.key === 'Escape') {
       draft.clear();
       onBox(null);
     } else {
-      const step = STEPS.get(event.code);
+      const step = STEPS.get(event.key);
       if (!step) return;
       const change = event.shiftKey ? resized : moved;
       draft.set(change(map.scale, start(), ...step));

@@ -21,9 +21,9 @@ export function Overview() {
   const { map, isLoading } = state;
   const isOutdated = state.isMapOld && map.failure !== null;
   useEffect(() => setCoverage((!isOutdated && map.body?.answer.coverage) || null), [map.body, isOutdated]);
-  useKeys((code) => {
-    if (code === 'KeyV') go({ table: !link.table }, false);
-    return code === 'KeyV';
+  useKeys((key) => {
+    if (key === 'V') go({ table: !link.table }, false);
+    return key === 'V';
   });
   const isEmpty = map.body?.answer.total.count === 0;
   return (

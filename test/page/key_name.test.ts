@@ -1,0 +1,51 @@
+/** Tests that a key is the one that the help names, whatever keyboard it is on. Places are those of the W3C's UI Events. */
+import { keyName } from '../../daemon/page/views/key_name.ts';
+
+const SHIFT = true;
+
+test.each<[layout: string, key: string, code: string, shiftKey: boolean, name: string]>([
+  ['American', '?', 'Slash', SHIFT, '?'],
+  ['German', '?', 'Minus', SHIFT, '?'],
+  ['French', '?', 'KeyM', SHIFT, '?'],
+  ['American', '/', 'Slash', false, '/'],
+  ['German', '/', 'Digit7', SHIFT, '/'],
+  ['German', '-', 'Slash', false, '-'],
+  ['French', '-', 'Digit6', false, '-'],
+  ['American', '+', 'Equal', SHIFT, '+'],
+  ['German', '+', 'BracketRight', false, '+'],
+  ['Czech', '+', 'Digit1', false, '+'],
+  ['Hungarian', '+', 'Digit3', SHIFT, '+'],
+  ['any', '+', 'NumpadAdd', false, '+'],
+  ['German', '[', 'Digit8', false, '['],
+  ['French', '.', 'Comma', SHIFT, '.'],
+  ['German', 'y', 'KeyZ', false, 'Y'],
+  ['German', 'z', 'KeyY', false, 'Z'],
+  ['German', 'ü', 'BracketLeft', false, 'Ü'],
+  ['German', 'ß', 'Minus', false, 'SS'],
+  ['American', 'w', 'KeyW', false, 'W'],
+  ['French', 'w', 'KeyZ', false, 'W'],
+  ['French', 'z', 'KeyW', false, 'W'],
+  ['French', 'a', 'KeyQ', false, 'A'],
+  ['French', 'q', 'KeyA', false, 'A'],
+  ['Dvorak', 'o', 'KeyS', false, 'O'],
+  ['Dvorak', 'e', 'KeyD', false, 'D'],
+  ['American', 'q', 'KeyQ', false, 'Q'],
+  ['French', '&', 'Digit1', false, '1'],
+  ['French', '1', 'Digit1', SHIFT, '1'],
+  ['American', '1', 'Digit1', false, '1'],
+  ['American', '!', 'Digit1', SHIFT, '!'],
+  ['Czech', 'ě', 'Digit2', false, '2'],
+  ['Russian', 'м', 'KeyV', false, 'V'],
+  ['Greek', 'λ', 'KeyL', false, 'L'],
+  ['Greek', 'Λ', 'KeyL', SHIFT, 'L+Shift'],
+  ['American', 'L', 'KeyL', SHIFT, 'L+Shift'],
+  ['American with Caps Lock', 'L', 'KeyL', false, 'L'],
+  ['American with Caps Lock', 'l', 'KeyL', SHIFT, 'L+Shift'],
+  ['any', ' ', 'Space', false, 'Space'],
+  ['any', 'ArrowLeft', 'ArrowLeft', false, 'ArrowLeft'],
+  ['any', 'ArrowLeft', 'Numpad4', false, 'ArrowLeft'],
+  ['any', 'ArrowLeft', 'ArrowLeft', SHIFT, 'ArrowLeft+Shift'],
+  ['any', 'Dead', 'Equal', false, 'Dead'],
+])('%s: %s at %s, with Shift: %s, is %s', (_, key, code, shiftKey, name) => {
+  expect(keyName({ key, code, shiftKey })).toBe(name);
+});
