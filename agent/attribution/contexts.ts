@@ -2,7 +2,7 @@
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
-import { type Marker, parseMarker, parseTraceParent } from './marker.ts';
+import { isTransactionId, type Marker, parseMarker, parseTraceParent } from './marker.ts';
 import { decodeThreadRecord, TRANSACTION_ATTRIBUTE } from './otel/thread_record.ts';
 import { createReferenceTable } from './reference_table.ts';
 
@@ -113,7 +113,8 @@ export function createContexts(options: ContextsOptions): Contexts {
     const record = decodeThreadRecord(Buffer.from(text, 'latin1'), threadKeys(pid));
     if (!record) return outer && { ...outer, service: null };
     const { traceId, spanId } = record.traceId === null && outer ? outer : record;
-    const transactionId = record.attributes.get(TRANSACTION_ATTRIBUTE) ?? outer?.transactionId ?? null;
+    const named = record.attributes.get(TRANSACTION_ATTRIBUTE);
+    const transactionId = named !== undefined && isTransactionId(named) ? named : (outer?.transactionId ?? null);
     return { transactionId, traceId, spanId, service: null };
   }
 

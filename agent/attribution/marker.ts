@@ -28,6 +28,11 @@ export function isTraceId(text: string): boolean {
   return traceIdPattern.test(text);
 }
 
+/** Browsers and proxies take these two out of an address, so nobody could ask for a transaction of that name. */
+export function isTransactionId(text: string): boolean {
+  return text !== '.' && text !== '..';
+}
+
 /** Returns undefined if the value is malformed. */
 export function parseTraceParent(value: string): { traceId: string; spanId: string } | undefined {
   const [, traceId, spanId] = traceParentPattern.exec(value) ?? [];
@@ -52,7 +57,8 @@ function applyField(marker: Marker, field: string): void {
   if (!value) {
     marker.badFields++;
   } else if (key === 'txn') {
-    marker.transactionId = value;
+    if (isTransactionId(value)) marker.transactionId = value;
+    else marker.badFields++;
   } else if (key === 'svc') {
     marker.service = value;
   } else if (key === 'trace') {
@@ -90,9 +96,11 @@ export interface MarkerFields {
   service?: string | undefined;
 }
 
-/** Returns the line, LF included, that sets these fields. Throws RangeError if it is longer than one write may be. */
+/** Returns the line, LF included, that sets these fields. Throws RangeError if it is longer than one write may be, or an id is none. */
 export function formatMarker(fields: MarkerFields): string {
   const words = [MAGIC];
+  if (fields.transactionId !== undefined && !isTransactionId(fields.transactionId))
+    throw new RangeError(`no transaction can be named ${fields.transactionId}: no address could have it`);
   if (fields.transactionId !== undefined) words.push(`txn=${encodeValue(fields.transactionId)}`);
   if (fields.traceId !== undefined) words.push(`trace=${fields.traceId}`);
   if (fields.service !== undefined) words.push(`svc=${encodeValue(fields.service)}`);

@@ -43,7 +43,7 @@ export interface TransactionOptions {
  * callback has to be made to return a promise. Inside another transaction, this one counts; after it, the other one
  * again.
  *
- * Throws a RangeError for an id that is empty or too long: some 900 bytes fit beside trace and service, of which every
+ * Throws a RangeError for an id that is empty, `.`, `..` or too long: some 900 bytes fit beside trace and service, of which every
  * blank, `%` and control character takes three.
  */
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;

@@ -92,6 +92,7 @@ test('of many faults the first are named, and the rest are counted', () => {
 test('a link that names nothing but a trace opens its lanes', () => {
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
   expect(parseLink(`#trace=${trace}`)).toEqual({ link: { ...EMPTY_LINK, view: 'lanes', trace }, problems: [] });
+  expect(parseLink(`#trace=${trace.toUpperCase()}`)).toEqual(parseLink(`#trace=${trace}`));
   expect(parseLink(`#trace=${trace}&view=health`).link.view).toBe('health');
   expect(parseLink('#trace=xyz').link.view).toBe('overview');
   expect(parseLink('#trace=').link.view).toBe('overview');

@@ -179,9 +179,10 @@ const SESSION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 function takeText(link: Link, name: (typeof TEXTS)[number], text: string): string | null {
   if (text.length > TEXT_MAX) return 'is too long';
-  if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/.test(text)) return 'must be 32 hexadecimal digits';
+  if (name === 'trace' && text !== '' && !/^[0-9a-f]{32}$/i.test(text)) return 'must be 32 hexadecimal digits';
   if (name === 'session' && text !== '' && !SESSION_ID.test(text)) return 'is not the id of a session';
-  link[name] = text || null;
+  // Recordings have it in lower case, as W3C Trace Context does; other tools show capitals too.
+  link[name] = (name === 'trace' ? text.toLowerCase() : text) || null;
   return null;
 }
 

@@ -4,6 +4,7 @@
 import fc from 'fast-check';
 import {
   formatMarker,
+  isTransactionId,
   MARKER_BYTES_MAX,
   type Marker,
   type MarkerFields,
@@ -74,6 +75,8 @@ test.each([
   ['a traceparent without a trace', `tp=00-${'0'.repeat(32)}-${SPAN}-01`],
   ['a traceparent without a span', `tp=00-${TRACE}-${'0'.repeat(16)}-01`],
   ['a second blank', ''],
+  ['a transaction that no address can have', 'txn=.'],
+  ['the same, escaped', 'txn=%2E%2e'],
 ])('%s is dropped and counted, and the rest is kept', (_, field) => {
   expect(parseMarker(`KREPLAY1 svc=shop ${field} txn=kept`)).toEqual({
     ...NOTHING,
@@ -129,13 +132,16 @@ test('any text is parsed or refused, and the resulting ids are well formed', () 
 const hexDigit = fc.constantFrom(...'0123456789abcdef');
 const traceId = fc.string({ unit: hexDigit, minLength: 32, maxLength: 32 }).filter((id) => /[^0]/.test(id));
 
-/** Any Unicode text without lone surrogates, with many characters that need escaping. */
+/** Any Unicode text without lone surrogates that an address can have, with many characters that need escaping. */
 function id(maxLength: number): fc.Arbitrary<string> {
   const unit = fc.oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
     fc.constantFrom(...' %=\n\r\t\0\x7f-é'),
   );
-  return fc.array(unit, { minLength: 1, maxLength }).map((characters) => characters.join(''));
+  return fc
+    .array(unit, { minLength: 1, maxLength })
+    .map((characters) => characters.join(''))
+    .filter(isTransactionId);
 }
 
 function bytesOf(line: string): Uint8Array {

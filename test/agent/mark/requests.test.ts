@@ -44,6 +44,14 @@ describe('headers', () => {
     expect(markerOf(headers, HEADER)).toBe(fields && `KREPLAY1 ${fields}\n`);
   });
 
+  test('an id that no address can have is ignored, and the trace is kept', () => {
+    for (const id of ['.', '..']) {
+      expect(markerOf({ [HEADER]: id }, HEADER)).toBeUndefined();
+      expect(markerOf({ [HEADER]: id, traceparent: TRACEPARENT }, HEADER)).toMatch(/^KREPLAY1 trace=\w+\n$/);
+    }
+    expect(markerOf({ [HEADER]: '...' }, HEADER)).toBe('KREPLAY1 txn=...\n');
+  });
+
   test('arbitrary headers give a marker of one write or none, and no fields but these', () => {
     const value = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 1200 }),
