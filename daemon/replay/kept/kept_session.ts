@@ -25,6 +25,9 @@ const latency = z
   .min(1)
   .readonly();
 
+/** A bigint where a double would not be exact. */
+const offset = z.union([z.int(), z.bigint()]);
+
 /** Any field added here needs a default, so that rows written without it can be read. */
 const facts = z.object({
   settings: z.object({
@@ -33,7 +36,7 @@ const facts = z.object({
     extraLatencyNs: count,
     timeoutNs: int64(1n, INT64_MAX).nullable(),
     maxGapNs: count.nullable(),
-    clockOffsetsNs: z.record(z.string(), z.int()).readonly(),
+    clockOffsetsNs: z.record(z.string(), offset).readonly(),
     clockUncertaintiesNs: z.record(z.string(), count).readonly().optional(),
     loop: z.boolean(),
     only: only.default({}),
@@ -53,7 +56,7 @@ const facts = z.object({
       .array(
         z.object({
           node: z.string(),
-          offsetNs: z.int(),
+          offsetNs: offset,
           steppedNs: int64(INT64_MIN, INT64_MAX),
           source: z.enum(OFFSET_SOURCES),
           uncertaintyNs: count.nullable().default(null),

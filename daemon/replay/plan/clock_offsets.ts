@@ -6,13 +6,13 @@ import { Problem, pointerTo } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { NodeClock } from '../../store/store.ts';
 
-/** Maps a node to the nanoseconds that are added to its times. */
-export type ClockOffsets = Readonly<Record<string, number>>;
+/** Maps a node to the nanoseconds that are added to its times: a bigint where a double would not be exact. */
+export type ClockOffsets = Readonly<Record<string, number | bigint>>;
 
 export interface AppliedOffsets {
   clockOffsetsNs: ClockOffsets;
   /** Maps each node whose offset was measured to how far that offset may be off. */
-  clockUncertaintiesNs?: ClockOffsets | undefined;
+  clockUncertaintiesNs?: Readonly<Record<string, number>> | undefined;
 }
 
 export const OFFSET_SOURCES = ['override', 'measured', 'none'] as const;
@@ -20,7 +20,7 @@ export const OFFSET_SOURCES = ['override', 'measured', 'none'] as const;
 /** The clock of a node that recorded events of the transaction. */
 export interface ReplayedClock extends NodeClock {
   /** Offset that is added to its times. */
-  offsetNs: number;
+  offsetNs: number | bigint;
   /** Origin of the offset: `override` from the caller, `measured` by a fleet, `none` if there is no offset. */
   source: (typeof OFFSET_SOURCES)[number];
   /** How far a measured offset may be off; null for another one. */
@@ -67,7 +67,7 @@ export function clocksOf(
 ): ReplayedClock[] {
   return recordings.clocks(nodes, firstNs, lastNs + 1n).map((clock) => {
     const { node } = clock;
-    const offsetNs = offsetOf(clockOffsetsNs, node);
+    const offsetNs = Object.hasOwn(clockOffsetsNs, node) ? clockOffsetsNs[node]! : 0;
     if (Object.hasOwn(clockUncertaintiesNs, node))
       return { ...clock, offsetNs, source: 'measured', uncertaintyNs: clockUncertaintiesNs[node]! };
     const source = Object.hasOwn(clockOffsetsNs, node) ? 'override' : 'none';
@@ -75,12 +75,23 @@ export function clocksOf(
   });
 }
 
-/** The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. */
-export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => number {
-  const leastNs = Math.min(...nodes.map((node) => offsetOf(offsets, node)));
+/** So far apart offsets may be: any two times of a recording then still have a difference of 64 bits. */
+export const APART_NS_MAX = 2n ** 62n;
+
+/**
+ * The shift of each node's times: its offset minus the smallest offset, so that it is at least 0. Throws a Problem for
+ * offsets that are too far apart.
+ */
+export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
+  const given = nodes.map((node) => offsetOf(offsets, node));
+  const leastNs = given.reduce((a, b) => (b < a ? b : a), given[0] ?? 0n);
+  if (given.some((offsetNs) => offsetNs - leastNs > APART_NS_MAX)) {
+    const message = 'offsets may be 146 years apart';
+    throw new Problem('invalid_body', `clock_offsets_ns: ${message}`, [{ pointer: '/clock_offsets_ns', message }]);
+  }
   return (node) => offsetOf(offsets, node) - leastNs;
 }
 
-function offsetOf(offsets: ClockOffsets, node: string): number {
-  return Object.hasOwn(offsets, node) ? offsets[node]! : 0;
+export function offsetOf(offsets: ClockOffsets, node: string): bigint {
+  return Object.hasOwn(offsets, node) ? BigInt(offsets[node]!) : 0n;
 }

@@ -93,7 +93,7 @@ function datedTest(recordings: Recordings, clockOffsetsNs: ClockOffsets): (trans
   return ({ nodes, isWrittenBack }) => {
     const shift = clockShifts(clockOffsetsNs, nodes);
     // An event that is written back may be the first by the aligned clocks.
-    return !isWrittenBack || nodes.every((node) => shift(node) === 0);
+    return !isWrittenBack || nodes.every((node) => shift(node) === 0n);
   };
 }
 
@@ -116,7 +116,7 @@ function summing(
   const owned = ownedRows(transactions);
   const sums = transactions.map(({ nodes }) => {
     const shift = clockShifts(clockOffsetsNs, nodes);
-    return createCurveSums((node) => BigInt(shift(node)));
+    return createCurveSums(shift);
   });
   return {
     sums,

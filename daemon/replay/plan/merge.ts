@@ -41,8 +41,14 @@ export interface MergeSettings {
   latency: readonly LatencyChange[];
   /** The longest gap, where no change says another; null leaves gaps as recorded. */
   maxGapNs: number | null;
-  /** The shift that aligns the clock of a node with the others; at least 0. */
-  clockShiftNs: (node: string) => number;
+  clocks: AlignedClocks;
+}
+
+/** What brings the times of the nodes, each from its first event, onto one line. */
+export interface AlignedClocks {
+  shiftNs: (node: string) => number;
+  /** The shift with which no event that is recorded later, of any node, comes before this one of the node. */
+  frontShiftNs: (node: string) => number;
 }
 
 /** A run of events in projected order. */
@@ -98,8 +104,9 @@ interface Lane extends HeapItem {
   /** Recorded index of its next event; -1 while the front has not reached it. */
   recorded: number;
   startNs: number;
-  /** Shift of its node's clock. */
+  /** Shifts of its node's clock. */
   clockShiftNs: number;
+  frontShiftNs: number;
   /** What the latency has added so far, by recorded times of the node's clock. */
   delay: ThreadDelay<number>;
   /** The latency change that held when its last call began: what is queued within the call takes it too. */
@@ -123,7 +130,7 @@ export function emptyPage(first: number, limit: number): ProjectedPage {
 }
 
 export function createMerge(recorded: Recorded, settings: MergeSettings, from: MergeState): Merge {
-  const { latency, clockShiftNs } = settings;
+  const { latency, clocks } = settings;
   const delays = callDelays(recorded, latency);
   const { pageEvents } = recorded;
   const pageOf = (index: number) => Math.floor(index / pageEvents);
@@ -131,7 +138,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     (a, b) => a.startNs < b.startNs || (a.startNs === b.startNs && a.recorded < b.recorded),
   );
   const lanes = new Map<number, Lane>();
-  const clockShifts = new Map<string, number>();
+  const clockShifts = new Map<string, { clockShiftNs: number; frontShiftNs: number }>();
   let { index, front, originNs, endNs, ownEndNs, recordedOwnEndNs, cutNs } = from;
   let frontPage: RecordedPage | undefined;
   /** Start of the last event that the front has passed. */
@@ -145,14 +152,14 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     if (next! >= 0) enter(lane, next!, recorded.page(pageOf(next!))!);
   }
 
-  function clockShiftOf(thread: number): number {
+  function clockShiftsOf(thread: number): { clockShiftNs: number; frontShiftNs: number } {
     const { node } = recorded.threads[thread]!;
-    let shiftNs = clockShifts.get(node);
-    if (shiftNs === undefined) {
-      shiftNs = clockShiftNs(node);
-      clockShifts.set(node, shiftNs);
+    let shifts = clockShifts.get(node);
+    if (shifts === undefined) {
+      shifts = { clockShiftNs: clocks.shiftNs(node), frontShiftNs: clocks.frontShiftNs(node) };
+      clockShifts.set(node, shifts);
     }
-    return shiftNs;
+    return shifts;
   }
 
   function enter(lane: Lane, next: number, page: RecordedPage): void {
@@ -168,7 +175,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function laneOf(thread: number): Lane {
     let lane = lanes.get(thread);
     if (!lane) {
-      const place = { slot: -1, thread, recorded: -1, startNs: 0, clockShiftNs: clockShiftOf(thread) };
+      const place = { slot: -1, thread, recorded: -1, startNs: 0, ...clockShiftsOf(thread) };
       lane = { ...place, delay: noDelay(), latencyAt: 0 };
       lanes.set(thread, lane);
     }
@@ -183,9 +190,9 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (!frontPage || front >= frontPage.first + frontPage.count) return;
       const row = front - frontPage.first;
       const nearest = heap.peek();
-      // Shifts are never negative: no event from the front on can start before its recorded start.
-      if (nearest && nearest.startNs < frontPage.startNs[row]!) return;
       const lane = laneOf(frontPage.thread[row]!);
+      // No event from the front on can start before this.
+      if (nearest && nearest.startNs < frontPage.startNs[row]! + lane.frontShiftNs) return;
       if (lane.recorded < 0) enter(lane, front, frontPage);
       frontStartNs = frontPage.startNs[row]!;
       front++;

@@ -17,13 +17,14 @@ export interface Surveyed {
   recorded: Recorded;
   schedule: Schedule;
   eventCount: number;
-  recordedSpanNs: number;
+  /** When the last event ended, by the clock of its node. */
+  lastEndNs: bigint;
 }
 
 /** It returns null for a target past the end; a target before the start is the start. */
 export function placeIn(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
-  if ('timestamp_ns' in target) return atTimestamp(plan, clamped(target.timestamp_ns - plan.recorded.firstTimestampNs));
+  if ('timestamp_ns' in target) return atTimestamp(plan, target.timestamp_ns);
   if ('event_index' in target) return atIndex(plan, clamped(target.event_index));
   return atEvent(plan, target.event_id);
 }
@@ -59,28 +60,23 @@ function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
  * Resolves a timestamp, which is compared with each event by the clock of the event's own node: the next event is the
  * first recorded at or after it. The wait for that event is as long as recorded, unless another event lies in between.
  */
-function atTimestamp(plan: Surveyed, recordedNs: number): SeekResult | null {
-  const { recorded, schedule, eventCount, recordedSpanNs } = plan;
-  if (recordedNs < 0) return { positionNs: 0, index: 0 };
-  const wanted = recorded.indexAtOffset(recordedNs);
+function atTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
+  const { recorded, schedule, eventCount, lastEndNs } = plan;
+  if (timestampNs < recorded.firstTimestampNs) return { positionNs: 0, index: 0 };
+  const wanted = recorded.indexAtTimestamp(timestampNs);
   if (wanted === recorded.known) {
     // The timestamp is in the last event or after it.
-    const beforeEndNs = recordedSpanNs - recordedNs;
+    const beforeEndNs = Number(lastEndNs - timestampNs);
     if (beforeEndNs <= 0) return null;
     const positionNs = schedule.survey!.endNs - beforeEndNs;
     return { positionNs: Math.max(positionNs, startAt(plan, eventCount - 1)), index: eventCount };
   }
   const index = schedule.indexOfRecorded(wanted);
-  const waitNs = offsetOf(recorded, wanted) - recordedNs;
+  const waitNs = Number(recorded.keyAt(wanted).timestamp_ns - timestampNs);
   const earliestNs = index === 0 ? 0 : startAt(plan, index - 1);
   return { positionNs: Math.max(startAt(plan, index) - waitNs, earliestNs), index };
 }
 
 function startAt({ schedule }: Surveyed, index: number): number {
   return schedule.page(index, 1).startNs[0]!;
-}
-
-function offsetOf(recorded: Recorded, index: number): number {
-  const { first, startNs } = recorded.page(Math.floor(index / recorded.pageEvents))!;
-  return startNs[index - first]!;
 }

@@ -3,12 +3,27 @@ import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import { Problem } from '../../problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
+import { alignedSpan } from './aligned_span.ts';
 import { type Chunk, createBodies } from './bodies.ts';
-import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import { createMerge, type LatencyChange, type LayoutChange, type ProjectedPage, START } from './merge.ts';
+import {
+  type AppliedOffsets,
+  checkNodes,
+  clockShifts,
+  clocksOf,
+  offsetOf,
+  type ReplayedClock,
+} from './clock_offsets.ts';
+import {
+  type AlignedClocks,
+  createMerge,
+  type LatencyChange,
+  type LayoutChange,
+  type ProjectedPage,
+  START,
+} from './merge.ts';
 import type { PageCache } from './page_cache.ts';
 import { placeIn, type SeekResult } from './places.ts';
-import { type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
+import { type Recorded, type RecordedPage, readRecorded, SPAN_NS_MAX } from './recorded.ts';
 import { createSchedule, type Schedule } from './schedule.ts';
 
 export interface PlanRequest extends AppliedOffsets {
@@ -113,12 +128,12 @@ export function openPlan(
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
   const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
-  /** The span of all events by the nodes' own clocks. */
-  const recordedSpanNs = Number(lastEndNs - firstTimestampNs);
-  const ownSpanNs = Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs);
+  const ownSpanNs = Math.min(Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs), SPAN_NS_MAX);
   const nodes = summary?.nodes ?? recordings.nodes();
-  const clockShiftNs = clockShifts(clockOffsetsNs, nodes);
+  const shiftOf = clockShifts(clockOffsetsNs, nodes);
+  const aligned = alignedClocks(recorded, shiftOf);
   const clocks = clocksOf(recordings, request, nodes, [firstTimestampNs, lastEndNs]);
+  const spanNs = spanOf(recordings, transactionId, { nodes, shiftOf, firstTimestampNs, lastEndNs });
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
   let schedule = laidOut(latency);
   /** The new layout while it is being computed. */
@@ -130,15 +145,16 @@ export function openPlan(
   }
 
   function laidOut(latency: readonly LatencyChange[]): Schedule {
-    const settings = { latency, maxGapNs, timeoutNs, clockShiftNs };
+    const settings = { latency, maxGapNs, timeoutNs, clocks: aligned };
     return createSchedule(recorded, { ...settings, ...(markEvents && { markEvents }) });
   }
 
   function checkSpan(addedNs: number): void {
-    const shiftNs = Math.max(...nodes.map(clockShiftNs));
-    if (recordedSpanNs + shiftNs + eventCount * addedNs <= SPAN_NS_MAX) return;
-    const message = `the replay would take longer than 104 days, the most that a session can play`;
-    const cause = addedNs > 0 ? 'extra_latency_ns' : shiftNs > 0 ? 'clock_offsets_ns' : 'transaction_id';
+    if (spanNs + eventCount * addedNs <= SPAN_NS_MAX) return;
+    const isShifted = nodes.some((node) => offsetOf(clockOffsetsNs, node) !== 0n);
+    const cause = spanNs <= SPAN_NS_MAX ? 'extra_latency_ns' : isShifted ? 'clock_offsets_ns' : 'transaction_id';
+    const cure = nodes.length > 1 && cause === 'transaction_id' ? ': if a clock was off, give clock_offsets_ns' : '';
+    const message = `the replay would take longer than 104 days, the most that a session can play${cure}`;
     throw new Problem('invalid_body', message, [{ pointer: `/${cause}`, message }]);
   }
 
@@ -183,7 +199,7 @@ export function openPlan(
     page,
     place(target) {
       const layout = coming ?? schedule;
-      const place = placeIn({ recordings, recorded, schedule: layout, eventCount, recordedSpanNs }, target);
+      const place = placeIn({ recordings, recorded, schedule: layout, eventCount, lastEndNs }, target);
       schedule = layout;
       if (coming) latency = uniform();
       coming = null;
@@ -207,7 +223,7 @@ export function openPlan(
       schedule.changeTimeout(timeout);
     },
     *endWith(change) {
-      const settings = { latency: [{ ...latency.at(-1)!, ...change, fromIndex: 0 }], maxGapNs, clockShiftNs };
+      const settings = { latency: [{ ...latency.at(-1)!, ...change, fromIndex: 0 }], maxGapNs, clocks: aligned };
       const merge = createMerge(recorded, settings, START);
       while (merge.next(MEASURED_EVENTS).count > 0) yield;
       return merge.endNs;
@@ -220,6 +236,34 @@ export function openPlan(
     close() {
       recorded.close();
       bodies.close();
+    },
+  };
+}
+
+interface Spanned {
+  nodes: readonly string[];
+  shiftOf: (node: string) => bigint;
+  firstTimestampNs: bigint;
+  lastEndNs: bigint;
+}
+
+/** The span of all events on the common line, or more if that fits as well. */
+function spanOf(recordings: Recordings, transactionId: string, spanned: Spanned): number {
+  const { nodes, shiftOf, firstTimestampNs, lastEndNs } = spanned;
+  const shiftNs = nodes.map(shiftOf).reduce((a, b) => (b > a ? b : a), 0n);
+  const mostNs = Number(lastEndNs - firstTimestampNs + shiftNs);
+  return mostNs <= SPAN_NS_MAX ? mostNs : Number(alignedSpan(recordings, transactionId, nodes, shiftOf));
+}
+
+/** On the common line, the first recorded event starts at 0. */
+function alignedClocks(recorded: Recorded, shiftOf: (node: string) => bigint): AlignedClocks {
+  const zeroNs = recorded.firstTimestampNs + shiftOf(recorded.threads[0]!.node);
+  return {
+    shiftNs: (node) => Number(recorded.startOf(node) + shiftOf(node) - zeroNs),
+    frontShiftNs(node) {
+      // Other nodes are shifted by 0 or more, and their events are recorded later.
+      const shiftNs = Number(recorded.startOf(node) - zeroNs);
+      return Number.isSafeInteger(shiftNs) ? shiftNs : Number.NEGATIVE_INFINITY;
     },
   };
 }

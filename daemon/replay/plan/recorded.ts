@@ -30,7 +30,7 @@ export interface RecordedPage {
   /** Recorded index of its first event. */
   first: number;
   count: number;
-  /** Offset from the first event's start, by the clock of the event's own node. */
+  /** Offset from the first event of its node: clocks of nodes may be decades apart, and a double holds 104 days. */
   startNs: Float64Array;
   durationNs: Float64Array;
   /** Number of the thread, (node, tid), from 0 in order of appearance. */
@@ -71,8 +71,10 @@ export interface Recorded {
   sharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
   /** It returns undefined when the event is not among those found so far. */
   indexOf(event: EventKey): number | undefined;
-  /** Index of the first event found so far that started at or after an offset; `known` when there is none. */
-  indexAtOffset(offsetNs: number): number;
+  /** When the first event found so far of a node started, which has one. */
+  startOf(node: string): bigint;
+  /** Index of the first event found so far that started at or after a time; `known` when there is none. */
+  indexAtTimestamp(ns: bigint): number;
   close(): void;
 }
 
@@ -81,8 +83,7 @@ interface PageMark {
   /** The event before it. */
   after: EventKey | undefined;
   firstKey: EventKey;
-  firstStartNs: number;
-  lastStartNs: number;
+  lastTimestampNs: bigint;
   count: number;
 }
 
@@ -94,8 +95,8 @@ export function readRecorded(
   pageEvents = PAGE_EVENTS,
 ): Recorded {
   const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
-  const [recordingIds, marks]: [string[], PageMark[]] = [[], []];
-  const [threads, kinds] = [newThreads(), newKinds()];
+  const [recordingIds, startOfRecording, marks]: [string[], bigint[], PageMark[]] = [[], [], []];
+  const [threads, kinds, startOfNode] = [newThreads(), newKinds(), new Map<string, bigint>()];
   const owner = {};
   const divided = isDivided(recordings.transaction(transactionId));
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
@@ -124,12 +125,18 @@ export function readRecorded(
     const isOwn = ownEventTest(scanned, transactionId, divided);
     const [numberOf, kindOf] = [threads.ofNode(node), kinds.of(dictionary)];
     const place = placeOfRecording(recordingId);
+    let startNs = startOfNode.get(node);
     let row = from;
     for (; row < block.rowCount && page.count < pageEvents; row++) {
       if (block.numbers[row]! >= end) continue;
       if (page.first + page.count === 0) firstTimestampNs = timestamps[row]!;
+      if (startNs === undefined) {
+        startNs = timestamps[row]!;
+        startOfNode.set(node, startNs);
+      }
+      startOfRecording[place] = startNs;
       const at = page.count++;
-      page.startNs[at] = Number(timestamps[row]! - firstTimestampNs);
+      page.startNs[at] = Number(timestamps[row]! - startNs);
       page.durationNs[at] = Number(durations[row]!);
       page.thread[at] = numberOf(tids[row]!);
       page.kind[at] = kindOf(eventTypes[row]!, services[row]!);
@@ -142,9 +149,10 @@ export function readRecorded(
     return row;
   }
 
-  function keyIn({ startNs, recording, numbers }: RecordedPage, row: number): EventKey {
+  function keyIn(page: RecordedPage, row: number): EventKey {
+    const { recording, numbers } = page;
     return {
-      timestamp_ns: firstTimestampNs + BigInt(startNs[row]!),
+      timestamp_ns: timestampIn(startOfRecording, page, row),
       event_id: formatEventId(recordingIds[recording[row]!]!, numbers[row]!),
     };
   }
@@ -165,17 +173,21 @@ export function readRecorded(
     if (page.count === 0) return undefined;
     link(page);
     for (const thread of page.firstRow.keys()) threads.pages[thread]!.push(marks.length);
-    const [firstStartNs, lastStartNs] = [page.startNs[0]!, page.startNs[page.count - 1]!];
-    marks.push({ after, firstKey: keyIn(page, 0), firstStartNs, lastStartNs, count: page.count });
+    const { count } = page;
+    marks.push({
+      after,
+      firstKey: keyIn(page, 0),
+      lastTimestampNs: timestampIn(startOfRecording, page, count - 1),
+      count,
+    });
     known += page.count;
     return page;
   }
 
   function readAgain(number: number): RecordedPage {
-    const { after, firstKey, lastStartNs, count } = marks[number]!;
+    const { after, firstKey, lastTimestampNs, count } = marks[number]!;
     const page = emptyPage(number * pageEvents, pageEvents);
-    const toNs = firstTimestampNs + BigInt(lastStartNs) + 1n;
-    const request = { filter: { transactionId, toNs }, order: 'asc', columns: COLUMNS } as const;
+    const request = { filter: { transactionId, toNs: lastTimestampNs + 1n }, order: 'asc', columns: COLUMNS } as const;
     for (const scanned of recordings.scan({ ...request, ...(after && { after }) })) {
       append(page, scanned, 0);
       if (page.count >= count) break;
@@ -229,6 +241,7 @@ export function readRecorded(
     },
     ...{ page, keyAt, sharedRows, firstOwn: () => firstOwn },
     pagesOf: (thread) => threads.pages[thread]!,
+    startOf: (node) => startOfNode.get(node)!,
     indexOf(event) {
       const id = parseEventId(event.event_id);
       const behind = lowerBound(marks.length, (number) => isBefore(event, marks[number]!.firstKey));
@@ -239,11 +252,11 @@ export function readRecorded(
         if (numbers[row] === id.number && recording[row] === place) return first + row;
       return undefined;
     },
-    indexAtOffset(offsetNs) {
+    indexAtTimestamp(ns) {
       // Events with the same start may span pages.
-      const number = Math.max(lowerBound(marks.length, (at) => marks[at]!.firstStartNs >= offsetNs) - 1, 0);
-      const { first, count, startNs } = page(number)!;
-      return first + lowerBound(count, (row) => startNs[row]! >= offsetNs);
+      const number = Math.max(lowerBound(marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
+      const found = page(number)!;
+      return found.first + lowerBound(found.count, (row) => timestampIn(startOfRecording, found, row) >= ns);
     },
     close() {
       finding.return();
@@ -255,6 +268,10 @@ export function readRecorded(
 function tooLong(transactionId: string): Problem {
   const message = `transaction ${transactionId} is longer than the 104 days that a session can play`;
   return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
+}
+
+function timestampIn(startOfRecording: readonly bigint[], { startNs, recording }: RecordedPage, row: number): bigint {
+  return startOfRecording[recording[row]!]! + BigInt(startNs[row]!);
 }
 
 function isBefore(a: EventKey, b: EventKey): boolean {

@@ -208,8 +208,7 @@ function originsOf(
   nodes: readonly string[],
   divided: boolean,
 ): (node: string) => bigint {
-  const shift = clockShifts(clockOffsetsNs, nodes);
-  const shiftNs = (node: string) => BigInt(shift(node));
+  const shiftNs = clockShifts(clockOffsetsNs, nodes);
   let firstNs: bigint | undefined;
   for (const node of nodes) {
     const startNs = firstOwnStart(recordings, transactionId, node, divided);

@@ -2,9 +2,10 @@
  * Tests two nodes whose clocks differ by a known amount, so that an effect on one seems to precede its cause on the
  * other.
  */
+import { join } from 'node:path';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
-import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
+import { newFolder, type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Answer, type Served, serve } from '../served.ts';
 
 const MS = 1_000_000n;
@@ -141,6 +142,39 @@ test.each([{ transaction_id: TRANSACTION }, { where: {} }])('a what-if of %j nee
   const { status, json } = await post('/api/replay/whatif', { ...of, clock_offsets_ns: 'measured' });
   expect([status, json.code]).toEqual([400, 'invalid_body']);
   expect(json.errors).toEqual([{ pointer: '/clock_offsets_ns', message: expect.stringMatching(/give a map/) }]);
+});
+
+test('a node that began in 1970 is played, kept and shown with its offset', async () => {
+  const OFF_NS = START - 3_600_000_000_001n;
+  const paths = [
+    recordedOn('node-a', CAUSES.map(rowAt)),
+    recordedOn(
+      'node-b',
+      CAUSES.map((at) => rowAt(at + MS - OFF_NS)),
+    ),
+  ].map(recordingPath);
+  const stateFile = join(newFolder(), 'sessions.sqlite');
+  const options = { stateFile };
+  const first = await serve(openRecordingStore(undefined, paths), options);
+  const headers = { 'content-type': 'application/json' };
+  const body = `{"transaction_id": "${TRANSACTION}", "clock_offsets_ns": {"node-b": ${OFF_NS}}}`;
+  const created = await first.get(SESSIONS, { method: 'POST', headers, body });
+  expect(created).toMatchObject({ status: 201, json: { duration_ns: Number(21n * MS + MS / 2n) } });
+  expect(created.text).toContain(`"offset_ns":${OFF_NS},`);
+  const refused = await first.get(SESSIONS, { method: 'POST', headers, body: `{"transaction_id": "${TRANSACTION}"}` });
+  expect(refused.json).toMatchObject({ status: 400, detail: expect.stringContaining('give clock_offsets_ns') });
+  const asked = ['--url', first.url, '--extra-latency', '2ms', '--clock-offset', `node-b=+${OFF_NS}ns`];
+  expect(await kreplay('whatif', TRANSACTION, ...asked)).toMatchObject({ code: 0 });
+  await first.close();
+
+  const again = await serve(openRecordingStore(undefined, paths), options);
+  const { session_id } = created.json;
+  const { json } = await again.get(`${SESSIONS}/${session_id}/timeline`);
+  expect(json.events.map(({ node }: { node: string }) => node).join()).toBe(
+    'node-a,node-b,node-a,node-b,node-a,node-b',
+  );
+  expect((await again.get(`${SESSIONS}/${session_id}`)).text).toContain(`"offset_ns":${OFF_NS},`);
+  await again.close();
 });
 
 describe('kreplay replay --clock-offset', () => {

@@ -13,12 +13,15 @@ test.each([
   ['no offset', 0n, 10n * MS, false],
   ['an offset that was never measured', 5000n * MS, 0n, false],
   ['nothing that was ever measured', 0n, 0n, false],
-  ['the largest offset that can be applied', BigInt(Number.MAX_SAFE_INTEGER), MS, true],
-  ['a clock that is at 1970', 1_763_683_200_000n * MS, MS, false],
+  ['a clock that is at 1970', 1_763_683_200_000n * MS + 1n, MS, true],
+  ['the largest offset that can be applied', 2n ** 61n, MS, true],
+  ['the largest the other way', -(2n ** 61n), MS, true],
+  ['a larger one', 2n ** 61n + 1n, MS, false],
+  ['an uncertainty of a year', 2n ** 61n, 31_536_000_000n * MS, false],
 ] as const)('%s', (_, offsetNs, uncertaintyNs, isApplied) => {
   expect(measuredOffsets([{ node: 'a', offsetNs, uncertaintyNs }])).toEqual(
     isApplied
-      ? { clockOffsetsNs: { a: Number(offsetNs) }, clockUncertaintiesNs: { a: Number(uncertaintyNs) } }
+      ? { clockOffsetsNs: { a: offsetNs }, clockUncertaintiesNs: { a: Number(uncertaintyNs) } }
       : { clockOffsetsNs: {}, clockUncertaintiesNs: {} },
   );
 });
@@ -34,7 +37,8 @@ test('what is applied is exact, has both values, and is beyond doubt', () => {
         const measured = clocks.find((one) => one.node === node)!;
         expect(BigInt(offset)).toBe(measured.offsetNs);
         expect(BigInt(clockUncertaintiesNs[node]!)).toBe(measured.uncertaintyNs);
-        expect(Math.abs(offset)).toBeGreaterThanOrEqual(3 * clockUncertaintiesNs[node]!);
+        const least = 3n * measured.uncertaintyNs;
+        expect(measured.offsetNs >= least || measured.offsetNs <= -least).toBe(true);
       }
     }),
   );

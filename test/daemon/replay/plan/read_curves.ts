@@ -1,4 +1,5 @@
 /** Asks a planner for the curves of all transactions of a store. */
+import type { ClockOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
 import type { CurvedTransaction } from '../../../../daemon/replay/plan/curves.ts';
 import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
@@ -18,13 +19,13 @@ export function readCurves(
   store: Recordings,
   transactions: readonly CurvedTransaction[],
   only: Only = {},
-  clockOffsetsNs: Record<string, number> = {},
+  clockOffsetsNs: ClockOffsets = {},
 ) {
   const request = { transactions, only, clockOffsetsNs };
   return createPlanner(store).curves(request, new AbortController().signal);
 }
 
-export async function curvesOf(store: Recordings, only: Only, clockOffsetsNs: Record<string, number>) {
+export async function curvesOf(store: Recordings, only: Only, clockOffsetsNs: ClockOffsets) {
   const transactions = transactionsOf(store);
   const curves = await readCurves(store, transactions, only, clockOffsetsNs);
   return curves.map((curve, i) => [transactions[i]!.transactionId, curve!] as const);

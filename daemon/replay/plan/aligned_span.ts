@@ -1,0 +1,36 @@
+/** How long a transaction is once the clocks of its nodes agree. */
+import { bigColumn } from '../../store/blocks/column.ts';
+import type { Recordings } from '../../store/embedded/recordings.ts';
+import type { EventFilter } from '../../store/store.ts';
+
+/** From the first start to the end of the event that starts last, by the clocks that `offsetNs` brings together. */
+export function alignedSpan(
+  recordings: Recordings,
+  transactionId: string,
+  nodes: readonly string[],
+  offsetNs: (node: string) => bigint,
+): bigint {
+  const times = nodes.flatMap((node) => {
+    const filter = { transactionId, nodes: [node] };
+    const [first, last] = [outermost(recordings, filter, 'asc'), outermost(recordings, filter, 'desc')];
+    return first && last ? [first.startNs + offsetNs(node), last.endNs + offsetNs(node)] : [];
+  });
+  return (
+    times.reduce((a, b) => (b > a ? b : a), times[0] ?? 0n) - times.reduce((a, b) => (b < a ? b : a), times[0] ?? 0n)
+  );
+}
+
+/** The time of the first event, or of the one that starts last; undefined if there is none. */
+export function outermost(
+  recordings: Recordings,
+  filter: EventFilter,
+  order: 'asc' | 'desc',
+): { startNs: bigint; endNs: bigint } | undefined {
+  const columns = ['timestamp_ns', 'duration_ns'];
+  for (const { block } of recordings.scan({ filter, order, limit: 1, columns })) {
+    if (block.rowCount === 0) continue;
+    const startNs = bigColumn(block, 'timestamp_ns')[0]!;
+    return { startNs, endNs: startNs + bigColumn(block, 'duration_ns')[0]! };
+  }
+  return undefined;
+}
