@@ -12,6 +12,7 @@ export const ERRORS = {
   too_many_events: { status: 400, title: 'Too many events' },
   unauthorized: { status: 401, title: 'Token needed' },
   forbidden: { status: 403, title: 'Forbidden' },
+  forbidden_origin: { status: 403, title: 'Page of another site' },
   forbidden_host: { status: 403, title: 'Host is not this machine' },
   not_found: { status: 404, title: 'Not found' },
   event_not_found: { status: 404, title: 'Event not found' },

@@ -167,6 +167,18 @@ test('the description of the API, which sends requests, and the guide stay below
   expect(errors).toEqual([]);
 });
 
+test('over plain HTTP, where browsers say nothing of the site, a proxy has to pass on Host, and the page says so', async () => {
+  const { page } = await newPage();
+  await page.goto(`http://${NAME}:${running.nginx!.ports.bare}${LANES}`);
+  await page.fill('#token', secret);
+  await page.click('text=Open');
+  await page.waitForSelector('.moving');
+  await page.keyboard.press('Space');
+  await page.waitForSelector(
+    'text=a page of another site may not use this daemon — the proxy before it must pass on Host',
+  );
+});
+
 async function sessionCount(): Promise<number> {
   const headers = { authorization: `Bearer ${secret}` };
   return (await daemons[0]!.get('/api/replay/sessions', { headers })).json.sessions.length;

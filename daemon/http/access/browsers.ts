@@ -27,7 +27,7 @@ export function refuseForeignPage(req: Request, { scheme, host }: Asker, origins
   if (site === undefined && isPageRequest(req)) return;
   const sameOrigin = origin === undefined || origin.toLowerCase() === `${scheme}://${host?.toLowerCase()}`;
   if (sameOrigin && (site === undefined || site === 'none')) return;
-  throw new Problem('forbidden', 'a page of another site may not use this daemon');
+  throw new Problem('forbidden_origin', 'a page of another site may not use this daemon');
 }
 
 /** Files of the web page: the daemon's own, with nothing that was recorded. */

@@ -38,6 +38,7 @@ export const COMMON_ERRORS: readonly ErrorCode[] = [
   'malformed_request',
   'unauthorized',
   'forbidden',
+  'forbidden_origin',
   'forbidden_host',
   'too_many_attempts',
   'internal',

@@ -27,6 +27,7 @@ export const CUT = 'cut';
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['unauthorized', 'enter a token'],
   ['forbidden', 'use a token with this scope'],
+  ['forbidden_origin', 'the proxy before it must pass on Host'],
   ['forbidden_host', 'open the page as http://127.0.0.1, or ask for tokens to be set up'],
   ['too_many_attempts', 'wait, then enter a right token'],
   ['busy', 'ask again, or for less'],

@@ -46,7 +46,10 @@ test.each([
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': 'Same-Origin' },
 ])('a browser that sends %j is refused', async (headers) => {
-  expect(await outcome('/api/events', { headers: { host: '127.0.0.1:7467', ...headers } })).toEqual([403, 'forbidden']);
+  expect(await outcome('/api/events', { headers: { host: '127.0.0.1:7467', ...headers } })).toEqual([
+    403,
+    'forbidden_origin',
+  ]);
 });
 
 test.each([{ origin: 'http://127.0.0.1:7467' }, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }])(

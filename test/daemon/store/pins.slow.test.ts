@@ -108,7 +108,7 @@ test('pages of other sites, forms and wrong methods pin nothing', async () => {
   };
   for (const method of ['POST', 'DELETE']) {
     for (const headers of [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
-      expect(await outcome({ method, headers })).toEqual([403, 'forbidden', undefined]);
+      expect(await outcome({ method, headers })).toEqual([403, 'forbidden_origin', undefined]);
     expect(await outcome({ method }, `${pathOf('tx')}?before_ms=1`)).toEqual([400, 'invalid_parameter', undefined]);
   }
   const form = { 'content-type': 'text/plain' };

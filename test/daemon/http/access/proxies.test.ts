@@ -75,7 +75,7 @@ test.each<[string, Record<string, string | string[]>]>([
   ['of two names', { host: 'kreplay.example', origin: ['https://kreplay.example', 'http://kreplay.example'] }],
   ['of the same host with TLS', { host: 'kreplay.example' }],
 ])('a page that is %s may change nothing', async (_, headers) => {
-  for (const trusted of [[], LOOPBACK]) expect(await post(await behind(trusted), headers)).toBe('forbidden');
+  for (const trusted of [[], LOOPBACK]) expect(await post(await behind(trusted), headers)).toBe('forbidden_origin');
 });
 
 describe('where the browser says nothing of the site', () => {
@@ -94,24 +94,28 @@ describe('where the browser says nothing of the site', () => {
     [
       'a host that its client wrote before',
       { ...forwarded, 'x-forwarded-host': 'kreplay.example, a.example' },
-      'forbidden',
+      'forbidden_origin',
     ],
-    ['two hosts', { ...forwarded, 'x-forwarded-host': ['kreplay.example', 'a.example'] }, 'forbidden'],
-    ['another scheme', { ...forwarded, 'x-forwarded-proto': 'http' }, 'forbidden'],
-    ['a scheme that is none', { ...forwarded, 'x-forwarded-proto': 'wss' }, 'forbidden'],
+    ['two hosts', { ...forwarded, 'x-forwarded-host': ['kreplay.example', 'a.example'] }, 'forbidden_origin'],
+    ['another scheme', { ...forwarded, 'x-forwarded-proto': 'http' }, 'forbidden_origin'],
+    ['a scheme that is none', { ...forwarded, 'x-forwarded-proto': 'wss' }, 'forbidden_origin'],
     [
       'Forwarded beside them, as a client can',
       { ...forwarded, forwarded: 'host=kreplay.example;proto=https' },
-      'forbidden',
+      'forbidden_origin',
     ],
-    ['Forwarded with a quote that does not end', { forwarded: 'for="a;host=kreplay.example;proto=https' }, 'forbidden'],
-    ['nothing', {}, 'forbidden'],
+    [
+      'Forwarded with a quote that does not end',
+      { forwarded: 'for="a;host=kreplay.example;proto=https' },
+      'forbidden_origin',
+    ],
+    ['nothing', {}, 'forbidden_origin'],
   ])('a trusted proxy says %s', async (_, headers, code) => {
     expect(await post(await behind(LOOPBACK), headers)).toBe(code);
     expect(await post(await behind(['127.0.0.0/8', 'unix']), headers)).toBe(code);
     // The same headers of anything else count for nothing.
     for (const trusted of [[], ['unix'], ['10.0.0.0/8', '::1']])
-      expect(await post(await behind(trusted), headers)).toBe('forbidden');
+      expect(await post(await behind(trusted), headers)).toBe('forbidden_origin');
   });
 
   test('a trusted proxy does not make another name of this host a name of the daemon', async () => {
