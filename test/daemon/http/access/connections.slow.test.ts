@@ -1,6 +1,6 @@
 /** Tests clients that hold connections and send nothing, or too little, while another client wants an answer. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type CloseReason, limitConnections } from '../../../../daemon/http/access/connections.ts';
@@ -68,6 +68,20 @@ test('a stream is not closed to make room for many idle clients', async () => {
   const ended = once(stream, 'end');
   await served.get(`/api/replay/${created.headers.location}`, { method: 'DELETE' });
   await ended;
+});
+
+test('another machine has its share of connections, and a proxy that is trusted has as many as there are', () => {
+  const server = Object.assign(new EventEmitter(), { closeAllConnections: () => {} });
+  const closed: CloseReason[] = [];
+  const isProxy = (address: string | undefined) => address === '10.0.0.7';
+  const limits = { connectionsMax: 8, perClientMax: 2, isProxy };
+  limitConnections(server as unknown as Server, { ...limits, onClosed: (reason) => closed.push(reason) });
+  const opened = (remoteAddress: string, remotePort: number) =>
+    server.emit('connection', Object.assign(new EventEmitter(), { remoteAddress, remotePort, destroy: () => {} }));
+  for (let port = 1; port <= 3; port++) opened('10.0.0.6', port);
+  expect(closed).toEqual(['client_limit']);
+  for (let port = 1; port <= 6; port++) opened('10.0.0.7', port);
+  expect(closed).toEqual(['client_limit']);
 });
 
 describe('with room for few connections', () => {
