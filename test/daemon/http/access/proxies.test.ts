@@ -1,5 +1,6 @@
 /** Tests what a request by way of a proxy opens: headers of trusted and of other proxies, and pages behind them. */
 import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Request } from 'express';
 import { pino } from 'pino';
@@ -155,6 +156,16 @@ describe('metrics and readiness, where tokens are needed', () => {
     for (const trusted of [[], LOOPBACK])
       expect(await statuses(await behind(trusted, { openMetrics: true }), { [name]: value })).toEqual([401, 401]);
   });
+});
+
+test('they are not open to a request in HTTP/1.0, as nginx sends it without a word of its client', async () => {
+  const { port } = await behind([], { openMetrics: true });
+  const statusOf = async (version: string) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET /metrics HTTP/${version}\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+    return / (\d+) /.exec(Buffer.concat(await socket.toArray()).toString())![1];
+  };
+  expect([await statusOf('1.0'), await statusOf('1.1')]).toEqual(['401', '200']);
 });
 
 test.each<[string, string[], Record<string, string | string[]>, string]>([
