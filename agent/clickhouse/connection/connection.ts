@@ -1,10 +1,19 @@
 /** Statements to a ClickHouse server over HTTP: its blocks as they arrive, and blocks into its tables. */
 import type { Transform } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type DecodedBlock, decodeBlocks } from '../native/decode.ts';
 import { NativeError } from '../native/errors.ts';
 import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
-import { type Answer, brokenAnswer, type Call, chunksOf, newExchange, startOf } from './exchange.ts';
+import {
+  ANSWER_START_BYTES,
+  type Answer,
+  brokenAnswer,
+  type Call,
+  chunksOf,
+  newExchange,
+  startOf,
+} from './exchange.ts';
 import { readPassword } from './password.ts';
 import { newReplicas } from './replicas.ts';
 import { ServerError } from './server_error.ts';
@@ -15,10 +24,20 @@ export type Compression = 'none' | 'gzip' | 'zstd';
 
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Longest silence of the server; default 60 s. */
+  /** Longest wait for the server until something of use has arrived; default 60 s. */
   timeoutMs?: number | undefined;
   /** Settings of ClickHouse; an account that may only read must send none. */
   settings?: Readonly<Record<string, string | number>> | undefined;
+}
+
+export interface SelectOptions extends CallOptions {
+  /**
+   * The server answers when it has everything, so that no error comes in the middle; it keeps the answer in memory until
+   * then. All of the answer must have arrived within the time-out.
+   */
+  whole?: boolean | undefined;
+  /** Longest answer; default 24 MiB for a whole one. */
+  bytesMax?: number | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
@@ -45,11 +64,8 @@ export interface Connection {
   readonly database: string;
   /** Runs a statement that answers nothing. */
   run(statement: Sql, options?: CallOptions): Promise<void>;
-  /**
-   * Runs a SELECT without FORMAT, on another replica if one fails before its first block. `whole`: the server answers when it has everything, so that no error comes in the
-   * middle; it keeps the answer in memory until then.
-   */
-  select(statement: Sql, options?: CallOptions & { whole?: boolean }): AsyncGenerator<DecodedBlock>;
+  /** Runs a SELECT without FORMAT, on another replica if one fails before its first block. */
+  select(statement: Sql, options?: SelectOptions): AsyncGenerator<DecodedBlock>;
   /**
    * Sends blocks of FORMAT Native with these columns, each of which is done with before the next one is asked for.
    * `blocks` is called again when nothing of them was sent, and must give the same; they must end, as a server reads all
@@ -60,10 +76,14 @@ export interface Connection {
 }
 
 const TIMEOUT_MS = 60_000;
+/** An answer as rows takes some times as much memory. */
+const WHOLE_BYTES_MAX = 24 * 1024 * 1024;
+/** Blocks that are at hand are read for so long before other work has its turn. */
+const TURN_MS = 10;
 /** A server writes what it holds back to a file, also a few bytes, unless it gets more memory than its 1 MiB for that. */
 const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
 
-/** Longest silence before the answer to a question that no table of events has a part in: a server that hangs is soon seen. */
+/** Longest wait for the answer to a question that no table of events has a part in: a server that hangs is soon seen. */
 export const QUESTION_MS = 10_000;
 
 /** Reads password and certificates once; throws a UserError if they cannot be used. */
@@ -92,12 +112,12 @@ export function connect(settings: ConnectionSettings): Connection {
     throw first;
   }
 
-  async function* read(call: Call): AsyncGenerator<DecodedBlock> {
+  async function* read(call: Call, bytesMax: number | undefined): AsyncGenerator<DecodedBlock> {
     let first: unknown;
     for (const replica of replicas.inTurn()) {
       let isBegun = false;
       try {
-        for await (const block of blocksOf(await exchange.send(replica, call))) {
+        for await (const block of blocksOf(await exchange.send(replica, call), bytesMax)) {
           isBegun = true;
           yield block;
         }
@@ -113,7 +133,7 @@ export function connect(settings: ConnectionSettings): Connection {
 
   function callOf(
     more: Record<string, string>,
-    { body, isRead = false }: Pick<Call, 'body'> & { isRead?: boolean },
+    { body, isRead = false, isWhole }: Pick<Call, 'body' | 'isWhole'> & { isRead?: boolean },
     options: InsertOptions,
     headers = {},
   ): Call {
@@ -123,6 +143,7 @@ export function connect(settings: ConnectionSettings): Connection {
       headers: { ...account, ...headers },
       body,
       isRead,
+      isWhole,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       signal: options.signal,
       onSent: options.onSent,
@@ -135,10 +156,12 @@ export function connect(settings: ConnectionSettings): Connection {
       await done(callOf({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
     select({ text }, options = {}) {
-      const whole: Record<string, string> = options.whole
+      const { whole: isWhole = false, bytesMax = isWhole ? WHOLE_BYTES_MAX : undefined } = options;
+      const whole: Record<string, string> = isWhole
         ? { wait_end_of_query: '1', buffer_size: String(WHOLE_MEMORY_BYTES) }
         : {};
-      return read(callOf(whole, { body: () => `${text}\nFORMAT Native`, isRead: true }, options));
+      const asked = { body: () => `${text}\nFORMAT Native`, isRead: true, isWhole };
+      return read(callOf(whole, asked, options), bytesMax);
     },
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
@@ -200,18 +223,27 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
 async function readNothing(answer: Answer): Promise<void> {
   const { response, replica } = answer;
   const start = await startOf(answer);
-  if (!response.complete) throw cut(replica);
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
+  if (response.complete) return;
+  if (start.length >= ANSWER_START_BYTES) throw brokenAnswer(replica, start, 'it is long');
+  throw cut(replica);
 }
 
-async function* blocksOf(answer: Answer): AsyncGenerator<DecodedBlock> {
-  const { response, replica } = answer;
+async function* blocksOf(answer: Answer, answerBytesMax: number | undefined): AsyncGenerator<DecodedBlock> {
+  const { response, replica, patience } = answer;
+  let turnMs = performance.now();
   try {
-    yield* decodeBlocks(chunksOf(answer));
+    for await (const block of decodeBlocks(chunksOf(answer), { answerBytesMax })) {
+      if (block.rowCount > 0) patience.renew();
+      yield block;
+      if (performance.now() - turnMs < TURN_MS) continue;
+      await nextTurn();
+      turnMs = performance.now();
+    }
     if (!response.complete) throw cut(replica);
   } catch (error) {
-    if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message);
+    if (error instanceof NativeError) throw brokenAnswer(replica, error.tail, error.message, error.kind);
     throw error;
   }
 }

@@ -4,6 +4,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { printable } from '../../output/printable.ts';
+import { type Patience, patienceFor } from './patience.ts';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
 import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
 
@@ -25,8 +27,10 @@ export interface Call {
   body: () => string | Body;
   /** It changes nothing, so that it may be sent again after it was perhaps done. */
   isRead: boolean;
-  /** Longest silence of the server. */
+  /** Longest wait for the server, in which something of use must arrive. */
   timeoutMs: number;
+  /** Whether the whole answer must be there by then. */
+  isWhole?: boolean | undefined;
   signal?: AbortSignal | undefined;
   /** Called with the number of bytes of each piece of a streamed body. */
   onSent?: ((bytes: number) => void) | undefined;
@@ -35,7 +39,7 @@ export interface Call {
 export interface Answer {
   response: IncomingMessage;
   replica: Replica;
-  timeoutMs: number;
+  patience: Patience;
 }
 
 export interface Exchange {
@@ -47,7 +51,12 @@ export interface Exchange {
 const CONNECT_MS_MAX = 5000;
 /** Connections that were kept may all have ended. */
 const TRIES_MAX = 4;
-const ERROR_BYTES_MAX = 64 * 1024;
+/** What is read of an answer that says what is wrong, or nothing. */
+export const ANSWER_START_BYTES = 64 * 1024;
+/** Answers that only say that one will come; a server sends one at most. */
+const INTERIM_ANSWERS_MAX = 10;
+/** How often it is looked whether an answer has begun while a body is sent. */
+const LOOK_MS = 1000;
 
 export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
   const secureContext = secureContextOf(tls);
@@ -65,9 +74,10 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
       call.signal?.throwIfAborted();
       const request = requestTo(replica, call);
       const progress = newProgress();
+      const patience = patienceFor(call);
       try {
         const response = await answerTo(request, call, progress);
-        const answer = { response, replica, timeoutMs: call.timeoutMs };
+        const answer = { response, replica, patience };
         if (response.statusCode === 200) return answer;
         const refusal = await refusalOf(answer);
         // What is left of the body is of no use.
@@ -101,7 +111,9 @@ const newProgress = (): Progress => ({ isConnected: false, isUnsent: () => true 
 
 async function answerTo(request: ClientRequest, call: Call, progress: Progress): Promise<IncomingMessage> {
   const slow = setTimeout(() => request.destroy(timeoutError('ECONNECTTIMEOUT')), CONNECT_MS_MAX);
-  request.setTimeout(call.timeoutMs, () => request.destroy(timeoutError('ESILENT')));
+  const giveUp = () => void request.destroy(timeoutError('ESILENT'));
+  request.setTimeout(call.timeoutMs, giveUp);
+  const stopWatching = watchHeader(request, call, giveUp);
   request.once('socket', (socket) => {
     const before = socket.bytesWritten;
     progress.isUnsent = () => socket.bytesWritten === before;
@@ -125,7 +137,40 @@ async function answerTo(request: ClientRequest, call: Call, progress: Progress):
     return response;
   } finally {
     clearTimeout(slow);
+    stopWatching();
   }
+}
+
+/** A byte of the header now and then is no silence, and no answer either: it has as much time as silence would have. */
+function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => void): () => void {
+  let [late, looks]: (NodeJS.Timeout | undefined)[] = [];
+  let interim = 0;
+  let read = () => 0;
+  let before = 0;
+  const begin = () => {
+    late ??= setTimeout(giveUp, timeoutMs);
+  };
+  request.once('socket', (socket) => {
+    read = () => socket.bytesRead;
+    before = read();
+    looks = setInterval(() => read() > before && begin(), LOOK_MS);
+  });
+  request.once('finish', begin);
+  const noAnswer = Object.assign(new Error('it never answers'), { code: 'HPE_NO_ANSWER' });
+  request.on('information', () => {
+    before = read();
+    if (++interim > INTERIM_ANSWERS_MAX) request.destroy(noAnswer);
+  });
+  // The socket is no longer the request's then.
+  request.on('upgrade', (_, socket) => {
+    socket.destroy();
+    request.emit('error', noAnswer);
+  });
+  return () => {
+    request.off('finish', begin);
+    clearInterval(looks);
+    clearTimeout(late);
+  };
 }
 
 async function sendBody(request: ClientRequest, { body: bodyOf, onSent }: Call): Promise<void> {
@@ -199,6 +244,12 @@ function failureOf({ origin }: Replica, { isConnected }: Progress, error: unknow
   const code = codeOf(error);
   const { reason, message } = error as Error & { reason?: string };
   if (code === 'ESILENT') return silent(origin);
+  if (code.startsWith('HPE_'))
+    return new ServerError(
+      'malformed',
+      'repeat',
+      `${origin} answers with something else than HTTP (${code}): check host and port, it may be another service`,
+    );
   if (isConnected && (isCut(error) || /^E(?!RR_)[A-Z_]+$/.test(code)))
     return new ServerError('cut', 'repeat', `${origin} closed the connection before it answered`);
   if (/^ERR_(SSL|TLS)|CERT|SELF_SIGNED|UNABLE_TO/.test(code))
@@ -223,17 +274,19 @@ function silent(origin: string): ServerError {
 
 /**
  * The body as it arrives. It ends without an error where the connection was cut: what came last may say why. Throws a
- * ServerError when the server is silent.
+ * ServerError when nothing of use comes for too long.
  */
-export async function* chunksOf({ response, replica, timeoutMs }: Answer): AsyncGenerator<Buffer> {
+export async function* chunksOf({ response, replica, patience }: Answer): AsyncGenerator<Buffer> {
   const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let timer: NodeJS.Timeout | undefined;
   try {
     for (;;) {
-      timer = setTimeout(() => response.destroy(timeoutError('ESILENT')), timeoutMs);
+      const sinceMs = performance.now();
+      timer = setTimeout(() => response.destroy(timeoutError('ESILENT')), patience.leftMs());
       const { done, value } = await chunks.next();
       clearTimeout(timer);
       if (done) return;
+      patience.spend(performance.now() - sinceMs, value.length);
       yield value;
     }
   } catch (error) {
@@ -272,14 +325,19 @@ export async function startOf(answer: Answer): Promise<Buffer> {
   for await (const chunk of chunksOf(answer)) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length >= ERROR_BYTES_MAX) break;
+    if (length >= ANSWER_START_BYTES) break;
   }
   return Buffer.concat(chunks);
 }
 
 /** The error that a server reports behind a beginning that looked well, or that there is none but the bytes are wrong. */
-export function brokenAnswer({ origin }: Replica, tail: Buffer, what: string): ServerError {
+export function brokenAnswer(
+  { origin }: Replica,
+  tail: Buffer,
+  what: string,
+  code: 'malformed' | 'too_large' = 'malformed',
+): ServerError {
   const found = messageIn(tail);
   if (found) return errorOf(origin, found.code, found.text);
-  return new ServerError('malformed', 'repeat', `the answer of ${origin} is not what was asked for: ${what}`);
+  return new ServerError(code, 'repeat', `the answer of ${origin} is not what was asked for: ${printable(what)}`);
 }

@@ -14,6 +14,7 @@ export const OWN_CODES = [
   'timeout',
   'refused',
   'malformed',
+  'too_large',
   'claimed',
   'moved',
   'behind',
@@ -86,7 +87,7 @@ const KNOWN: ReadonlyMap<number, readonly [Meaning, string]> = new Map([
 
 /** Codes that come from the state of one server: it is overloaded, ends, has no keeper, peer, network or disk. */
 const OF_ONE_REPLICA: ReadonlySet<ErrorCode> = new Set([
-  ...(['unreachable', 'cut', 'timeout', 'malformed'] as const),
+  ...(['unreachable', 'cut', 'timeout', 'malformed', 'too_large'] as const),
   ...[202, 203, 209, 210, 225, 236, 242, 243, 279, 999],
 ]);
 

@@ -12,11 +12,15 @@ export class ByteReader {
   at = 0;
   readonly #chunks: AsyncIterator<Uint8Array>;
   #allowed = Number.POSITIVE_INFINITY;
+  /** How many bytes may still arrive in all. */
+  #left: number;
   /** The chunks that contain the last TAIL_BYTES. */
   readonly #last: Buffer[] = [];
 
-  constructor(chunks: AsyncIterable<Uint8Array>) {
+  /** `bytesMax`: more bytes in all, beside a chunk, are an error. */
+  constructor(chunks: AsyncIterable<Uint8Array>, bytesMax = Number.POSITIVE_INFINITY) {
     this.#chunks = chunks[Symbol.asyncIterator]();
+    this.#left = bytesMax;
   }
 
   /** Lets so many bytes arrive from now on, and some of the last chunk; more are an error. */
@@ -25,9 +29,11 @@ export class ByteReader {
   }
 
   async #next(): Promise<Buffer | undefined> {
-    if (this.#allowed <= 0) throw new NativeError('a block is too large');
+    if (this.#allowed <= 0) throw new NativeError('a block is too large', 'too_large');
+    if (this.#left < 0) throw new NativeError('it is larger than any answer to the question', 'too_large');
     const chunk = await this.#arrived();
     this.#allowed -= chunk?.length ?? 0;
+    this.#left -= chunk?.length ?? 0;
     return chunk;
   }
 

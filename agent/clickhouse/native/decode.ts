@@ -26,23 +26,36 @@ export interface DecodedBlock {
 
 /** Limits for what a server may send; a server makes blocks of 65 536 rows unless it is set otherwise. */
 const COLUMNS_MAX = 1000;
-const ROWS_MAX = 2 ** 20;
+const ROWS_MAX = 2 ** 18;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
 const TEXT_BYTES_MAX = 16 * 1024 * 1024;
-const BLOCK_BYTES_MAX = 256 * 1024 * 1024;
+/** Two blocks may be in memory, and one of them twice while it grows. */
+const BLOCK_BYTES_MAX = 64 * 1024 * 1024;
+/** A server sends a block without rows before the others, or at their end. */
+const EMPTY_BLOCKS_MAX = 100;
+
+export interface DecodeLimits {
+  blockBytesMax?: number | undefined;
+  /** Of all blocks. */
+  answerBytesMax?: number | undefined;
+}
 
 /** Throws a NativeError for bytes that are no blocks. Ends the source when the caller takes no more blocks. */
 export async function* decodeBlocks(
   chunks: AsyncIterable<Uint8Array>,
-  { blockBytesMax = BLOCK_BYTES_MAX } = {},
+  { blockBytesMax = BLOCK_BYTES_MAX, answerBytesMax }: DecodeLimits = {},
 ): AsyncGenerator<DecodedBlock> {
-  const reader = new ByteReader(chunks);
+  const reader = new ByteReader(chunks, answerBytesMax);
+  let empty = 0;
   try {
     for (;;) {
       reader.allow(blockBytesMax);
       if (!(await reader.has(1))) return;
-      yield await readBlock(reader);
+      const block = await readBlock(reader);
+      if (block.rowCount === 0 && ++empty > EMPTY_BLOCKS_MAX)
+        throw new NativeError(`it has more than ${EMPTY_BLOCKS_MAX} blocks without rows`);
+      yield block;
     }
   } catch (error) {
     if (error instanceof NativeError) error.tail = await reader.tail();
@@ -55,6 +68,7 @@ export async function* decodeBlocks(
 async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
   const columnCount = await reader.varint(COLUMNS_MAX, 'the number of its columns');
   const rowCount = await reader.varint(ROWS_MAX, 'the number of its rows');
+  if (columnCount === 0 && rowCount > 0) throw new NativeError('it has rows without columns');
   const columns = new Map<string, DecodedColumn>();
   for (let i = 0; i < columnCount; i++) {
     const name = await reader.text(NAME_BYTES_MAX, 'the length of a column name');

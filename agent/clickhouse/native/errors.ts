@@ -5,6 +5,13 @@ export class NativeError extends Error {
   override readonly name = 'NativeError';
   /** The last bytes of the answer: a server that fails in the middle of an answer writes its error message behind it. */
   tail: Buffer = Buffer.alloc(0);
+  /** `too_large`: the bytes may be right, and there are too many. */
+  readonly kind: 'malformed' | 'too_large';
+
+  constructor(message: string, kind: NativeError['kind'] = 'malformed') {
+    super(message);
+    this.kind = kind;
+  }
 }
 
 /** The caller gave columns that do not fit each other; nothing was sent. */

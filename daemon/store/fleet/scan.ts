@@ -4,11 +4,13 @@
  *
  *   buckets   | 1 | 2     | 4             | 8 ...
  */
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseEventId } from '../../../agent/recording/format/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';
+import { unexpected } from './answer_rows.ts';
 import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
 import { eventStatement } from './event_statement.ts';
 import type { Fleet } from './fleet.ts';
@@ -17,6 +19,8 @@ import { type ScanRanges, scanRanges } from './scan_ranges.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
+/** Where so many would be too large, as with long paths, a statement returns fewer: any so many fit. */
+const STATEMENT_ROWS_MIN = 1024;
 const STEP_NS_MAX = 2n ** 64n;
 const STEP_NS_MIN = 1_000_000n;
 /** Events are not spread evenly: a step is for so many times the rows that are wanted. */
@@ -44,9 +48,10 @@ export async function* scanFleet(
   const isProbed = steps.areLong && isWorthProbing({ selected: blocks.selected, limit });
   let key = after && rowKeyOf(after);
   let left = limit;
+  let statementRowsMax = STATEMENT_ROWS_MAX;
   if (key) steps.skipTo(key.timestampNs);
   for (let step = steps.next(); step; step = steps.next()) {
-    const rowsMax = Math.min(left, STATEMENT_ROWS_MAX);
+    const rowsMax = Math.min(left, statementRowsMax);
     const conditions = [...(key ? [following(key, order)] : []), ...found.more, ...also, condition];
     const asked = { times: step, conditions, order, rowsMax, selectFew: found.events === undefined };
     const withPinned = step.firstNs < oldestNs;
@@ -62,10 +67,18 @@ export async function* scanFleet(
     }
     const statement = eventStatement(fleet, { ...asked, selected: blocks.selected }, withPinned);
     const rows = { found: 0, returned: 0 };
-    for await (const scanned of readBlocks(fleet, statement, blocks, left, rows)) yield scanned;
+    let isTooLarge = false;
+    try {
+      for await (const scanned of readBlocks(fleet, statement, blocks, { left, rowsMax }, rows)) yield scanned;
+    } catch (error) {
+      isTooLarge = error instanceof ServerError && error.code === 'too_large' && rowsMax > STATEMENT_ROWS_MIN;
+      if (!isTooLarge) throw error;
+      statementRowsMax = Math.max(STATEMENT_ROWS_MIN, Math.floor(rowsMax / 8));
+    }
     left -= rows.returned;
     if (left <= 0) return;
-    if (rows.found >= rowsMax) {
+    if (isTooLarge && rows.found === 0) continue;
+    if (isTooLarge || rows.found >= rowsMax) {
       key = blocks.last!;
       steps.stopAt(key.timestampNs);
     } else {
@@ -79,12 +92,13 @@ async function* readBlocks(
   { connection }: Fleet,
   statement: Sql,
   blocks: AnswerBlocks,
-  rowsMax: number,
+  { left, rowsMax }: { left: number; rowsMax: number },
   rows: { found: number; returned: number },
 ): AsyncGenerator<ScannedBlock, void> {
   for await (const decoded of connection.select(statement)) {
+    if (rows.found + decoded.rowCount > rowsMax) throw unexpected('it has more rows');
     rows.found += decoded.rowCount;
-    for (const scanned of blocks.read(decoded, rowsMax - rows.returned)) {
+    for (const scanned of blocks.read(decoded, left - rows.returned)) {
       rows.returned += scanned.block.rowCount;
       yield scanned;
     }
