@@ -9,6 +9,7 @@ import type { ServerVersion } from '../clickhouse/tables/server_version.ts';
 import type { Check } from './check.ts';
 
 const NAME = 'ship account';
+const QUESTION = { timeoutMs: QUESTION_MS };
 
 export async function account(connection: Connection, { isCurrent, text: version }: ServerVersion): Promise<Check> {
   const refusal = await refusalOf(() => insertNothing(connection));
@@ -47,13 +48,13 @@ async function refusalOf(work: () => Promise<unknown>): Promise<ServerError | un
 async function insertNothing(connection: Connection): Promise<void> {
   const column = { name: 'number', type: typeOf('UInt64'), values: new BigUint64Array(0) };
   const block = newBlockEncoder().encode([column], 0);
-  await connection.insert({ table: 'event', columns: [column.name] }, () => [block], { timeoutMs: QUESTION_MS });
+  await connection.insert({ table: 'event', columns: [column.name] }, () => [block], QUESTION);
 }
 
 async function readNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`, { timeoutMs: QUESTION_MS });
+  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`, { service: 'text' }, QUESTION);
 }
 
 async function countNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`, { timeoutMs: QUESTION_MS });
+  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`, { number: 'number' }, QUESTION);
 }

@@ -1,6 +1,6 @@
 /** What a server of a fleet holds: version, schema, tables, free disk, nodes. */
 import { type Connection, connect } from '../clickhouse/connection/connection.ts';
-import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
+import { type RowOf, rowOf, rowsOf } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { sql, text } from '../clickhouse/statements/sql.ts';
 import { columnsInServer, readMeta } from '../clickhouse/tables/meta.ts';
@@ -50,7 +50,7 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
         : null,
       tables: meta ? await tablesIn(asked, settings.database) : [],
       // 18.16 has no system.disks.
-      disks: version.isCurrent ? (await rowsOf(asked, DISKS)).map(diskOf) : null,
+      disks: version.isCurrent ? (await rowsOf(asked, DISKS, DISK)).map(diskOf) : null,
       ...(meta && found.has('node') ? await nodesAt(connection) : { node_count: 0n, nodes: [] }),
     };
   } finally {
@@ -60,24 +60,26 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
 }
 
 const DISKS = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks ORDER BY name`;
+const DISK = { name: 'text', free: 'number', total: 'number' } as const;
 
-function diskOf({ name, free, total }: Row): NonNullable<FleetStatus['disks']>[number] {
-  return { name: String(name), free_bytes: free as bigint, total_bytes: total as bigint };
+function diskOf({ name, free, total }: RowOf<typeof DISK>): NonNullable<FleetStatus['disks']>[number] {
+  return { name, free_bytes: free, total_bytes: total };
 }
 
 const NODES = sql`SELECT recording, argMax(node, at) AS name, argMax(alive_ns, at) AS alive, argMax(backlog, at) AS waiting
   FROM node GROUP BY recording ORDER BY name, recording LIMIT ${NODES_MAX}`;
+const NODE = { recording: 'number', name: 'text', alive: 'number', waiting: 'number' } as const;
 
 const NODE_COUNT = sql`SELECT toUInt64(uniqExact(recording)) AS node_count FROM node`;
 
 async function nodesAt(connection: Connection): Promise<Pick<FleetStatus, 'node_count' | 'nodes'>> {
-  const [row] = await rowsOf(connection, NODE_COUNT);
-  return { node_count: row?.node_count as bigint, nodes: (await rowsOf(connection, NODES)).map(nodeOf) };
+  const { node_count } = await rowOf(connection, NODE_COUNT, { node_count: 'number' });
+  return { node_count, nodes: (await rowsOf(connection, NODES, NODE)).map(nodeOf) };
 }
 
-function nodeOf({ recording, name, alive, waiting }: Row): FleetStatus['nodes'][number] {
-  const hex = (recording as bigint).toString(16).padStart(16, '0');
-  return { node: String(name), recording: hex, alive_ns: alive as bigint, backlog: waiting as bigint };
+function nodeOf({ recording, name, alive, waiting }: RowOf<typeof NODE>): FleetStatus['nodes'][number] {
+  const hex = recording.toString(16).padStart(16, '0');
+  return { node: name, recording: hex, alive_ns: alive, backlog: waiting };
 }
 
 async function tablesIn(connection: Connection, database: string): Promise<FleetStatus['tables']> {
@@ -85,11 +87,12 @@ async function tablesIn(connection: Connection, database: string): Promise<Fleet
     connection,
     sql`SELECT table, toUInt64(sum(rows)) AS row_count, toUInt64(sum(bytes_on_disk)) AS size, toUInt64(count()) AS part_count
       FROM system.parts WHERE active AND database = ${text(database)} GROUP BY table`,
+    { table: 'text', row_count: 'number', size: 'number', part_count: 'number' },
   );
-  const byName = new Map(rows.map((row) => [String(row.table), row]));
+  const byName = new Map(rows.map((row) => [row.table, row]));
   return tablesOf(1n).map(({ name }) => {
     const { row_count: count = 0n, size = 0n, part_count: parts = 0n } = byName.get(name) ?? {};
-    return { name, rows: count as bigint, bytes: size as bigint, parts: parts as bigint };
+    return { name, rows: count, bytes: size, parts };
   });
 }
 

@@ -3,9 +3,9 @@
  * is then removed from the recording is lost only where the server does not have it.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
-import { rowsOf } from '../clickhouse/connection/rows.ts';
+import { FEW_ROWS, type RowOf, rowsOf, type Shape } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
-import { identifier, sql, text } from '../clickhouse/statements/sql.ts';
+import { identifier, type Sql, sql, text } from '../clickhouse/statements/sql.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 
 /** Events with the numbers [from, end), which began within these times. */
@@ -48,18 +48,27 @@ export async function askArrived(
     FROM ${identifier('event')}
     WHERE recording = ${BigInt(`0x${recordingId}`)} AND number >= ${from} AND number < ${end}
       AND timestamp_ns >= ${fromNs} AND timestamp_ns <= ${toNs}`;
-  const row = await firstRow(connection, statement, signal);
+  const shape = {
+    n: 'number',
+    first: 'number',
+    last: 'number',
+    pending: 'number',
+    min_ns: 'number',
+    max_ns: 'number',
+    end_ns: 'number',
+  } as const;
+  const row = await firstRow(connection, statement, shape, signal);
   if (!row) return undefined;
-  if (waits && row.pending! > 0n)
+  if (waits && row.pending > 0n)
     throw new ServerError('behind', 'wait', 'the server does not have all yet that was sent to it or to its replicas');
   if (row.n === 0n) return undefined;
   return {
     firstNumber: Number(row.first),
     endNumber: Number(row.last) + 1,
     eventCount: Number(row.n),
-    minNs: row.min_ns!,
-    maxNs: row.max_ns!,
-    maxDurationNs: row.end_ns! - row.max_ns!,
+    minNs: row.min_ns,
+    maxNs: row.max_ns,
+    maxDurationNs: row.end_ns - row.max_ns,
   };
 }
 
@@ -74,7 +83,7 @@ export async function askListed(
 ): Promise<number> {
   const statement = sql`SELECT max(end_number) AS last FROM ${identifier('segment')}
     WHERE recording = ${BigInt(`0x${recordingId}`)} AND first_number < ${end} AND end_number > ${from}`;
-  const row = await firstRow(connection, statement, signal);
+  const row = await firstRow(connection, statement, { last: 'number' }, signal);
   return Math.max(from, Number(row?.last ?? 0n));
 }
 
@@ -82,10 +91,15 @@ export async function askListed(
 const NO_RIGHT = 497;
 
 /** Undefined for an account of earlier tables, which may not ask: then all of it counts as lost. */
-async function firstRow(connection: Connection, statement: ReturnType<typeof sql>, signal: AbortSignal) {
+async function firstRow<const Own extends Shape>(
+  connection: Connection,
+  statement: Sql,
+  shape: Own,
+  signal: AbortSignal,
+): Promise<RowOf<Own> | undefined> {
   try {
-    const [row] = await rowsOf(connection, statement, { signal });
-    return row as Record<string, bigint> | undefined;
+    const [row] = await rowsOf(connection, statement, shape, { signal, ...FEW_ROWS });
+    return row;
   } catch (error) {
     if (error instanceof ServerError && error.code === NO_RIGHT) return undefined;
     throw error;

@@ -1,6 +1,6 @@
 /** What a shipper asks a server: whether the tables fit, whose recording it is, when the server began, what time it has. */
 import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
-import { type Row, rowsOf } from '../clickhouse/connection/rows.ts';
+import { FEW_ROWS, type RowOf, rowsOf, type Shape } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../clickhouse/tables/meta.ts';
@@ -21,13 +21,13 @@ export interface ClockEstimate {
 
 /** Throws a ServerError. */
 export async function askVersion(connection: Connection, signal: AbortSignal): Promise<ServerVersion> {
-  const row = await first(connection, sql`SELECT version() AS version`, signal);
-  return versionOf(String(row.version));
+  const row = await first(connection, sql`SELECT version() AS version`, { version: 'text' }, signal);
+  return versionOf(row.version);
 }
 
 /** Throws a ServerError if rows of this kreplay do not fit the tables. */
 export async function checkSchema(connection: Connection, signal: AbortSignal): Promise<Meta> {
-  const meta = await readMeta(connection, { signal });
+  const meta = await readMeta(connection, { signal, ...FEW_ROWS });
   const where = `the database ${connection.database}`;
   if (!meta) throw new ServerError(60, 'blocked', `${where} has no tables of kreplay: run \`kreplay fleet init\``);
   if (meta.schemaVersion < SCHEMA_VERSION)
@@ -51,7 +51,7 @@ export async function askShard(
   const asked = isCurrent
     ? sql`SELECT getMacro('shard') AS shard`
     : sql`SELECT substitution AS shard FROM system.macros WHERE macro = 'shard'`;
-  return String((await first(connection, asked, signal)).shard);
+  return (await first(connection, asked, { shard: 'text' }, signal)).shard;
 }
 
 /** Throws a ServerError if a part of the group that is being sent may be at another shard: sums would count it twice. */
@@ -82,10 +82,11 @@ export async function askNode(
 ): Promise<KnownNode | undefined> {
   const id = BigInt(`0x${recordingId}`);
   const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node, max(shipped_number) AS shipped, max(at) AS latest FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
-  const [row] = await rowsOf(connection, latest, { signal, timeoutMs: QUESTION_MS });
+  const shape = { claim: 'text', node: 'text', shipped: 'number', latest: 'number' } as const;
+  const [row] = await rowsOf(connection, latest, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
   if (!row) return undefined;
   const { claim, node, shipped, latest: atNs } = row;
-  return { claim: String(claim), node: String(node), shippedNumber: Number(shipped), atNs: atNs as bigint };
+  return { claim, node, shippedNumber: Number(shipped), atNs };
 }
 
 /**
@@ -112,9 +113,10 @@ export async function askStart(connection: Connection, signal: AbortSignal): Pro
   const { host, uptime } = await first(
     connection,
     sql`SELECT hostName() AS host, toUInt64(uptime()) AS uptime`,
+    { host: 'text', uptime: 'number' },
     signal,
   );
-  return { host: String(host), startedMs: Date.now() - Number(uptime) * 1000 };
+  return { host, startedMs: Date.now() - Number(uptime) * 1000 };
 }
 
 const TRIES = 4;
@@ -137,21 +139,25 @@ export async function askClock(
 
 async function measure(connection: Connection, statement: Sql, signal: AbortSignal) {
   const beforeNs = process.hrtime.bigint();
-  const { ns, tick_ns: tickNs } = await first(connection, statement, signal);
+  const { ns, tick_ns: tick } = await first(connection, statement, { ns: 'number', tick_ns: 'number' }, signal);
   const tripNs = process.hrtime.bigint() - beforeNs;
   // The server read its clock at some time of the trip, and its clock shows the beginning of a tick.
   const nowNs = BigInt(Date.now()) * 1_000_000n + MILLISECOND_NS / 2n;
-  const tick = tickNs as bigint;
   return {
-    offsetNs: (ns as bigint) + tick / 2n - (nowNs - tripNs / 2n),
+    offsetNs: ns + tick / 2n - (nowNs - tripNs / 2n),
     uncertaintyNs: (tripNs + tick + MILLISECOND_NS) / 2n,
   };
 }
 
 const MILLISECOND_NS = 1_000_000n;
 
-async function first(connection: Connection, statement: Sql, signal: AbortSignal): Promise<Row> {
-  const [row] = await rowsOf(connection, statement, { signal, timeoutMs: QUESTION_MS });
+async function first<const Own extends Shape>(
+  connection: Connection,
+  statement: Sql,
+  shape: Own,
+  signal: AbortSignal,
+): Promise<RowOf<Own>> {
+  const [row] = await rowsOf(connection, statement, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
   if (row) return row;
   throw new ServerError('malformed', 'wait', 'the server answers a question with nothing');
 }

@@ -36,6 +36,10 @@ export interface NumberedBlock extends Block {
 
 const TYPE_COUNTS = Math.max(...EVENTS.map((event) => event.id)) + 1;
 
+export function arrayOf(storage: Storage): new (length: number) => ColumnArray {
+  return ARRAYS[storage];
+}
+
 export function newColumnArray(storage: Storage, length: number): ColumnArray {
   return new ARRAYS[storage](length);
 }

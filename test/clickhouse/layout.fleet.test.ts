@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { sql, text } from '../../agent/clickhouse/statements/sql.ts';
 import { createTables, upgradeTables } from '../../agent/clickhouse/tables/changes.ts';
 import { readDraft, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';

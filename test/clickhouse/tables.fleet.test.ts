@@ -1,6 +1,6 @@
 /** Tests the tables on a real server: made, repeated, completed; what is sent again is one row. */
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { nameOf } from '../../agent/clickhouse/native/types.ts';
 import { identifier, sql, text } from '../../agent/clickhouse/statements/sql.ts';

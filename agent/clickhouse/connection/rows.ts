@@ -1,23 +1,115 @@
 /** Small answers as objects, for commands and checks; large ones are read as columns. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { DecodedBlock, DecodedColumn } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
 import { textAt } from '../native/texts.ts';
 import type { NativeType } from '../native/types.ts';
 import type { Sql } from '../statements/sql.ts';
-import type { CallOptions, Connection } from './connection.ts';
+import type { Connection, SelectOptions } from './connection.ts';
+import { ServerError } from './server_error.ts';
 
 export type Cell = bigint | string | readonly Cell[];
 export type Row = Readonly<Record<string, Cell>>;
 
-/** Integers become bigints, texts of fixed length hexadecimal digits. Throws a ServerError. */
-export async function rowsOf(connection: Connection, statement: Sql, options: CallOptions = {}): Promise<Row[]> {
+/** What a column is for its reader; `id` is a text of fixed length, as hexadecimal digits. */
+type Kind = 'number' | 'text' | 'id' | 'numbers' | 'texts';
+/** The columns that a statement selects. A server may answer with others. */
+export type Shape = Readonly<Record<string, Kind>>;
+interface Cells {
+  number: bigint;
+  text: string;
+  id: string;
+  numbers: readonly bigint[];
+  texts: readonly string[];
+}
+export type RowOf<Own extends Shape> = { readonly [Name in keyof Own]: Cells[Own[Name]] };
+
+export interface RowsOptions extends Omit<SelectOptions, 'whole'> {
+  rowsMax?: number | undefined;
+}
+
+/** More rows than any question here has, which still fit into memory. */
+const ROWS_MAX = 250_000;
+/** Limits of a question that has some rows, where memory counts. */
+export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
+const ROWS_PER_TURN = 4096;
+
+/** The columns of the shape; others are left out. Throws a ServerError, also for an answer without them. */
+export async function rowsOf<const Own extends Shape>(
+  connection: Connection,
+  statement: Sql,
+  shape: Own,
+  options: RowsOptions = {},
+): Promise<RowOf<Own>[]> {
+  const found = await readRows(connection, statement, (columns) => columnsOf(columns, shape), options);
+  return found as unknown as RowOf<Own>[];
+}
+
+/** Throws a ServerError if there is not one row. */
+export async function rowOf<const Own extends Shape>(
+  connection: Connection,
+  statement: Sql,
+  shape: Own,
+  options: RowsOptions = {},
+): Promise<RowOf<Own>> {
+  return single(await rowsOf(connection, statement, shape, options));
+}
+
+export function single<One>(rows: readonly One[]): One {
+  if (rows.length === 1) return rows[0]!;
+  throw unexpected(rows.length === 0 ? 'it has no row' : 'it has several rows');
+}
+
+/** All columns, whatever they are. */
+export function anyRowsOf(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<Row[]> {
+  return readRows(connection, statement, (columns) => [...columns], options);
+}
+
+export function unexpected(what: string): ServerError {
+  return new ServerError('malformed', 'repeat', `an answer of the server is not what was asked for: ${what}`);
+}
+
+type Columns = [name: string, column: DecodedColumn][];
+
+async function readRows(
+  connection: Connection,
+  statement: Sql,
+  chosen: (columns: DecodedBlock['columns']) => Columns,
+  { rowsMax = ROWS_MAX, ...options }: RowsOptions,
+): Promise<Row[]> {
   const rows: Row[] = [];
   for await (const { rowCount, columns } of connection.select(statement, { ...options, whole: true })) {
+    if (rows.length + rowCount > rowsMax) throw unexpected(`it has more than ${rowsMax} rows`);
+    const own = chosen(columns);
     for (let row = 0; row < rowCount; row++) {
-      const cells = [...columns].map(([name, { type, values }]) => [name, cellAt(type, values, row)] as const);
-      rows.push(Object.fromEntries(cells));
+      rows.push(Object.fromEntries(own.map(([name, { type, values }]) => [name, cellAt(type, values, row)] as const)));
+      if (rows.length % ROWS_PER_TURN === 0) await nextTurn();
     }
   }
   return rows;
+}
+
+function columnsOf(columns: DecodedBlock['columns'], shape: Shape): Columns {
+  return Object.entries(shape).map(([name, kind]) => {
+    const column = columns.get(name);
+    if (!column) throw unexpected(`it has no column ${name}`);
+    if (kindOf(column.type) !== kind) throw unexpected(`the column ${name} is of another type`);
+    return [name, column];
+  });
+}
+
+function kindOf(type: NativeType): Kind | undefined {
+  switch (type.kind) {
+    case 'integer':
+      return 'number';
+    case 'text':
+    case 'dictionary':
+      return 'text';
+    case 'fixed_text':
+      return 'id';
+    case 'list':
+      return type.item.kind === 'integer' ? 'numbers' : type.item.kind === 'text' ? 'texts' : undefined;
+  }
 }
 
 function cellAt(

@@ -1,7 +1,7 @@
 /** Copies what a pin keeps. It may be repeated: copies replace themselves, and what has come since is added. */
 
 import type { Connection } from '../connection/connection.ts';
-import { type Row, rowsOf } from '../connection/rows.ts';
+import { rowOf, rowsOf } from '../connection/rows.ts';
 import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
 import { distributedName } from '../tables/ddl.ts';
 import { withinTimes } from '../tables/event_times.ts';
@@ -46,7 +46,7 @@ export async function countPinned(connection: Connection, from: CopiedFrom, pin:
   let count = 0n;
   for (const { into, where } of wheres) {
     const statement = sql`SELECT toUInt64(count()) AS events FROM ${sourceOf(from, into)} WHERE ${where}`;
-    count += (await rowsOf(connection, statement))[0]!.events as bigint;
+    count += (await rowOf(connection, statement, { events: 'number' })).events;
   }
   return count;
 }
@@ -62,18 +62,19 @@ interface Known extends FleetPin {
 async function knownOf(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
   const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${sourceOf(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
-  const rows = await rowsOf(connection, statement);
+  const shape = { node: 'text', owners: 'texts', t_min: 'number', t_max: 'number', trace_id: 'id' } as const;
+  const rows = await rowsOf(connection, statement, shape);
   if (rows.length === 0) return undefined;
-  const distinct = (textsOf: (row: Row) => readonly string[], more: readonly string[] = []) => [
+  const distinct = (textsOf: (row: (typeof rows)[number]) => readonly string[], more: readonly string[] = []) => [
     ...new Set([...more, ...rows.flatMap(textsOf)]),
   ];
   return {
     ...pin,
-    nodes: distinct(({ node }) => [node as string], pin.nodes),
-    endNs: rows.map((row) => row.t_max as bigint).reduce((a, b) => (a > b ? a : b), pin.endNs),
-    firstNs: rows.map((row) => row.t_min as bigint).reduce((a, b) => (a < b ? a : b), pin.startNs),
-    owners: distinct(({ owners }) => owners as readonly string[]),
-    traces: distinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id as string])),
+    nodes: distinct(({ node }) => [node], pin.nodes),
+    endNs: rows.map((row) => row.t_max).reduce((a, b) => (a > b ? a : b), pin.endNs),
+    firstNs: rows.map((row) => row.t_min).reduce((a, b) => (a < b ? a : b), pin.startNs),
+    owners: distinct(({ owners }) => owners),
+    traces: distinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id])),
   };
 }
 

@@ -38,14 +38,23 @@ export async function readPins(
   const statement = sql`SELECT pin, any(transaction_id) AS id, groupUniqArrayArray(nodes) AS on_nodes,
   min(from_ns) AS first, min(start_ns) AS start, max(end_ns) AS last, min(pinned_ns) AS pinned
 FROM ${identifier(isCluster ? distributedName('pin') : 'pin')} WHERE ${own} GROUP BY pin ORDER BY pinned, id`;
-  return (await rowsOf(connection, statement)).map((row) => ({
-    pin: row.pin as bigint,
-    transactionId: row.id as string,
-    nodes: [...(row.on_nodes as readonly string[])].sort(),
-    fromNs: row.first as bigint,
-    startNs: row.start as bigint,
-    endNs: row.last as bigint,
-    pinnedNs: row.pinned as bigint,
+  const shape = {
+    pin: 'number',
+    id: 'text',
+    on_nodes: 'texts',
+    first: 'number',
+    start: 'number',
+    last: 'number',
+    pinned: 'number',
+  } as const;
+  return (await rowsOf(connection, statement, shape)).map((row) => ({
+    pin: row.pin,
+    transactionId: row.id,
+    nodes: [...row.on_nodes].sort(),
+    fromNs: row.first,
+    startNs: row.start,
+    endNs: row.last,
+    pinnedNs: row.pinned,
   }));
 }
 

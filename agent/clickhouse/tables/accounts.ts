@@ -42,7 +42,7 @@ export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
 ): Promise<void> {
-  const [shared] = await rowsOf(connection, sharedAccounts(database, prefix));
+  const [shared] = await rowsOf(connection, sharedAccounts(database, prefix), { account: 'text', other: 'text' });
   if (shared)
     throw new UserError(
       `the account ${shared.account} has rights in the database ${shared.other}: pass --account-prefix NAME_ for accounts of ${database} alone`,

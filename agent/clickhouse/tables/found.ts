@@ -41,15 +41,12 @@ async function tablesIn(connection: Connection): Promise<Map<string, FoundTable>
   const here = sql`database = ${text(connection.database)}`;
   const columns = new Map<string, Map<string, FoundColumn>>();
   const all = sql`SELECT table, name, type, default_expression AS expression FROM system.columns WHERE ${here}`;
-  for (const { table, name, type, expression } of await rowsOf(connection, all)) {
-    const own = columns.get(String(table)) ?? new Map<string, FoundColumn>();
-    columns.set(String(table), own.set(String(name), { type: String(type), expression: String(expression) }));
+  const shape = { table: 'text', name: 'text', type: 'text', expression: 'text' } as const;
+  for (const { table, name, type, expression } of await rowsOf(connection, all, shape)) {
+    const own = columns.get(table) ?? new Map<string, FoundColumn>();
+    columns.set(table, own.set(name, { type, expression }));
   }
-  const tables = await rowsOf(connection, sql`SELECT name, engine_full AS engine FROM system.tables WHERE ${here}`);
-  return new Map(
-    tables.map(({ name, engine }) => [
-      String(name),
-      { engine: String(engine), columns: columns.get(String(name)) ?? new Map() },
-    ]),
-  );
+  const named = sql`SELECT name, engine_full AS engine FROM system.tables WHERE ${here}`;
+  const tables = await rowsOf(connection, named, { name: 'text', engine: 'text' });
+  return new Map(tables.map(({ name, engine }) => [name, { engine, columns: columns.get(name) ?? new Map() }]));
 }

@@ -1,6 +1,6 @@
 /** The table `meta`: what is true of all tables, by key. */
-import { type CallOptions, type Connection, QUESTION_MS } from '../connection/connection.ts';
-import { rowsOf } from '../connection/rows.ts';
+import { type Connection, QUESTION_MS } from '../connection/connection.ts';
+import { type RowsOptions, rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { newBlockEncoder } from '../native/encode.ts';
 import { newTextTable } from '../native/texts.ts';
@@ -31,18 +31,23 @@ const KEYS = {
 const MISSING: readonly unknown[] = [60, NO_DATABASE];
 
 /** Undefined if there are no tables yet, or not all. Throws a ServerError, also if they say nothing of themselves. */
-export async function readMeta(connection: Connection, options: CallOptions = {}): Promise<Meta | undefined> {
+export async function readMeta(connection: Connection, options: RowsOptions = {}): Promise<Meta | undefined> {
   const draft = await readDraft(connection, options);
   return draft?.schemaVersion === undefined ? undefined : { ...draft, schemaVersion: draft.schemaVersion };
 }
 
 /** Undefined if nothing was written. Throws a ServerError. */
-export async function readDraft(connection: Connection, options: CallOptions = {}): Promise<MetaDraft | undefined> {
+export async function readDraft(connection: Connection, options: RowsOptions = {}): Promise<MetaDraft | undefined> {
   const values = new Map<string, string>();
   try {
     const latest = sql`SELECT key, argMax(value, at) AS value FROM ${identifier('meta')} GROUP BY key`;
-    const rows = await rowsOf(connection, latest, { timeoutMs: QUESTION_MS, ...options });
-    for (const { key, value } of rows) values.set(String(key), String(value));
+    const rows = await rowsOf(
+      connection,
+      latest,
+      { key: 'text', value: 'text' },
+      { timeoutMs: QUESTION_MS, ...options },
+    );
+    for (const { key, value } of rows) values.set(key, value);
   } catch (error) {
     if (error instanceof ServerError && MISSING.includes(error.code)) return undefined;
     throw error;
@@ -96,17 +101,18 @@ export async function writeValue(connection: Connection, key: string, value: str
 async function latestOf(connection: Connection, key: string): Promise<{ value: string; atNs: bigint } | undefined> {
   const statement = sql`SELECT argMax(value, at) AS value, max(at) AS latest FROM ${identifier('meta')}
 WHERE key = ${text(key)} HAVING count() > 0`;
-  const [row] = await rowsOf(connection, statement);
-  return row && { value: String(row.value), atNs: row.latest as bigint };
+  const [row] = await rowsOf(connection, statement, { value: 'text', latest: 'number' });
+  return row && { value: row.value, atNs: row.latest };
 }
 
 /** Names and types of the columns that a table of the database has. */
 export async function columnsInServer(connection: Connection): Promise<Map<string, Map<string, string>>> {
   const statement = sql`SELECT table, name, type FROM system.columns WHERE database = ${text(connection.database)}`;
   const tables = new Map<string, Map<string, string>>();
-  for (const { table, name, type } of await rowsOf(connection, statement)) {
-    const columns = tables.get(String(table)) ?? new Map<string, string>();
-    tables.set(String(table), columns.set(String(name), String(type)));
+  const shape = { table: 'text', name: 'text', type: 'text' } as const;
+  for (const { table, name, type } of await rowsOf(connection, statement, shape)) {
+    const columns = tables.get(table) ?? new Map<string, string>();
+    tables.set(table, columns.set(name, type));
   }
   return tables;
 }

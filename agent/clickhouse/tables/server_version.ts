@@ -1,6 +1,6 @@
 /** What a server of a version can do. 18.16 is Debian's; servers in between are not supported, and not refused. */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
-import { rowsOf } from '../connection/rows.ts';
+import { rowOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { sql } from '../statements/sql.ts';
@@ -39,8 +39,8 @@ export function inDefault(settings: ConnectionSettings): ConnectionSettings {
 async function askedIn(settings: ConnectionSettings): Promise<ServerVersion> {
   const connection = connect(settings);
   try {
-    const [row] = await rowsOf(connection, sql`SELECT version() AS version`, { timeoutMs: QUESTION_MS });
-    return versionOf(String(row?.version ?? ''));
+    const asked = sql`SELECT version() AS version`;
+    return versionOf((await rowOf(connection, asked, { version: 'text' }, { timeoutMs: QUESTION_MS })).version);
   } finally {
     connection.close();
   }

@@ -37,5 +37,6 @@ async function endsOf(
   const table = identifier(isCluster ? distributedName('by_id') : 'by_id');
   const ids = list(pins.map(({ transactionId }) => text(transactionId)));
   const statement = sql`SELECT id, max(t_max) AS last FROM ${table} WHERE kind = 1 AND id IN (${ids}) GROUP BY id`;
-  return new Map((await rowsOf(connection, statement)).map(({ id, last }) => [id as string, last as bigint]));
+  const rows = await rowsOf(connection, statement, { id: 'text', last: 'number' });
+  return new Map(rows.map(({ id, last }) => [id, last]));
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
-import { type Row, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { type RowOf, rowsOf } from '../../clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../clickhouse/native/encode.ts';
 import { newTextTable } from '../../clickhouse/native/texts.ts';
 import { typeOf } from '../../clickhouse/native/types.ts';
@@ -20,6 +20,7 @@ export interface Dropped {
 
 const MINUTE_NS = 60_000_000_000n;
 const MINUTES_OF_HOUR = 60n;
+const DROPPED = { node: 'text', first: 'number', last: 'number', lost: 'number' } as const;
 
 /** Returns what is known as dropped, for each node, and what will be before `firstHour`. Throws a ServerError. */
 export async function droppedAt(
@@ -30,17 +31,19 @@ export async function droppedAt(
     connection,
     sql`SELECT node, min(from_ns) AS first, max(to_ns) AS last, max(count) AS lost FROM loss
 WHERE recording = 0 AND cause = 'retention' GROUP BY node`,
+    DROPPED,
   );
   const added = await rowsOf(
     connection,
     sql`SELECT node, toUInt64(min(minute)) * ${MINUTE_NS} AS first, toUInt64(max(minute) + 1) * ${MINUTE_NS} - 1 AS last,
   toUInt64(sum(n)) AS lost FROM stat FINAL WHERE minute < ${firstHour * MINUTES_OF_HOUR} GROUP BY node`,
+    DROPPED,
   );
   return { known: known.map(droppedOf), added: added.map(droppedOf) };
 }
 
-function droppedOf({ node, first, last, lost }: Row): Dropped {
-  return { node: node as string, fromNs: first as bigint, toNs: BigInt(last as bigint), count: lost as bigint };
+function droppedOf({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped {
+  return { node, fromNs: first, toNs: last, count: lost };
 }
 
 /** One for each node. */

@@ -1,6 +1,6 @@
 /** The servers of a fleet by shard, and what each says of its disks. */
 import { type Connection, connect } from '../../clickhouse/connection/connection.ts';
-import { type Row, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { type RowOf, rowOf, rowsOf } from '../../clickhouse/connection/rows.ts';
 import { ServerError } from '../../clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
 import { sql, text } from '../../clickhouse/statements/sql.ts';
@@ -9,6 +9,7 @@ import { SCHEMA_VERSION } from '../../clickhouse/tables/schema.ts';
 import { versionAt } from '../../clickhouse/tables/server_version.ts';
 import { counted } from '../../output/amounts.ts';
 import { UserError } from '../../process/errors.ts';
+import { numberOf } from './partitions.ts';
 import type { DiskSpace } from './plan.ts';
 
 export interface Shard {
@@ -105,7 +106,7 @@ async function askServer(settings: ConnectionSettings): Promise<Server> {
 
 async function refuseOtherClock(connection: Connection, url: string): Promise<void> {
   const clock = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
-  const seconds = Number((await rowsOf(connection, clock, { timeoutMs: TIMEOUT_MS }))[0]?.seconds);
+  const seconds = Number((await rowOf(connection, clock, { seconds: 'number' }, { timeoutMs: TIMEOUT_MS })).seconds);
   if (Math.abs(seconds * 1000 - Date.now()) > CLOCKS_APART_MS_MAX)
     throw new UserError(`${url}: its clock and that of this host are more than an hour apart: set them right first`);
 }
@@ -114,34 +115,39 @@ async function placeIn(connection: Connection, cluster: string): Promise<{ shard
   const paths = sql`SELECT zookeeper_path AS path FROM system.replicas
 WHERE database = ${text(connection.database)} AND table = 'event'`;
   const count = sql`SELECT toUInt64(uniqExact(shard_num)) AS shards FROM system.clusters WHERE cluster = ${text(cluster)}`;
-  const [[own], [all]] = [await rowsOf(connection, paths), await rowsOf(connection, count)];
+  const [own] = await rowsOf(connection, paths, { path: 'text' });
+  const { shards } = await rowOf(connection, count, { shards: 'number' });
   if (!own) throw new UserError(`the tables of ${connection.database} are not replicated everywhere`);
-  return { shard: own.path as string, shardCount: all!.shards as bigint };
+  return { shard: own.path, shardCount: shards };
 }
 
 /** Parts that were dropped are free soon: a server keeps their files for some minutes. */
 async function disksAt(connection: Connection): Promise<DiskSpace[]> {
   const own = sql`database = ${text(connection.database)}`;
-  const disks = await rowsOf(connection, sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`);
+  const known = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`;
+  const disks = await rowsOf(connection, known, { name: 'text', free: 'number', total: 'number' });
   const parts = await rowsOf(
     connection,
     sql`SELECT disk_name, active, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
 WHERE ${own} AND table IN ('event', 'transaction', 'stat', 'name', 'segment') GROUP BY disk_name, active, partition`,
+    PARTS,
   );
-  const byDisk = Map.groupBy(parts, ({ disk_name }) => disk_name as string);
+  const byDisk = Map.groupBy(parts, ({ disk_name }) => disk_name);
   return disks.flatMap(({ name, free, total }) => {
-    const found = byDisk.get(name as string);
-    return found ? [spaceOf(found, free as bigint, total as bigint)] : [];
+    const found = byDisk.get(name);
+    return found ? [spaceOf(found, free, total)] : [];
   });
 }
 
-function spaceOf(parts: readonly Row[], freeBytes: bigint, totalBytes: bigint): DiskSpace {
+const PARTS = { disk_name: 'text', active: 'number', partition: 'text', size: 'number' } as const;
+
+function spaceOf(parts: readonly RowOf<typeof PARTS>[], freeBytes: bigint, totalBytes: bigint): DiskSpace {
   const bytesByHour = new Map<bigint, bigint>();
   let goingBytes = 0n;
   for (const { active, partition, size } of parts) {
-    const hour = BigInt(partition as string);
-    if (active === 0n) goingBytes += size as bigint;
-    else bytesByHour.set(hour, (bytesByHour.get(hour) ?? 0n) + (size as bigint));
+    const hour = numberOf(partition);
+    if (active === 0n) goingBytes += size;
+    else bytesByHour.set(hour, (bytesByHour.get(hour) ?? 0n) + size);
   }
   return { freeBytes: freeBytes + goingBytes, totalBytes, bytesByHour };
 }

@@ -4,13 +4,13 @@
  */
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
-import { type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { arrayOf, type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { RECORDING_COLUMN, type ScannedBlock } from '../blocks/scanned_block.ts';
 import { type AnswerColumn, answerColumns, selectedColumns } from './answer_columns.ts';
 import { contextReader, originContextReader, originPlaces } from './answer_contexts.ts';
 import { type AnswerDictionary, answerDictionary } from './answer_dictionary.ts';
-import { numbersOf, textNumbers, textsOf, valuesOf } from './answer_rows.ts';
+import { numbersOf, textListsOf, textNumbers, textsOf, valuesOf, wideListsOf } from './answer_rows.ts';
 
 const BLOCK_ROWS_MAX = 4096;
 /** Entries after which an answer gets a new dictionary: memory must not grow with the answer. */
@@ -79,16 +79,14 @@ function typesOf(decoded: DecodedBlock): Uint8Array {
 }
 
 function keyAt(decoded: DecodedBlock, row: number): RowKey {
-  const at = (name: string) => numbersOf(decoded, name)[row] as bigint;
+  const at = (name: string) => numbersOf(decoded, name, BigUint64Array)[row]!;
   return { timestampNs: at('timestamp_ns'), recording: at('recording'), number: at('number') };
 }
 
 /** Rows whose keys differ from those before them. Events of types that a newer kreplay records are left out. */
 function differentRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
-  const keys = ['number', 'recording', 'timestamp_ns'].map((name) =>
-    wordsOf(numbersOf(decoded, name) as BigUint64Array),
-  );
+  const keys = ['number', 'recording', 'timestamp_ns'].map((name) => wordsOf(numbersOf(decoded, name, BigUint64Array)));
   const isSame = (row: number) =>
     keys.every((words) => words[row * 2] === words[row * 2 - 2] && words[row * 2 + 1] === words[row * 2 - 1]);
   let count = 0;
@@ -118,7 +116,7 @@ function blockOf(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock 
   for (let i = 0; i < rows.length; i++) block.typeCounts[types[rows[i]!]!]!++;
   const rowsOf = [rows, ...rowsByType(block.typeCounts, types, rows)];
   for (const one of columns) block.columns.set(one.column.name, columnOf(piece, one, rowsOf[one.column.eventType]!));
-  const recordings = numbersOf(decoded, 'recording') as BigUint64Array;
+  const recordings = numbersOf(decoded, 'recording', BigUint64Array);
   const nodes = textsOf(decoded, 'node');
   const nodeNames: string[] = [];
   const nodeAt = textNumbers(nodes, (name) => nodeNames.push(name) - 1);
@@ -132,7 +130,7 @@ function blockOf(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock 
     return index;
   });
   block.columns.set(RECORDING_COLUMN, indexes);
-  const numbers = valuesOf(numbersOf(decoded, 'number') as BigUint64Array, rows);
+  const numbers = valuesOf(numbersOf(decoded, 'number', BigUint64Array), rows);
   return { ...block, rowCount: rows.length, numbers };
 }
 
@@ -150,7 +148,7 @@ function rowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): 
 function columnOf(piece: Piece, one: AnswerColumn, rows: Uint32Array): ColumnArray {
   const { decoded, types } = piece;
   const [first] = one.from;
-  if (one.as === 'number') return valuesOf(numbersOf(decoded, first!), rows);
+  if (one.as === 'number') return valuesOf(numbersOf(decoded, first!, arrayOf(one.column.storage)), rows);
   if (one.as === 'event_type') return valuesOf(types, rows);
   const made = newColumnArray(one.column.storage, rows.length);
   if (rows.length === 0) return made;
@@ -189,8 +187,8 @@ function fileReader(decoded: DecodedBlock, path: string, kind: string, dictionar
 }
 
 function originServices(decoded: DecodedBlock, name: string, slot: number, dictionary: AnswerDictionary) {
-  const { at, items } = originPlaces(decoded, name, slot);
-  if (!('table' in items)) throw new Error(`${name} has no texts`);
+  const { ends, items } = textListsOf(decoded, name);
+  const at = originPlaces(ends, slot);
   const nameAt = textNumbers(items, dictionary.nameId);
   return (row: number) => {
     const place = at(row);
@@ -199,8 +197,9 @@ function originServices(decoded: DecodedBlock, name: string, slot: number, dicti
 }
 
 function originBytes(decoded: DecodedBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
-  const { at, items } = originPlaces(decoded, name, slot);
-  const [values, bytes] = [items as BigUint64Array, made as BigUint64Array];
+  const { ends, items: values } = wideListsOf(decoded, name);
+  const at = originPlaces(ends, slot);
+  const bytes = made as BigUint64Array;
   for (let i = 0; i < rows.length; i++) {
     const place = at(rows[i]!);
     if (place >= 0) bytes[i] = values[place]!;

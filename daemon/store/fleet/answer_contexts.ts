@@ -2,7 +2,7 @@
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
 import type { AnswerDictionary } from './answer_dictionary.ts';
-import { bufferOf, bytesOf, listsOf, textsOf, unexpected } from './answer_rows.ts';
+import { bytesOf, idListsOf, textListsOf, textsOf, unexpected } from './answer_rows.ts';
 
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
@@ -15,8 +15,8 @@ export function contextReader(
   dictionary: AnswerDictionary,
 ): (row: number) => number {
   const transactions = textsOf(decoded, transaction!);
-  const traces = bytesOf(decoded, trace!);
-  const spans = span === undefined ? undefined : bytesOf(decoded, span);
+  const traces = bytesOf(decoded, trace!, TRACE_BYTES);
+  const spans = span === undefined ? undefined : bytesOf(decoded, span, SPAN_BYTES);
   return ownerReader(
     transactions,
     traces,
@@ -32,8 +32,12 @@ export function originContextReader(
   slot: number,
   dictionary: AnswerDictionary,
 ): (row: number) => number {
-  const { at, items } = originPlaces(decoded, transaction!, slot);
-  const contextAt = ownerReader(items as Texts, bufferOf(listsOf(decoded, trace!).items), () => NO_SPAN, dictionary);
+  const { ends, items } = textListsOf(decoded, transaction!);
+  const traces = idListsOf(decoded, trace!, TRACE_BYTES);
+  // The items of both are at the same places.
+  if (ends.at(-1) !== traces.ends.at(-1)) throw unexpected('transactions and traces are not as many');
+  const at = originPlaces(ends, slot);
+  const contextAt = ownerReader(items, traces.items, () => NO_SPAN, dictionary);
   return (row) => {
     const place = at(row);
     return place < 0 ? 0 : contextAt(place);
@@ -41,13 +45,11 @@ export function originContextReader(
 }
 
 /** Where the items of a slot are in a column of lists: -1 for rows whose list is shorter. */
-export function originPlaces(decoded: DecodedBlock, name: string, slot: number) {
-  const { ends, items } = listsOf(decoded, name);
-  const at = (row: number) => {
+export function originPlaces(ends: Uint32Array, slot: number): (row: number) => number {
+  return (row) => {
     const place = (row === 0 ? 0 : ends[row - 1]!) + slot;
     return place < ends[row]! ? place : -1;
   };
-  return { at, items };
 }
 
 function ownerReader(

@@ -4,6 +4,7 @@ import { ServerError } from '../../../agent/clickhouse/connection/server_error.t
 import type { DecodedBlock, DecodedColumn } from '../../../agent/clickhouse/native/decode.ts';
 import type { Lists, SimpleValues } from '../../../agent/clickhouse/native/encode.ts';
 import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import type { ColumnArray } from '../../../bpf/schema/block.ts';
 
@@ -17,10 +18,14 @@ export function unexpected(what: string): ServerError {
   return new ServerError('malformed', 'repeat', `an answer of the fleet's tables is not what was asked for: ${what}`);
 }
 
-export function numbersOf(decoded: DecodedBlock, name: string): ColumnArray {
-  const { type, values } = columnOf(decoded, name);
-  if (type.kind !== 'integer') throw unexpected(`${name} is no number`);
-  return values as ColumnArray;
+export function numbersOf<Values extends ColumnArray>(
+  decoded: DecodedBlock,
+  name: string,
+  array: new (length: number) => Values,
+): Values {
+  const { values } = columnOf(decoded, name);
+  if (!(values instanceof array)) throw unexpected(`${name} is no number, or one of another width`);
+  return values;
 }
 
 export function textsOf(decoded: DecodedBlock, name: string): Texts {
@@ -29,22 +34,47 @@ export function textsOf(decoded: DecodedBlock, name: string): Texts {
   return values;
 }
 
-/** The bytes of a column of ids, one after another. */
-export function bytesOf(decoded: DecodedBlock, name: string): Buffer {
+/** The bytes of a column of ids of this length, one after another. */
+export function bytesOf(decoded: DecodedBlock, name: string, length: number): Buffer {
   const { type, values } = columnOf(decoded, name);
-  if (type.kind !== 'fixed_text') throw unexpected(`${name} is no id`);
+  if (type.kind !== 'fixed_text' || type.bytes !== length) throw unexpected(`${name} is no id`);
   return bufferOf(values as SimpleValues);
 }
 
-export function bufferOf(values: SimpleValues): Buffer {
+function bufferOf(values: SimpleValues): Buffer {
   const { buffer, byteOffset, byteLength } = values as Uint8Array<ArrayBuffer>;
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-export function listsOf(decoded: DecodedBlock, name: string): Lists {
-  const { values } = columnOf(decoded, name);
-  if (!('items' in values)) throw unexpected(`${name} is no list`);
+/** Where the lists of the rows end, and their items. */
+interface ListsOf<Items> {
+  ends: Uint32Array;
+  items: Items;
+}
+
+function listsOf(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
+  const { type, values } = columnOf(decoded, name);
+  if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values)) throw unexpected(`${name} is no list`);
   return values;
+}
+
+export function textListsOf(decoded: DecodedBlock, name: string): ListsOf<Texts> {
+  return listsOf(decoded, name, 'text') as ListsOf<Texts>;
+}
+
+export function wideListsOf(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
+  const { ends, items } = listsOf(decoded, name, 'integer');
+  if (!(items instanceof BigUint64Array)) throw unexpected(`${name} has numbers of another width`);
+  return { ends, items };
+}
+
+/** Lists of ids of this length, as `bytesOf`. */
+export function idListsOf(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
+  const { type } = columnOf(decoded, name);
+  const { ends, items } = listsOf(decoded, name, 'fixed_text');
+  if (type.kind !== 'list' || type.item.kind !== 'fixed_text' || type.item.bytes !== length)
+    throw unexpected(`${name} has no ids`);
+  return { ends, items: bufferOf(items) };
 }
 
 /** Returns a function that gives the number of a row's text; each text of the table is asked for once. */

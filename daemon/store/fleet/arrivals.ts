@@ -1,5 +1,5 @@
 /** What has arrived at a fleet lately: segments and losses, by the clock of the server. */
-import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, single } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { EventFilter, NodeLoss } from '../store.ts';
@@ -33,8 +33,8 @@ export interface Arrivals {
 }
 
 export async function askNow(fleet: Fleet): Promise<bigint> {
-  const [row] = await readRows(fleet, sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`);
-  return row!.seconds as bigint;
+  const asked = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
+  return single(await readRows(fleet, asked, { seconds: 'number' })).seconds;
 }
 
 /** Returns what arrived first at `sinceS` or later. */
@@ -43,8 +43,8 @@ export async function arrivedSince(fleet: Fleet, sinceS: bigint, filter: EventFi
   const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
   return {
     nowS,
-    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter))).map(segmentOf),
-    losses: (await readRows(fleet, lossesSince(fleet, bound, filter))).map(lossOf),
+    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter), SEGMENT)).map(segmentOf),
+    losses: (await readRows(fleet, lossesSince(fleet, bound, filter), LOSS)).map(lossOf),
   };
 }
 
@@ -79,15 +79,24 @@ function ofNodes({ nodes, excluded }: EventFilter): Sql {
   ]);
 }
 
-function segmentOf(row: Row): ArrivedSegment {
+const SEGMENT = {
+  recording: 'number',
+  first_number: 'number',
+  end: 'number',
+  at: 'text',
+  first: 'number',
+  last: 'number',
+} as const;
+
+function segmentOf(row: RowOf<typeof SEGMENT>): ArrivedSegment {
   return {
-    name: nameOf(row.recording as bigint, row.first_number as bigint),
-    recording: row.recording as bigint,
-    firstNumber: row.first_number as bigint,
-    endNumber: row.end as bigint,
-    node: row.at as string,
-    firstNs: row.first as bigint,
-    lastNs: row.last as bigint,
+    name: nameOf(row.recording, row.first_number),
+    recording: row.recording,
+    firstNumber: row.first_number,
+    endNumber: row.end,
+    node: row.at,
+    firstNs: row.first,
+    lastNs: row.last,
   };
 }
 
@@ -95,14 +104,24 @@ function nameOf(recording: bigint, number: bigint): string {
   return `${recording}:${number}`;
 }
 
-function lossOf(row: Row): ArrivedLoss {
+const LOSS = {
+  recording: 'number',
+  loss_id: 'number',
+  at: 'text',
+  why: 'text',
+  first: 'number',
+  last: 'number',
+  lost: 'number',
+} as const;
+
+function lossOf(row: RowOf<typeof LOSS>): ArrivedLoss {
   return {
-    name: nameOf(row.recording as bigint, row.loss_id as bigint),
-    fromNs: row.first as bigint,
-    toNs: row.last as bigint,
-    lost: Number(row.lost as bigint),
-    cause: knownCause(row.why as string),
-    node: row.at as string,
+    name: nameOf(row.recording, row.loss_id),
+    fromNs: row.first,
+    toNs: row.last,
+    lost: Number(row.lost),
+    cause: knownCause(row.why),
+    node: row.at,
   };
 }
 
@@ -120,13 +139,10 @@ export async function arrivedBefore(
   });
   const statement = sql`SELECT recording, first_number, max(end_number) AS end, toUInt64(toUnixTimestamp(min(arrived))) AS since
 FROM ${tableOf(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording, first_number`;
-  const rows = await readRows(fleet, statement);
-  const known = rows.filter(
-    (row) => (row.since as bigint) < sinceS || names.has(nameOf(row.recording as bigint, row.first_number as bigint)),
-  );
-  const byRecording = Map.groupBy(known, ({ recording }) => recording as bigint);
+  const shape = { recording: 'number', first_number: 'number', end: 'number', since: 'number' } as const;
+  const rows = await readRows(fleet, statement, shape);
+  const known = rows.filter((row) => row.since < sinceS || names.has(nameOf(row.recording, row.first_number)));
+  const byRecording = Map.groupBy(known, ({ recording }) => recording);
   return ({ recording, number }) =>
-    (byRecording.get(recording) ?? []).some(
-      (row) => (row.first_number as bigint) <= number && (row.end as bigint) > number,
-    );
+    (byRecording.get(recording) ?? []).some((row) => row.first_number <= number && row.end > number);
 }

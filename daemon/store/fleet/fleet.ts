@@ -1,11 +1,12 @@
 /** The tables of a fleet as its readers see them: a connection, and what is true of all tables. */
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
-import { type Row, rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, rowsOf, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { rememberedOldest } from '../../../agent/clickhouse/tables/oldest.ts';
 import { Problem } from '../../problem.ts';
+import type { ByIdRow } from './transactions_by_id.ts';
 
 export interface Fleet {
   readonly connection: Connection;
@@ -16,7 +17,7 @@ export interface Fleet {
   /** Whether each shard has a part of the rows. */
   readonly isCluster: boolean;
   /** The rows of transactions that an answer has read so far: its other questions need not ask for them again. */
-  readonly answered?: Map<string, Promise<Row[]>>;
+  readonly answered?: Map<string, Promise<ByIdRow[]>>;
   /** What began before was dropped, except what pins keep; 0 if nothing was. */
   oldestNs(): Promise<bigint>;
 }
@@ -40,8 +41,12 @@ export function tableOf({ isCluster }: Fleet, name: string): Sql {
   return identifier(isCluster ? distributedName(name) : name);
 }
 
-export function readRows({ connection }: Fleet, statement: Sql): Promise<Row[]> {
-  return rowsOf(connection, statement);
+export function readRows<const Own extends Shape>(
+  { connection }: Fleet,
+  statement: Sql,
+  shape: Own,
+): Promise<RowOf<Own>[]> {
+  return rowsOf(connection, statement, shape);
 }
 
 /** The code for a shard of which no replica answers. */

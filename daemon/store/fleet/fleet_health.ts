@@ -1,5 +1,5 @@
 /** How a fleet is: its nodes, parts and disks. */
-import { type Row, rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, rowsOf, type Shape, single } from '../../../agent/clickhouse/connection/rows.ts';
 import { type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
 import { type FleetHealth, type FleetNodes, type FleetState, NODE_GONE_NS, NODE_SILENT_NS } from '../fleet_state.ts';
@@ -19,39 +19,42 @@ export function fleetHealth(fleet: Fleet): Omit<FleetHealth, 'watchShards'> {
   };
 }
 
-async function asked({ connection }: Fleet, statement: Sql): Promise<Row[]> {
-  return rowsOf(connection, statement, { timeoutMs: ANSWER_MS });
+function asked<const Own extends Shape>({ connection }: Fleet, statement: Sql, shape: Own): Promise<RowOf<Own>[]> {
+  return rowsOf(connection, statement, shape, { timeoutMs: ANSWER_MS });
 }
 
 async function fleetState(fleet: Fleet): Promise<FleetState> {
   const database = text(fleet.connection.database);
-  const [server] = await asked(fleet, sql`SELECT version() AS version`);
+  const server = single(await asked(fleet, sql`SELECT version() AS version`, { version: 'text' }));
   const [parts] = await asked(
     fleet,
     sql`SELECT toUInt64(max(n)) AS most FROM (
   SELECT count() AS n FROM system.parts WHERE active AND database = ${database} GROUP BY table, partition)`,
+    { most: 'number' },
   );
   // Partitions are hours since the epoch, which is quicker to know than the oldest of all rows.
   const [events] = await asked(
     fleet,
     sql`SELECT toUInt64(count()) AS n, min(toUInt64OrZero(partition)) AS hour
 FROM system.parts WHERE active AND database = ${database} AND table = 'event'`,
+    { n: 'number', hour: 'number' },
   );
   const nodes = await nodesIfAllAnswer(fleet);
-  const isCurrent = versionOf(String(server?.version)).isCurrent;
+  const isCurrent = versionOf(server.version).isCurrent;
   return {
     nodes,
     unavailableShards: nodes ? 0 : 1,
     partsMax: Number(parts?.most ?? 0n),
-    oldestNs: events && events.n !== 0n ? (events.hour as bigint) * HOUR_NS : undefined,
+    oldestNs: events && events.n !== 0n ? events.hour * HOUR_NS : undefined,
     // 18.16 has no system.disks.
-    diskFreeRatio: isCurrent ? freeRatio(await asked(fleet, DISKS)) : undefined,
+    diskFreeRatio: isCurrent ? freeRatio(await asked(fleet, DISKS, DISK)) : undefined,
   };
 }
 
 const DISKS = sql`SELECT toUInt64(free_space) AS free, toUInt64(total_space) AS total FROM system.disks`;
+const DISK = { free: 'number', total: 'number' } as const;
 
-function freeRatio(disks: readonly Row[]): number | undefined {
+function freeRatio(disks: readonly RowOf<typeof DISK>[]): number | undefined {
   const sized = disks.filter(({ total }) => total !== 0n);
   return sized.length === 0 ? undefined : Math.min(...sized.map(({ free, total }) => Number(free) / Number(total)));
 }
@@ -64,6 +67,16 @@ async function nodesIfAllAnswer(fleet: Fleet): Promise<FleetNodes | undefined> {
     throw error;
   }
 }
+
+const NODES = {
+  current: 'number',
+  silent: 'number',
+  ended: 'number',
+  lag_0: 'number',
+  lag_1: 'number',
+  lag_2: 'number',
+  lag_3: 'number',
+} as const;
 
 /**
  * A node is its latest recording. Its times are of its own clock, so they are compared with the server's after its offset
@@ -80,15 +93,17 @@ FROM ${tableOf(fleet, 'node')} GROUP BY node`;
   multiIf(is_over OR ${nowNs} - heard_ns > ${NODE_GONE_NS}, 'ended', ${nowNs} - heard_ns > ${NODE_SILENT_NS}, 'silent', 'current') AS state
 FROM (${latest})`;
   const lag = (level: Sql) => sql`quantileExactIf(${level})(lag_ns, state = 'current')`;
-  const [row] = await asked(
+  const found = await asked(
     fleet,
     sql`SELECT toUInt64(countIf(state = 'current')) AS current, toUInt64(countIf(state = 'silent')) AS silent,
   toUInt64(countIf(state = 'ended')) AS ended,
   ${lag(sql`0.5`)} AS lag_0, ${lag(sql`0.9`)} AS lag_1, ${lag(sql`0.99`)} AS lag_2, ${lag(sql`1`)} AS lag_3
 FROM (${judged})`,
+    NODES,
   );
-  const counts = { current: Number(row?.current), silent: Number(row?.silent), ended: Number(row?.ended) };
-  const lags = [row?.lag_0, row?.lag_1, row?.lag_2, row?.lag_3].map((value) => value as bigint);
+  const row = single(found);
+  const counts = { current: Number(row.current), silent: Number(row.silent), ended: Number(row.ended) };
+  const lags = [row.lag_0, row.lag_1, row.lag_2, row.lag_3];
   // Clocks are read in whole seconds, so a node that is not behind may seem to be ahead.
   return { counts, lagNs: counts.current === 0 ? [] : lags.map((value) => (value < 0n ? 0n : value)) };
 }

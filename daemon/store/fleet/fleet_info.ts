@@ -1,5 +1,4 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
-import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import type { ClockStep } from '../../../agent/recording/format/losses.ts';
@@ -14,10 +13,10 @@ import { type Fleet, readRows, tableOf } from './fleet.ts';
 
 export async function servicesIn(fleet: Fleet): Promise<string[]> {
   const statement = sql`SELECT DISTINCT text FROM ${tableOf(fleet, 'name')} WHERE kind = 'service'`;
-  const names = (await readRows(fleet, statement)).map((row) => row.text as string);
+  const names = (await readRows(fleet, statement, { text: 'text' })).map((row) => row.text);
   const isDropped = (await fleet.oldestNs()) > 0n;
   const pinned = sql`SELECT DISTINCT service FROM ${tableOf(fleet, 'pinned_transaction')} WHERE service != ''`;
-  const kept = isDropped ? (await readRows(fleet, pinned)).map((row) => row.service as string) : [];
+  const kept = isDropped ? (await readRows(fleet, pinned, { service: 'text' })).map((row) => row.service) : [];
   return [...new Set([...names, ...kept])].sort();
 }
 
@@ -27,8 +26,9 @@ export async function nodesIn(fleet: Fleet): Promise<string[]> {
   const rows = await readRows(
     fleet,
     sql`SELECT DISTINCT node FROM ${said} UNION ALL SELECT DISTINCT node FROM ${sent}`,
+    { node: 'text' },
   );
-  return [...new Set(rows.map((row) => row.node as string))].sort();
+  return [...new Set(rows.map((row) => row.node))].sort();
 }
 
 export async function lossesIn(
@@ -46,13 +46,14 @@ export async function lossesIn(
   // A loss that grew may be there in several states.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
 FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
-  const rows = await readRows(fleet, statement);
+  const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
+  const rows = await readRows(fleet, statement, shape);
   return rows.map((row) => ({
-    fromNs: row.began_ns as bigint,
-    toNs: row.ended_ns as bigint,
+    fromNs: row.began_ns,
+    toNs: row.ended_ns,
     lost: Number(row.lost),
-    cause: knownCause(row.why as string),
-    node: row.whose as string,
+    cause: knownCause(row.why),
+    node: row.whose,
   }));
 }
 
@@ -63,8 +64,11 @@ export interface KnownRecording {
 }
 
 export async function recordingsIn(fleet: Fleet): Promise<KnownRecording[]> {
-  const rows = await readRows(fleet, sql`SELECT node, recording FROM ${tableOf(fleet, 'node')} FINAL`);
-  return rows.map((row) => ({ node: row.node as string, recording: row.recording as bigint }));
+  const rows = await readRows(fleet, sql`SELECT node, recording FROM ${tableOf(fleet, 'node')} FINAL`, {
+    node: 'text',
+    recording: 'number',
+  });
+  return rows.map(({ node, recording }) => ({ node, recording }));
 }
 
 /** A node that was not heard of for longer than `forgetNs` counts as gone: hosts of a fleet come and go. */
@@ -77,21 +81,30 @@ export async function spansIn(
   if (nodes?.length === 0) return [];
   const statement = sql`SELECT node, recording, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
-  const rows = await readRows(fleet, statement);
+  const shape = {
+    node: 'text',
+    recording: 'number',
+    at: 'number',
+    clock_offset_ns: 'number',
+    created_ns: 'number',
+    watermark_ns: 'number',
+    ended_ns: 'number',
+  } as const;
+  const rows = await readRows(fleet, statement, shape);
   return rows.map((row) => {
-    const [fromNs, toNs] = [row.created_ns as bigint, row.watermark_ns as bigint];
+    const [fromNs, toNs] = [row.created_ns, row.watermark_ns];
     const isOver = hasEnded(row);
     // What a node says is by its own clock.
-    const atNs = (row.at as bigint) + (row.clock_offset_ns as bigint);
+    const atNs = row.at + row.clock_offset_ns;
     const heardOf = { atNs, isGone: isOver || nowNs - atNs > forgetNs };
-    const [node, recording] = [row.node as string, row.recording as bigint];
+    const { node, recording } = row;
     return { node, recording, fromNs, toNs, end: isOver ? 'closed' : 'open', isWholeFile: false, heardOf };
   });
 }
 
 /** Whether a recording's writer has ended, and all its events have arrived. */
-const hasEnded = ({ ended_ns, watermark_ns }: Row): boolean =>
-  ended_ns !== 0n && (ended_ns as bigint) <= (watermark_ns as bigint);
+const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: bigint }): boolean =>
+  ended_ns !== 0n && ended_ns <= watermark_ns;
 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
@@ -100,20 +113,23 @@ export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefin
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
   const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
-  const rows = await readRows(fleet, statement);
-  const byNode = Map.groupBy(rows, ({ node }) => node as string);
-  const begunNs = new Map(
-    [...byNode].map(([node, own]) => [node, own.map((row) => row.created_ns as bigint).reduce(later)]),
-  );
+  const shape = {
+    node: 'text',
+    in_progress: 'text',
+    created_ns: 'number',
+    watermark_ns: 'number',
+    ended_ns: 'number',
+  } as const;
+  const rows = await readRows(fleet, statement, shape);
+  const byNode = Map.groupBy(rows, ({ node }) => node);
+  const begunNs = new Map([...byNode].map(([node, own]) => [node, own.map((row) => row.created_ns).reduce(later)]));
   return joinUnended(
     rows.map((row) => ({
-      node: row.node as string,
-      untilNs: row.watermark_ns as bigint,
+      node: row.node,
+      untilNs: row.watermark_ns,
       // A killed agent says no end: its recording is over once the node has begun another one.
-      isOpen:
-        !hasEnded(row) &&
-        begunNs.get(row.node as string)! <= later(row.created_ns as bigint, row.watermark_ns as bigint),
-      ...(parseUnended(row.in_progress as string) ?? UNREADABLE),
+      isOpen: !hasEnded(row) && begunNs.get(row.node)! <= later(row.created_ns, row.watermark_ns),
+      ...(parseUnended(row.in_progress) ?? UNREADABLE),
     })),
   );
 }
@@ -123,11 +139,11 @@ export async function clocksIn(fleet: Fleet, nodes: readonly string[]): Promise<
   if (nodes.length === 0) return [];
   const statement = sql`SELECT node, argMax(clock_offset_ns, at) AS offset, argMax(clock_uncertainty_ns, at) AS uncertainty
 FROM ${tableOf(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER BY node`;
-  const rows = await readRows(fleet, statement);
+  const rows = await readRows(fleet, statement, { node: 'text', offset: 'number', uncertainty: 'number' });
   return rows.map((row) => ({
-    node: row.node as string,
-    offsetNs: row.offset as bigint,
-    uncertaintyNs: row.uncertainty as bigint,
+    node: row.node,
+    offsetNs: row.offset,
+    uncertaintyNs: row.uncertainty,
   }));
 }
 
@@ -149,15 +165,23 @@ export async function clockStepsIn(fleet: Fleet, recordingIds: readonly string[]
   const ids = list(recordingIds.map((id) => sql`${BigInt(`0x${id}`)}`));
   const statement = sql`SELECT recording, clock_id, any(boot_ns) AS boot, any(offset_ns) AS offset, any(kind) AS what, any(suspended_ns) AS slept
 FROM ${tableOf(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY recording, clock_id ORDER BY recording, clock_id`;
-  const rows = Map.groupBy(await readRows(fleet, statement), ({ recording }) => recordingIdOf(recording as bigint));
+  const shape = {
+    recording: 'number',
+    clock_id: 'number',
+    boot: 'number',
+    offset: 'number',
+    what: 'text',
+    slept: 'number',
+  } as const;
+  const rows = Map.groupBy(await readRows(fleet, statement, shape), ({ recording }) => recordingIdOf(recording));
   return new Map(
     [...rows].map(([recordingId, own]) => [
       recordingId,
       own.map((row) => ({
-        bootNs: row.boot as bigint,
-        offsetNs: row.offset as bigint,
+        bootNs: row.boot,
+        offsetNs: row.offset,
         kind: row.what as ClockStep['kind'],
-        suspendedNs: row.slept as bigint,
+        suspendedNs: row.slept,
       })),
     ]),
   );

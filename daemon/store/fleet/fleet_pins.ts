@@ -1,4 +1,5 @@
 /** Pins in the tables of a fleet: what they keep is copied, so that retention can drop hours as a whole. */
+import { single } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
 import { dropPin, type FleetPin, pinNumberOf, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
@@ -54,7 +55,7 @@ async function refuseTooMany(
   if (!known && (await readPins(fleet.connection, fleet)).length >= pinsMax)
     throw new Problem('pins_full', `${pinsMax} transactions are pinned already: unpin others`);
   const others = sql`SELECT toUInt64(count()) AS events FROM ${tableOf(fleet, 'pinned_event')} WHERE pin != ${wanted.pin}`;
-  const kept = (await readRows(fleet, others))[0]!.events as bigint;
+  const kept = single(await readRows(fleet, others, { events: 'number' })).events;
   const added = await countPinned(fleet.connection, fleet, wanted);
   if (kept + added > BigInt(eventsMax))
     throw new Problem(

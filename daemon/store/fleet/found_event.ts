@@ -13,11 +13,11 @@ export async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEven
   const recording = sql`recording = ${BigInt(`0x${id.recordingId}`)}`;
   const segments = sql`SELECT t_min, t_max FROM ${tableOf(fleet, 'segment')}
 WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number} LIMIT 1`;
-  const [segment] = await readRows(fleet, segments);
+  const [segment] = await readRows(fleet, segments, { t_min: 'number', t_max: 'number' });
   const own = [recording, sql`number = ${id.number}`];
   const blocks = answerBlocks();
   const asked = { selected: blocks.selected, conditions: own, order: 'asc', rowsMax: 1 } as const;
-  const times = segment && { firstNs: segment.t_min as bigint, lastNs: segment.t_max as bigint };
+  const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
   const statements = [
     ...(times ? [eventStatement(fleet, { ...asked, times }, false)] : []),
     // What is pinned has no segment, and is little: no time is needed.

@@ -74,8 +74,8 @@ async function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Promi
     async rank(after, count) {
       const statement = sql`SELECT whole_id, hash, ${value} AS value FROM (${selected})
 WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
-      const rows = await readRows(fleet, statement);
-      return rows.map((row) => ({ id: row.whole_id as string, value: row.value as bigint, hash: Number(row.hash) }));
+      const rows = await readRows(fleet, statement, { whole_id: 'text', hash: 'number', value: 'number' });
+      return rows.map((row) => ({ id: row.whole_id, value: row.value, hash: Number(row.hash) }));
     },
   };
 }

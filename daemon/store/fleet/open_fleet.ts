@@ -54,6 +54,7 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
   const [setting] = await rowsOf(
     connection,
     sql`SELECT value FROM system.settings WHERE name = 'skip_unavailable_shards'`,
+    { value: 'text' },
   );
   if (setting === undefined || setting.value === '0') return;
   throw new UserError(

@@ -59,7 +59,7 @@ export function partialReads(fleet: Fleet): PartialReads {
   async function probed(): Promise<void> {
     try {
       const all = sql`SELECT toUInt64(count()) AS nodes FROM ${tableOf(fleet, 'node')}`;
-      await rowsOf(connection, all, { timeoutMs: PROBE_MS_MAX });
+      await rowsOf(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
       end();
     } catch {
       // It lasts.
@@ -92,19 +92,17 @@ export function partialReads(fleet: Fleet): PartialReads {
 
   async function* select(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
     if (await lasts()) return yield* leavingOut(statement, options);
-    // Blocks without rows are held back, as they may be all that comes before the error.
-    const empty: DecodedBlock[] = [];
+    // A block without rows is held back, as it may be all that comes before the error. They are all the same.
+    let empty: DecodedBlock | undefined;
     let isBegun = false;
     try {
       for await (const block of connection.select(statement, options)) {
         isBegun ||= block.rowCount > 0;
-        if (!isBegun) empty.push(block);
-        else {
-          yield* empty.splice(0);
-          yield block;
-        }
+        if (isBegun) yield block;
+        else empty = block;
       }
-      return yield* empty;
+      if (!isBegun && empty) yield empty;
+      return;
     } catch (error) {
       if (isBegun || !isWithoutShard(error)) throw error;
       options?.signal?.throwIfAborted();

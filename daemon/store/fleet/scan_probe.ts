@@ -35,8 +35,8 @@ export interface Probed {
 export async function probe(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Promise<Probed> {
   const statement = sql`SELECT toUInt64(count()) AS found, min(timestamp_ns) AS first_ns, max(timestamp_ns) AS last_ns
 FROM (${timesStatement(fleet, asked, withPinned)})`;
-  const [row] = await readRows(fleet, statement);
+  const [row] = await readRows(fleet, statement, { found: 'number', first_ns: 'number', last_ns: 'number' });
   if (!row || row.found === 0n) return { range: undefined, hasMore: false };
-  const range = { firstNs: row.first_ns as bigint, lastNs: row.last_ns as bigint };
+  const range = { firstNs: row.first_ns, lastNs: row.last_ns };
   return { range, hasMore: row.found === BigInt(asked.rowsMax) };
 }

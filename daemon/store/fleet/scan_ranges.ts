@@ -1,5 +1,5 @@
 /** Where in the table `event` a filter's rows can be: ranges of time, and what is known of the rows there. */
-import type { Cell, Row } from '../../../agent/clickhouse/connection/rows.ts';
+import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { readPins } from '../../../agent/clickhouse/pins/pins.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRACE_ID, TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
@@ -19,6 +19,7 @@ export interface ScanRanges {
 
 /** Ranges that are closer than this many buckets are read as one. */
 const GAP_BUCKETS = 2n;
+const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
 
 /** What began before `oldestNs` is only there as far as pins keep it. */
 export async function scanRanges(
@@ -45,11 +46,11 @@ async function rangesOfId(
   times: TimeRange,
   oldestNs: bigint,
 ): Promise<ScanRanges> {
-  const rows: Row[] = [];
+  const rows: RowOf<typeof TOUCHED>[] = [];
   const tables = times.firstNs < oldestNs ? (['by_id', 'pinned_by_id'] as const) : (['by_id'] as const);
   for (const table of tables) rows.push(...(await rowsOfId(fleet, table, { kind, id, times })));
-  const owners = new Set(rows.flatMap((row) => row.owners as readonly Cell[] as readonly string[]));
-  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min as bigint, lastNs: t_max as bigint })).sort(byStart);
+  const owners = new Set(rows.flatMap((row) => row.owners));
+  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min, lastNs: t_max })).sort(byStart);
   return {
     ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
     more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
@@ -61,27 +62,27 @@ async function rowsOfId(
   fleet: Fleet,
   table: 'by_id' | 'pinned_by_id',
   { kind, id, times }: { kind: number; id: string; times: TimeRange },
-): Promise<Row[]> {
+): Promise<RowOf<typeof TOUCHED>[]> {
   if (fleet.answered && kind === TRANSACTION_ID) {
     const { firstNs, lastNs } = times;
     const rows = await rowsOfTransaction(fleet, table, id);
-    return rows.filter(({ t_min, t_max }) => (t_max as bigint) >= firstNs && (t_min as bigint) <= lastNs);
+    return rows.filter(({ t_min, t_max }) => t_max >= firstNs && t_min <= lastNs);
   }
   const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
 PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
-  return readRows(fleet, statement);
+  return readRows(fleet, statement, TOUCHED);
 }
 
 /** What is committed: rows of a segment that is not are no part of an answer yet. */
 async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
 FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
-  const [row] = await readRows(fleet, statement);
+  const [row] = await readRows(fleet, statement, { events: 'number', first_ns: 'number', last_ns: 'number' });
   if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
-  const whole = { firstNs: row.first_ns as bigint, lastNs: row.last_ns as bigint };
+  const whole = { firstNs: row.first_ns, lastNs: row.last_ns };
   const range = within(whole, times);
   // Events are taken to be spread evenly.
-  const share = (lengthOf(range) * (row.events as bigint)) / lengthOf(whole);
+  const share = (lengthOf(range) * row.events) / lengthOf(whole);
   return { ranges: [range], more: [], events: share };
 }
 

@@ -4,13 +4,12 @@
  * that began before it, or goes on behind it, is known for what it is.
  */
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
-import type { Lists } from '../../../agent/clickhouse/native/encode.ts';
-import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import { textAt } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
-import { listsOf, numbersOf, textsOf, valuesOf } from './answer_rows.ts';
+import { numbersOf, textListsOf, textsOf, valuesOf } from './answer_rows.ts';
 import { named } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 
@@ -23,6 +22,8 @@ const HOUR_NS = 3_600_000_000_000n;
 /** A recording keeps times as signed numbers. */
 const STORED_MAX = 2n ** 63n - 1n;
 const WORD = 2 ** 32;
+/** Other work has its turn after each. */
+const PIECE_ROWS = 8192;
 
 /** What a selection has beside hash, started, lasted and has_failed of each transaction. */
 interface Selected {
@@ -114,11 +115,11 @@ WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
 export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
   const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
-  const [row] = await readRows(fleet, statement);
+  const shape = { transactions: 'number', first_ns: 'number', last_ns: 'number', nodes: 'texts' } as const;
+  const [row] = await readRows(fleet, statement, shape);
   if (!row || row.transactions === 0n) return null;
-  const nodes = row.nodes as readonly string[];
   // An event that began when the last one ended may be lost.
-  return { fromNs: row.first_ns as bigint, toNs: (row.last_ns as bigint) + 1n, nodes: [...nodes].sort() };
+  return { fromNs: row.first_ns, toNs: row.last_ns + 1n, nodes: [...row.nodes].sort() };
 }
 
 /** Transactions as columns, with what a list needs beside them. */
@@ -136,30 +137,34 @@ export async function* selectedTransactions(
 ): AsyncGenerator<SelectedRows, void> {
   const selected = await selection(fleet, filter, { withIds, withNodes: true });
   if (!selected) return;
-  for await (const decoded of fleet.connection.select(selected)) yield rowsOf(decoded, filter.hashes);
+  for await (const decoded of fleet.connection.select(selected))
+    for (let from = 0; from < Math.max(1, decoded.rowCount); from += PIECE_ROWS)
+      yield rowsOf(decoded, from, filter.hashes);
 }
 
-function rowsOf(decoded: DecodedBlock, wanted: ReadonlySet<number> | undefined): SelectedRows {
-  const words = wordsOf(numbersOf(decoded, 'hash') as BigUint64Array);
-  const all = Float64Array.from({ length: decoded.rowCount }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);
-  const rows = Uint32Array.from({ length: decoded.rowCount }, (_, row) => row).filter(
-    (row) => !wanted || wanted.has(all[row]!),
+/** The rows of a piece. */
+function rowsOf(decoded: DecodedBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
+  const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
+  const words = wordsOf(numbersOf(decoded, 'hash', BigUint64Array)).subarray(from * 2);
+  const all = Float64Array.from({ length }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);
+  const rows = Uint32Array.from({ length }, (_, row) => from + row).filter(
+    (row) => !wanted || wanted.has(all[row - from]!),
   );
-  const nodes = listsOf(decoded, 'on_nodes');
+  const nodes = textListsOf(decoded, 'on_nodes');
   return {
     length: rows.length,
     hashes: all.filter((hash) => !wanted || wanted.has(hash)),
-    startsNs: valuesOf(numbersOf(decoded, 'started') as BigUint64Array<ArrayBuffer>, rows),
-    durationsNs: valuesOf(numbersOf(decoded, 'lasted') as BigUint64Array<ArrayBuffer>, rows),
-    failed: valuesOf(numbersOf(decoded, 'has_failed') as Uint8Array<ArrayBuffer>, rows),
+    startsNs: valuesOf(numbersOf(decoded, 'started', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
+    durationsNs: valuesOf(numbersOf(decoded, 'lasted', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
+    failed: valuesOf(numbersOf(decoded, 'has_failed', Uint8Array) as Uint8Array<ArrayBuffer>, rows),
     idAt: (row) => textAt(textsOf(decoded, 'whole_id'), rows[row]!),
     nodesAt: (row) => textsAt(nodes, rows[row]!),
   };
 }
 
-function textsAt({ ends, items }: Lists, row: number): string[] {
+function textsAt({ ends, items }: ReturnType<typeof textListsOf>, row: number): string[] {
   const from = ends[row - 1] ?? 0;
-  return Array.from({ length: ends[row]! - from }, (_, i) => textAt(items as Texts, from + i));
+  return Array.from({ length: ends[row]! - from }, (_, i) => textAt(items, from + i));
 }
 
 /** Finds the reach of transactions that are added. */

@@ -6,7 +6,7 @@
  *   read     events | sums of one owner, events of several owners | events
  */
 
-import type { Row, Cell as Value } from '../../../agent/clickhouse/connection/rows.ts';
+import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, identifier, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
@@ -46,11 +46,14 @@ export async function* statsIn(fleet: Fleet, request: StatsRequest): AsyncGenera
     return stats.finish();
   }
   const merged = mergedCells({ bucketNs, groupBy });
-  for (const row of await readRows(fleet, summed(fleet, request, minutes))) {
+  const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
+  for (const row of await readRows(fleet, summed(fleet, request, minutes), { ...SUMMED, ...groups })) {
     const cell = cellOf(row);
     // Without groups there is a row even where nothing is summed up.
     if (cell.durations.count === 0) continue;
-    merged.add(bucketOf(request, row), [{ group: groupBy.map((name) => row[name] as string), cell }]);
+    merged.add(bucketOf(request, row), [
+      { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
+    ]);
   }
   for (const { within, also } of rest(filter, minutes)) {
     const cells = gatherCells({ bucketNs, groupBy }, merged.add);
@@ -135,17 +138,31 @@ const SUMS: readonly Sql[] = [
   sql`tupleElement(${HISTOGRAM}, 2) AS used_counts`,
 ];
 
-function bucketOf({ bucketNs }: StatsRequest, row: Row): bigint | null {
-  return bucketNs === undefined ? null : (row.bucket as bigint) * bucketNs;
+const SUMMED = {
+  bucket: 'number',
+  failed: 'number',
+  longest: 'number',
+  used_slots: 'numbers',
+  used_counts: 'numbers',
+  bytes_0: 'number',
+  bytes_1: 'number',
+  bytes_2: 'number',
+  duration_0: 'number',
+  duration_1: 'number',
+  duration_2: 'number',
+} as const;
+type SummedRow = RowOf<typeof SUMMED>;
+
+function bucketOf({ bucketNs }: StatsRequest, row: SummedRow): bigint | null {
+  return bucketNs === undefined ? null : row.bucket * bucketNs;
 }
 
-function cellOf(row: Row): Cell {
-  const wide = (name: string) =>
-    (row[`${name}_0`] as bigint) + ((row[`${name}_1`] as bigint) << 32n) + ((row[`${name}_2`] as bigint) << 64n);
-  const numbers = (name: string) => (row[name] as readonly Value[]).map(Number);
+function cellOf(row: SummedRow): Cell {
+  const wide = (name: 'bytes' | 'duration') => row[`${name}_0`] + (row[`${name}_1`] << 32n) + (row[`${name}_2`] << 64n);
+  const numbers = (name: 'used_slots' | 'used_counts') => row[name].map(Number);
   return {
     errorCount: Number(row.failed),
-    durations: histogramOf(row.longest as bigint, numbers('used_slots'), numbers('used_counts')),
+    durations: histogramOf(row.longest, numbers('used_slots'), numbers('used_counts')),
     bytes: wide('bytes'),
     durationNs: wide('duration'),
   };

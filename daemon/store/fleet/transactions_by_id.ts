@@ -1,6 +1,6 @@
 /** Summaries of transactions by their ids, from what each segment says of them. */
 
-import type { Row } from '../../../agent/clickhouse/connection/rows.ts';
+import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
@@ -18,21 +18,45 @@ const IDS_BYTES_MAX = 64 * 1024;
 type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
 
+const BY_ID = {
+  id: 'text',
+  day: 'number',
+  recording: 'number',
+  first_number: 'number',
+  owners: 'texts',
+  node: 'text',
+  services: 'texts',
+  t_min: 'number',
+  own_min: 'number',
+  t_max: 'number',
+  end_max: 'number',
+  n: 'number',
+  errors: 'number',
+  slowest_duration_ns: 'number',
+  slowest_number: 'number',
+  trace_id: 'id',
+  written_back_count: 'number',
+  written_back_bytes: 'number',
+  written_back_end_ns: 'number',
+} as const;
+/** What a segment says of a transaction. */
+export type ByIdRow = RowOf<typeof BY_ID>;
+
 /** Returns what is known of each; those that are not known are left out. */
 export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {
   const found = new Map<string, TransactionSummary>();
   const oldestNs = await fleet.oldestNs();
   for (const some of portions(ids.filter((id) => id !== ''))) {
-    const kept = (await rowsOfIds(fleet, 'by_id', some)).filter(({ t_max }) => (t_max as bigint) >= oldestNs);
+    const kept = (await rowsOfIds(fleet, 'by_id', some)).filter(({ t_max }) => t_max >= oldestNs);
     const pinned = oldestNs > 0n ? await rowsOfIds(fleet, 'pinned_by_id', some) : [];
-    const rows = Map.groupBy(pinned.length > 0 ? onceEach([...kept, ...pinned]) : kept, ({ id }) => id as string);
+    const rows = Map.groupBy(pinned.length > 0 ? onceEach([...kept, ...pinned]) : kept, ({ id }) => id);
     for (const [id, own] of rows) found.set(id, summaryOf(own));
   }
   return found;
 }
 
 /** `table`: that of what is kept, or of what pins keep. */
-export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promise<Row[]> {
+export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promise<ByIdRow[]> {
   const name = `${table} ${id}`;
   const known = fleet.answered?.get(name);
   if (known) return known;
@@ -42,24 +66,25 @@ export function rowsOfTransaction(fleet: Fleet, table: ById, id: string): Promis
   return rows;
 }
 
-function rowsOfIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<Row[]> {
+function rowsOfIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return ids.length === 1 ? rowsOfTransaction(fleet, table, ids[0]!) : readIds(fleet, table, ids);
 }
 
 /** All columns of a row that is not wanted would take the server longer than the ids of the rows around it. */
-async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<Row[]> {
+async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return readRows(
     fleet,
     sql`SELECT * FROM ${tableOf(fleet, table)}
 PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
+    BY_ID,
   );
 }
 
 /** Rows of a key are the same, as far as they are of the same time; they stay in the order of their keys. */
-function onceEach(rows: readonly Row[]): Row[] {
-  const byKey = new Map<string, Row>();
+function onceEach(rows: readonly ByIdRow[]): ByIdRow[] {
+  const byKey = new Map<string, ByIdRow>();
   for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
-  const keyOf = (row: Row) => [row.recording, row.first_number, row.day] as bigint[];
+  const keyOf = (row: ByIdRow) => [row.recording, row.first_number, row.day];
   return [...byKey.values()].sort((one, other) => {
     const [a, b] = [keyOf(one), keyOf(other)];
     const at = a.findIndex((value, i) => value !== b[i]);
@@ -82,37 +107,38 @@ function portions(ids: readonly string[]): string[][] {
 }
 
 /** The rows of one transaction, in the order of recordings and numbers. */
-function summaryOf(rows: readonly Row[]): TransactionSummary {
-  const byRecording = Map.groupBy(rows, ({ recording }) => recording as bigint);
+function summaryOf(rows: readonly ByIdRow[]): TransactionSummary {
+  const byRecording = Map.groupBy(rows, ({ recording }) => recording);
   return joinParts(
     [...byRecording].map(([recording, own]) => ({
-      recording: { recordingId: recordingIdOf(recording), node: own[0]!.node as string },
+      recording: { recordingId: recordingIdOf(recording), node: own[0]!.node },
       summary: own.map(recordedSummary).reduce(joinSummaries),
     })),
   );
 }
 
 /** A recording keeps times and durations as signed numbers. */
-function recordedSummary(row: Row): RecordedSummary {
-  const stored = (name: string) => toStored(row[name] as bigint);
+function recordedSummary(row: ByIdRow): RecordedSummary {
+  const stored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
+    toStored(row[name]);
   const [start, ownStart, end] = [stored('t_min'), stored('own_min'), stored('end_max')];
   // Rows of a sender that did not tell own starts apart have 0, as those without own events.
   const first = ownStart > 0n ? ownStart : start;
   return {
     key: 0,
-    transactionId: row.id as string,
-    traceId: row.trace_id === NO_TRACE ? null : (row.trace_id as string),
+    transactionId: row.id,
+    traceId: row.trace_id === NO_TRACE ? null : row.trace_id,
     firstTimestampNs: first,
     lastEndNs: end > first ? end : first,
     writtenBack: {
       count: Number(row.written_back_count),
-      bytes: row.written_back_bytes as bigint,
+      bytes: row.written_back_bytes,
       lastEndNs: stored('written_back_end_ns'),
     },
     eventCount: Number(row.n),
     errorCount: Number(row.errors),
     slowestDurationNs: stored('slowest_duration_ns'),
-    slowestNumber: row.slowest_number as bigint,
-    services: row.services as readonly string[] as string[],
+    slowestNumber: row.slowest_number,
+    services: [...row.services],
   };
 }
