@@ -1,10 +1,16 @@
 /** Tests servers that are no ClickHouse, or a broken or hostile one: each statement ends, with an error that says so. */
 import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
+import { asText, statusOf } from '../../agent/fleet/status.ts';
+import { UserError } from '../../agent/process/errors.ts';
+import { recorded } from '../daemon/recorded.ts';
+import { endShippingHere, startHere } from '../ship/here.ts';
+import { loadRows } from '../ship/load.ts';
 import { closeAll, connectedTo, errorOf } from './connected.ts';
 import { BEHAVIOURS, type BehaviourName, closeHostile, hostile, SLOW_BEHAVIOURS } from './hostile.ts';
 
-afterEach(() => {
+afterEach(async () => {
+  await endShippingHere();
   closeAll();
   closeHostile();
 });
@@ -56,4 +62,36 @@ describe('a server that', () => {
     ]);
     for (const { code, meaning } of errors) expect({ code, meaning }).toEqual({ code: 'timeout', meaning: 'repeat' });
   });
+});
+
+describe('where a server', () => {
+  test.each(NAMES)('%s, a shipper says so and goes on trying, and a status is an error of one line', async (name) => {
+    const { url } = await hostile(name);
+    const service = startHere(recorded(loadRows(10)), url);
+    const isOver = service.ended.then(
+      () => true,
+      () => true,
+    );
+    await service.logged(/shipping waits/);
+    expect(await Promise.race([isOver, undefined])).toBe(undefined);
+    const error = await statusOf({ urls: [url], database: 'kreplay' }).then(asText, (thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as Error).message).not.toMatch(CONTROL);
+    const opened = await hostile(name, { opens: true });
+    await expect(statusOf({ urls: [opened.url], database: 'kreplay' })).rejects.toBeInstanceOf(UserError);
+  });
+});
+
+test('blocks without end leave turns to other work, and a reader may stop at any of them', async () => {
+  const { url } = await hostile('has other columns without end');
+  let [blocks, turns] = [0, 0];
+  let isOver = false;
+  function turn(): void {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  }
+  setImmediate(turn);
+  for await (const _ of connectedTo(url).select(one)) if (++blocks === 500) break;
+  isOver = true;
+  expect(turns).toBeGreaterThan(10);
 });

@@ -15,8 +15,8 @@ import { columnOf } from './columns.ts';
 
 export interface Hostile {
   url: string;
-  /** How many statements were answered by the behaviour. */
-  readonly answered: number;
+  /** May be changed at any time. */
+  behaviour: BehaviourName;
   close(): void;
 }
 
@@ -197,10 +197,17 @@ export function closeHostile(): void {
   for (const close of open.splice(0)) close();
 }
 
-/** `after` says whether a statement is answered as it should be, if it is one that opens the tables. */
-export async function hostile(name: BehaviourName, { opens = false, port = 0 } = {}): Promise<Hostile> {
+/** With `opens` the statements that open the tables are answered as they should be. */
+export async function hostile(behaviour: BehaviourName, { opens = false } = {}): Promise<Hostile> {
   const sockets = new Set<Socket>();
-  let answered = 0;
+  const one: Hostile = {
+    behaviour,
+    url: '',
+    close() {
+      listening.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
   const listening = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
@@ -220,27 +227,15 @@ export async function hostile(name: BehaviourName, { opens = false, port = 0 } =
     for await (const statement of statementsFrom(socket)) {
       const good = opens ? goodAnswer(statement) : undefined;
       if (good) await write(whole(good));
-      else {
-        answered++;
-        await ALL[name](write, statement, socket);
-      }
+      else await ALL[one.behaviour](write, statement, socket);
     }
   }
 
-  listening.listen(port, '127.0.0.1');
+  listening.listen(0, '127.0.0.1');
   await once(listening, 'listening');
-  function close(): void {
-    listening.close();
-    for (const socket of sockets) socket.destroy();
-  }
-  open.push(close);
-  return {
-    url: `http://127.0.0.1:${(listening.address() as { port: number }).port}`,
-    get answered() {
-      return answered;
-    },
-    close,
-  };
+  open.push(one.close);
+  one.url = `http://127.0.0.1:${(listening.address() as { port: number }).port}`;
+  return one;
 }
 
 /** The bodies of requests; that of an insert is its query string. */

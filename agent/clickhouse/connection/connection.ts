@@ -38,6 +38,8 @@ export interface SelectOptions extends CallOptions {
   whole?: boolean | undefined;
   /** Longest answer; default 24 MiB for a whole one. */
   bytesMax?: number | undefined;
+  /** Throws a NativeError for a block that is not what was asked for: the answer is then as one that cannot be read. */
+  check?: ((block: DecodedBlock) => void) | undefined;
 }
 
 export interface InsertOptions extends CallOptions {
@@ -112,12 +114,12 @@ export function connect(settings: ConnectionSettings): Connection {
     throw first;
   }
 
-  async function* read(call: Call, bytesMax: number | undefined): AsyncGenerator<DecodedBlock> {
+  async function* read(call: Call, limits: AnswerLimits): AsyncGenerator<DecodedBlock> {
     let first: unknown;
     for (const replica of replicas.inTurn()) {
       let isBegun = false;
       try {
-        for await (const block of blocksOf(await exchange.send(replica, call), bytesMax)) {
+        for await (const block of blocksOf(await exchange.send(replica, call), limits)) {
           isBegun = true;
           yield block;
         }
@@ -161,7 +163,7 @@ export function connect(settings: ConnectionSettings): Connection {
         ? { wait_end_of_query: '1', buffer_size: String(WHOLE_MEMORY_BYTES) }
         : {};
       const asked = { body: () => `${text}\nFORMAT Native`, isRead: true, isWhole };
-      return read(callOf(whole, asked, options), bytesMax);
+      return read(callOf(whole, asked, options), { bytesMax, check: options.check });
     },
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
@@ -230,11 +232,14 @@ async function readNothing(answer: Answer): Promise<void> {
   throw cut(replica);
 }
 
-async function* blocksOf(answer: Answer, answerBytesMax: number | undefined): AsyncGenerator<DecodedBlock> {
+type AnswerLimits = Pick<SelectOptions, 'bytesMax' | 'check'>;
+
+async function* blocksOf(answer: Answer, { bytesMax, check }: AnswerLimits): AsyncGenerator<DecodedBlock> {
   const { response, replica, patience } = answer;
   let turnMs = performance.now();
   try {
-    for await (const block of decodeBlocks(chunksOf(answer), { answerBytesMax })) {
+    for await (const block of decodeBlocks(chunksOf(answer), { answerBytesMax: bytesMax })) {
+      check?.(block);
       if (block.rowCount > 0) patience.renew();
       yield block;
       if (performance.now() - turnMs < TURN_MS) continue;

@@ -1,7 +1,8 @@
 /** Small answers as objects, for commands and checks; large ones are read as columns. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DecodedBlock, DecodedColumn } from '../native/decode.ts';
+import type { DecodedBlock } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
+import { NativeError } from '../native/errors.ts';
 import { textAt } from '../native/texts.ts';
 import type { NativeType } from '../native/types.ts';
 import type { Sql } from '../statements/sql.ts';
@@ -41,7 +42,7 @@ export async function rowsOf<const Own extends Shape>(
   shape: Own,
   options: RowsOptions = {},
 ): Promise<RowOf<Own>[]> {
-  const found = await readRows(connection, statement, (columns) => columnsOf(columns, shape), options);
+  const found = await readRows(connection, statement, shape, options);
   return found as unknown as RowOf<Own>[];
 }
 
@@ -62,25 +63,26 @@ export function single<One>(rows: readonly One[]): One {
 
 /** All columns, whatever they are. */
 export function anyRowsOf(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<Row[]> {
-  return readRows(connection, statement, (columns) => [...columns], options);
+  return readRows(connection, statement, undefined, options);
 }
 
 export function unexpected(what: string): ServerError {
   return new ServerError('malformed', 'repeat', `an answer of the server is not what was asked for: ${what}`);
 }
 
-type Columns = [name: string, column: DecodedColumn][];
-
 async function readRows(
   connection: Connection,
   statement: Sql,
-  chosen: (columns: DecodedBlock['columns']) => Columns,
+  shape: Shape | undefined,
   { rowsMax = ROWS_MAX, ...options }: RowsOptions,
 ): Promise<Row[]> {
   const rows: Row[] = [];
-  for await (const { rowCount, columns } of connection.select(statement, { ...options, whole: true })) {
-    if (rows.length + rowCount > rowsMax) throw unexpected(`it has more than ${rowsMax} rows`);
-    const own = chosen(columns);
+  function check({ rowCount, columns }: DecodedBlock): void {
+    if (rows.length + rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
+    if (shape) refuseOthers(columns, shape);
+  }
+  for await (const { rowCount, columns } of connection.select(statement, { ...options, whole: true, check })) {
+    const own = shape ? Object.keys(shape).map((name) => [name, columns.get(name)!] as const) : [...columns];
     for (let row = 0; row < rowCount; row++) {
       rows.push(Object.fromEntries(own.map(([name, { type, values }]) => [name, cellAt(type, values, row)] as const)));
       if (rows.length % ROWS_PER_TURN === 0) await nextTurn();
@@ -89,13 +91,12 @@ async function readRows(
   return rows;
 }
 
-function columnsOf(columns: DecodedBlock['columns'], shape: Shape): Columns {
-  return Object.entries(shape).map(([name, kind]) => {
+function refuseOthers(columns: DecodedBlock['columns'], shape: Shape): void {
+  for (const [name, kind] of Object.entries(shape)) {
     const column = columns.get(name);
-    if (!column) throw unexpected(`it has no column ${name}`);
-    if (kindOf(column.type) !== kind) throw unexpected(`the column ${name} is of another type`);
-    return [name, column];
-  });
+    if (!column) throw new NativeError(`it has no column ${name}`);
+    if (kindOf(column.type) !== kind) throw new NativeError(`the column ${name} is of another type`);
+  }
 }
 
 function kindOf(type: NativeType): Kind | undefined {

@@ -29,7 +29,8 @@ const COLUMNS_MAX = 1000;
 const ROWS_MAX = 2 ** 18;
 const NAME_BYTES_MAX = 4096;
 const ITEMS_MAX = 2 ** 22;
-const TEXT_BYTES_MAX = 16 * 1024 * 1024;
+/** The longest is what a node says of what is in progress: agent/recording/read/unended_text.ts. */
+const TEXT_BYTES_MAX = 4 * 1024 * 1024;
 /** Two blocks may be in memory, and one of them twice while it grows. */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024;
 /** A server sends a block without rows before the others, or at their end. */
