@@ -36,7 +36,7 @@ export interface SelectOptions extends CallOptions {
    * then. All of the answer must have arrived within the time-out.
    */
   whole?: boolean | undefined;
-  /** Longest answer; default 24 MiB for a whole one. */
+  /** Longest answer; default 16 MiB for a whole one. */
   bytesMax?: number | undefined;
   /** Throws a NativeError for a block that is not what was asked for: the answer is then as one that cannot be read. */
   check?: ((block: DecodedBlock) => void) | undefined;
@@ -79,7 +79,7 @@ export interface Connection {
 
 const TIMEOUT_MS = 60_000;
 /** An answer as rows takes some times as much memory. */
-const WHOLE_BYTES_MAX = 24 * 1024 * 1024;
+const WHOLE_BYTES_MAX = 16 * 1024 * 1024;
 /** Blocks that are at hand are read for so long before other work has its turn. */
 const TURN_MS = 10;
 /** A server writes what it holds back to a file, also a few bytes, unless it gets more memory than its 1 MiB for that. */

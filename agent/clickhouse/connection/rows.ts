@@ -30,7 +30,7 @@ export interface RowsOptions extends Omit<SelectOptions, 'whole'> {
 }
 
 /** More rows than any question here has, which still fit into memory. */
-const ROWS_MAX = 250_000;
+const ROWS_MAX = 150_000;
 /** Limits of a question that has some rows, where memory counts. */
 export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
 const ROWS_PER_TURN = 4096;
@@ -76,14 +76,19 @@ async function readRows(
   shape: Shape | undefined,
   { rowsMax = ROWS_MAX, ...options }: RowsOptions,
 ): Promise<Row[]> {
-  const rows: Row[] = [];
-  function check({ rowCount, columns }: DecodedBlock): void {
-    if (rows.length + rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
-    if (shape) refuseOthers(columns, shape);
+  let rowCount = 0;
+  function check(block: DecodedBlock): void {
+    rowCount += block.rowCount;
+    if (rowCount > rowsMax) throw new NativeError(`it has more than ${rowsMax} rows`, 'too_large');
+    if (shape) refuseOthers(block.columns, shape);
   }
-  for await (const { rowCount, columns } of connection.select(statement, { ...options, whole: true, check })) {
+  // Rows take several times as much memory as columns, so they are made of an answer that is whole and not too large.
+  const blocks: DecodedBlock[] = [];
+  for await (const block of connection.select(statement, { ...options, whole: true, check })) blocks.push(block);
+  const rows: Row[] = [];
+  for (const { rowCount: count, columns } of blocks) {
     const own = shape ? Object.keys(shape).map((name) => [name, columns.get(name)!] as const) : [...columns];
-    for (let row = 0; row < rowCount; row++) {
+    for (let row = 0; row < count; row++) {
       rows.push(Object.fromEntries(own.map(([name, { type, values }]) => [name, cellAt(type, values, row)] as const)));
       if (rows.length % ROWS_PER_TURN === 0) await nextTurn();
     }

@@ -78,7 +78,9 @@ export async function* compareIn(
   }
   const filter = yield* chosenFilter(fleet, request.filter, eventsMax);
   if (!filter) return undefined;
-  const { population, reach } = yield* populationOf(fleet, filter, box);
+  const found = yield* populationOf(fleet, filter, box, eventsMax);
+  if (!found) return undefined;
+  const { population, reach } = found;
   const comparer = compareTransactions(population, box);
   const columns = [...new Set([...TRANSACTION_COLUMNS, ...PROFILE_COLUMNS])];
   const blocks = scanned(fleet, { filter: waitedRange(population), columns });
@@ -93,7 +95,9 @@ export async function* chosenFilter(
   eventsMax: number,
 ): AsyncGenerator<void, ChosenFilter | undefined> {
   if (!needsEvents(filter)) return filter;
-  const { population } = yield* populationOf(fleet, filter, {});
+  const found = yield* populationOf(fleet, filter, {}, eventsMax);
+  if (!found) return undefined;
+  const { population } = found;
   if (population.count === 0) return { ...filter, hashes: new Set() };
   const chooser = transactionChooser(population, filter);
   const blocks = scanned(fleet, { filter: waitedRange(population), columns: choiceColumns(filter) });
@@ -105,16 +109,24 @@ export async function* chosenFilter(
   };
 }
 
+/** Undefined if there are more transactions than events are allowed: each has some. */
 async function* populationOf(
   fleet: Fleet,
   filter: ChosenFilter,
   box: Box,
-): AsyncGenerator<void, { population: PopulationRows; reach: TransactionReach | null }> {
+  eventsMax: number,
+): AsyncGenerator<void, { population: PopulationRows; reach: TransactionReach | null } | undefined> {
   const { add, finish } = gatherPopulation(box);
-  const reach = yield* gathered(fleet, filter, ({ failed, ...rows }) =>
-    add({ ...rows, hasFailed: (row) => failed[row] === 1 }),
-  );
-  return { population: finish(), reach };
+  const finder = reachFinder();
+  let count = 0;
+  for await (const { failed, ...rows } of selectedTransactions(fleet, filter)) {
+    count += rows.length;
+    if (count > eventsMax) return undefined;
+    add({ ...rows, hasFailed: (row) => failed[row] === 1 });
+    finder.add({ failed, ...rows });
+    yield;
+  }
+  return { population: finish(), reach: finder.reach() };
 }
 
 /** Passes all transactions that the filter selects to `add`; returns their reach. */

@@ -88,3 +88,30 @@ test.each(Object.keys(BEHAVIOURS) as BehaviourName[])('a server that %s is no fa
   expect((await ask('/metrics')).status).toBe(200);
   expect(peakMegabytes()).toBeLessThan(RSS_MB_MAX);
 });
+
+describe('a server that answers well until it is asked for', () => {
+  const EVENTS = /^SELECT `timestamp_ns`/;
+  const asked: readonly [what: string, path: string, when: RegExp, without?: RegExp][] = [
+    ['a page of events', '/api/events?limit=10000', EVENTS],
+    ['sums of events', '/api/stats?group_by=comm', EVENTS],
+    ['a map of events', '/api/heatmap?of=events&from=0&to=1000000000', EVENTS],
+    ['the slowest events', '/api/events?sort=slowest&limit=10', EVENTS],
+    ['a page of transactions', '/api/transactions?limit=10', /whole_id/],
+    // As many as a server has are counted.
+    ['a map of transactions', '/api/heatmap?of=transactions&from=0&to=1000000000', / AS hash/, /rows without end/],
+    ['sums by service', '/api/stats?group_by=service', /FROM `stat`/],
+    ['names of services', '/api/services', /SELECT DISTINCT text/],
+    ['an event', `/api/events/${ID}`, /FROM `segment`/],
+  ];
+
+  test.each(asked)('%s is no failure of the daemon', async (_, path, when, without = /$^/) => {
+    server.when = when;
+    const names = (Object.keys(BEHAVIOURS) as BehaviourName[]).filter((name) => !without.test(name));
+    for (const name of names) {
+      server.behaviour = name;
+      const { status, text } = await ask(path);
+      expect(`${name}: ${status} ${status === 503 ? '' : text.slice(0, 300)}`).toBe(`${name}: 503 `);
+    }
+    expect(peakMegabytes()).toBeLessThan(RSS_MB_MAX);
+  });
+});
