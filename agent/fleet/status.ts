@@ -1,5 +1,5 @@
 /** What a server of a fleet holds: version, schema, tables, free disk, nodes. */
-import { type Connection, connect } from '../clickhouse/connection/connection.ts';
+import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
 import { type RowOf, rowOf, rowsOf } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { sql, text } from '../clickhouse/statements/sql.ts';
@@ -24,6 +24,7 @@ export interface FleetStatus {
   nodes: { node: string; recording: string; alive_ns: bigint; backlog: bigint }[];
 }
 
+const QUESTION = { timeoutMs: QUESTION_MS };
 const NODES_MAX = 10_000;
 const NODES_SHOWN = 20;
 
@@ -36,7 +37,7 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
     const meta = await readMeta(connection);
     // An account may be shut out of other databases.
     const asked = meta ? connection : outside;
-    const found = meta ? await columnsInServer(connection) : new Map();
+    const found = meta ? await columnsInServer(connection, QUESTION) : new Map();
     const missing = tablesOf(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
       const own = found.get(name);
       return own ? columns.filter((one) => !own.has(one.name)).map((one) => `${name}.${one.name}`) : [name];
@@ -50,7 +51,7 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
         : null,
       tables: meta ? await tablesIn(asked, settings.database) : [],
       // 18.16 has no system.disks.
-      disks: version.isCurrent ? (await rowsOf(asked, DISKS, DISK)).map(diskOf) : null,
+      disks: version.isCurrent ? (await rowsOf(asked, DISKS, DISK, QUESTION)).map(diskOf) : null,
       ...(meta && found.has('node') ? await nodesAt(connection) : { node_count: 0n, nodes: [] }),
     };
   } finally {
@@ -73,8 +74,8 @@ const NODE = { recording: 'number', name: 'text', alive: 'number', waiting: 'num
 const NODE_COUNT = sql`SELECT toUInt64(uniqExact(recording)) AS node_count FROM node`;
 
 async function nodesAt(connection: Connection): Promise<Pick<FleetStatus, 'node_count' | 'nodes'>> {
-  const { node_count } = await rowOf(connection, NODE_COUNT, { node_count: 'number' });
-  return { node_count, nodes: (await rowsOf(connection, NODES, NODE)).map(nodeOf) };
+  const { node_count } = await rowOf(connection, NODE_COUNT, { node_count: 'number' }, QUESTION);
+  return { node_count, nodes: (await rowsOf(connection, NODES, NODE, QUESTION)).map(nodeOf) };
 }
 
 function nodeOf({ recording, name, alive, waiting }: RowOf<typeof NODE>): FleetStatus['nodes'][number] {
@@ -88,6 +89,7 @@ async function tablesIn(connection: Connection, database: string): Promise<Fleet
     sql`SELECT table, toUInt64(sum(rows)) AS row_count, toUInt64(sum(bytes_on_disk)) AS size, toUInt64(count()) AS part_count
       FROM system.parts WHERE active AND database = ${text(database)} GROUP BY table`,
     { table: 'text', row_count: 'number', size: 'number', part_count: 'number' },
+    QUESTION,
   );
   const byName = new Map(rows.map((row) => [row.table, row]));
   return tablesOf(1n).map(({ name }) => {

@@ -4,7 +4,6 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { printable } from '../../output/printable.ts';
 import { type Patience, patienceFor } from './patience.ts';
 import { errorOf, messageIn, ServerError } from './server_error.ts';
 import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
@@ -339,5 +338,5 @@ export function brokenAnswer(
 ): ServerError {
   const found = messageIn(tail);
   if (found) return errorOf(origin, found.code, found.text);
-  return new ServerError(code, 'repeat', `the answer of ${origin} is not what was asked for: ${printable(what)}`);
+  return new ServerError(code, 'repeat', `the answer of ${origin} is not what was asked for: ${what}`);
 }

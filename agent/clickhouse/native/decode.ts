@@ -11,6 +11,7 @@ import {
   INTEGERS,
   type IntegerName,
   type NativeType,
+  shown,
   typeOf,
 } from './types.ts';
 
@@ -38,7 +39,7 @@ const EMPTY_BLOCKS_MAX = 100;
 
 export interface DecodeLimits {
   blockBytesMax?: number | undefined;
-  /** Of all blocks. */
+  /** All blocks together. */
   answerBytesMax?: number | undefined;
 }
 
@@ -74,7 +75,7 @@ async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
   for (let i = 0; i < columnCount; i++) {
     const name = await reader.text(NAME_BYTES_MAX, 'the length of a column name');
     const type = typeOf(await reader.text(NAME_BYTES_MAX, 'the length of a type'));
-    if (columns.has(name)) throw new NativeError(`it has a column ${name.slice(0, 80)} twice`);
+    if (columns.has(name)) throw new NativeError(`it has a column ${shown(name)} twice`);
     columns.set(name, { type, values: await readColumn(reader, type, rowCount) });
   }
   return { rowCount, columns };

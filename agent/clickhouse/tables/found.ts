@@ -1,5 +1,5 @@
 /** What a server holds of a fleet: its tables, and what they say of themselves. */
-import type { Connection } from '../connection/connection.ts';
+import { type Connection, QUESTION_MS } from '../connection/connection.ts';
 import { rowsOf } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { sql, text } from '../statements/sql.ts';
@@ -26,6 +26,8 @@ export interface Found {
   draft: MetaDraft | undefined;
 }
 
+const QUESTION = { timeoutMs: QUESTION_MS };
+
 /** Throws a ServerError. */
 export async function foundAt(connection: Connection, place: string): Promise<Found> {
   const draft = await readDraft(connection);
@@ -42,11 +44,11 @@ async function tablesIn(connection: Connection): Promise<Map<string, FoundTable>
   const columns = new Map<string, Map<string, FoundColumn>>();
   const all = sql`SELECT table, name, type, default_expression AS expression FROM system.columns WHERE ${here}`;
   const shape = { table: 'text', name: 'text', type: 'text', expression: 'text' } as const;
-  for (const { table, name, type, expression } of await rowsOf(connection, all, shape)) {
+  for (const { table, name, type, expression } of await rowsOf(connection, all, shape, QUESTION)) {
     const own = columns.get(table) ?? new Map<string, FoundColumn>();
     columns.set(table, own.set(name, { type, expression }));
   }
   const named = sql`SELECT name, engine_full AS engine FROM system.tables WHERE ${here}`;
-  const tables = await rowsOf(connection, named, { name: 'text', engine: 'text' });
+  const tables = await rowsOf(connection, named, { name: 'text', engine: 'text' }, QUESTION);
   return new Map(tables.map(({ name, engine }) => [name, { engine, columns: columns.get(name) ?? new Map() }]));
 }

@@ -106,11 +106,14 @@ WHERE key = ${text(key)} HAVING count() > 0`;
 }
 
 /** Names and types of the columns that a table of the database has. */
-export async function columnsInServer(connection: Connection): Promise<Map<string, Map<string, string>>> {
+export async function columnsInServer(
+  connection: Connection,
+  options: RowsOptions = {},
+): Promise<Map<string, Map<string, string>>> {
   const statement = sql`SELECT table, name, type FROM system.columns WHERE database = ${text(connection.database)}`;
   const tables = new Map<string, Map<string, string>>();
   const shape = { table: 'text', name: 'text', type: 'text' } as const;
-  for (const { table, name, type } of await rowsOf(connection, statement, shape)) {
+  for (const { table, name, type } of await rowsOf(connection, statement, shape, options)) {
     const columns = tables.get(table) ?? new Map<string, string>();
     tables.set(table, columns.set(name, type));
   }

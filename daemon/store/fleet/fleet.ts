@@ -6,7 +6,7 @@ import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.t
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { rememberedOldest } from '../../../agent/clickhouse/tables/oldest.ts';
 import { Problem } from '../../problem.ts';
-import type { ByIdRow } from './transactions_by_id.ts';
+import type { ByIdRow } from './by_id_rows.ts';
 
 export interface Fleet {
   readonly connection: Connection;

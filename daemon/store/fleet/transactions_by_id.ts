@@ -1,6 +1,5 @@
 /** Summaries of transactions by their ids, from what each segment says of them. */
 
-import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
@@ -11,36 +10,13 @@ import {
 import { joinParts } from '../joined_transaction.ts';
 import type { TransactionSummary } from '../store.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
+import { BY_ID, type ByIdRow } from './by_id_rows.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 
 /** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
 const IDS_BYTES_MAX = 64 * 1024;
 type ById = 'by_id' | 'pinned_by_id';
 const NO_TRACE = '0'.repeat(32);
-
-const BY_ID = {
-  id: 'text',
-  day: 'number',
-  recording: 'number',
-  first_number: 'number',
-  owners: 'texts',
-  node: 'text',
-  services: 'texts',
-  t_min: 'number',
-  own_min: 'number',
-  t_max: 'number',
-  end_max: 'number',
-  n: 'number',
-  errors: 'number',
-  slowest_duration_ns: 'number',
-  slowest_number: 'number',
-  trace_id: 'id',
-  written_back_count: 'number',
-  written_back_bytes: 'number',
-  written_back_end_ns: 'number',
-} as const;
-/** What a segment says of a transaction. */
-export type ByIdRow = RowOf<typeof BY_ID>;
 
 /** Returns what is known of each; those that are not known are left out. */
 export async function transactionsById(fleet: Fleet, ids: readonly string[]): Promise<Map<string, TransactionSummary>> {

@@ -1,4 +1,5 @@
 /** Tests what the questions of one answer share, and that it is not older than the answer; and how pages find their rows. */
+import { ServerError } from '../../../../agent/clickhouse/connection/server_error.ts';
 import type { Sql } from '../../../../agent/clickhouse/statements/sql.ts';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
@@ -84,6 +85,27 @@ describe('the questions of one answer', () => {
     await server.sql(`RENAME TABLE ${database}.away TO ${database}.by_id`);
     expect(await answering.transaction('t')).toMatchObject({ eventCount: 2 });
   });
+});
+
+test('events too long for one block are read in smaller portions, each of them once', async () => {
+  const { store, fleet } = await noted(every(5000, (i) => ({ at: START + BigInt(i >> 2) * SECOND })));
+  const { connection } = fleet;
+  const limits: number[] = [];
+  /** As a server whose blocks have 2000 rows, of which more than one is too large. */
+  async function* select(statement: Sql, options?: Parameters<typeof connection.select>[1]) {
+    const limit = /^SELECT `timestamp_ns`.* LIMIT (\d+)$/s.exec(statement.text)?.[1];
+    if (limit !== undefined) limits.push(Number(limit));
+    if (Number(limit ?? 0) > 2000) {
+      yield* connection.select({ ...statement, text: statement.text.replace(/LIMIT \d+$/, 'LIMIT 2000') }, options);
+      throw new ServerError('too_large', 'repeat', 'a block is too large');
+    }
+    yield* connection.select(statement, options);
+  }
+  const reader = fleetStore({ ...fleet, connection: { ...connection, select } });
+  for (const order of ['asc', 'desc'] as const)
+    expect(await timesOf(reader, { filter: {}, order })).toEqual(await timesOf(store, { filter: {}, order }));
+  expect(Math.min(...limits)).toBe(1024);
+  expect(Math.max(...limits)).toBe(65_536);
 });
 
 describe('a page of a filter', () => {
