@@ -16,8 +16,10 @@ const DECODED_SEGMENTS_MAX = 16;
 
 const EVENT_TYPE = COLUMNS.find(({ name }) => name === 'event_type')!;
 
-/** Every event has these, so that a segment without them has no events, however many its entry says. */
-const NEVER_ABSENT: ReadonlySet<string> = new Set(['event_type', 'timestamp_ns']);
+/** A segment without these has no events, however many its entry says. Zeros are not stored, not even of times. */
+function isNeverAbsent({ name }: Column, { maxNs }: SegmentMeta): boolean {
+  return name === 'event_type' || (name === 'timestamp_ns' && maxNs > 0n);
+}
 
 export interface Segment {
   readonly firstNumber: number;
@@ -109,7 +111,7 @@ export function openSegment(
     const length = typeRowCount(column.eventType);
     if (length === 0) return newColumnArray(column.storage, 0);
     const found = sourceOf(column);
-    if (NEVER_ABSENT.has(column.name) && !found?.has(column)) throw corrupt(`a segment has no ${column.name}`);
+    if (isNeverAbsent(column, meta) && !found?.has(column)) throw corrupt(`a segment has no ${column.name}`);
     return found?.column(column) ?? absentValues(column, length, make);
   }
 
