@@ -104,7 +104,7 @@ export function connect(settings: ConnectionSettings): Connection {
     let first: unknown;
     for (const replica of replicas.inTurn()) {
       try {
-        return await readNothing(await exchange.send(replica, call));
+        return await readNothing(await exchange.send(replica, call), call);
       } catch (error) {
         call.signal?.throwIfAborted();
         if (!replicas.passOver(replica, error) || error.code !== 'unreachable') throw error;
@@ -135,7 +135,7 @@ export function connect(settings: ConnectionSettings): Connection {
 
   function callOf(
     more: Record<string, string>,
-    { body, isRead = false, isWhole }: Pick<Call, 'body' | 'isWhole'> & { isRead?: boolean },
+    { body, isRead = false, isWhole, isInsert }: Pick<Call, 'body' | 'isWhole' | 'isInsert'> & { isRead?: boolean },
     options: InsertOptions,
     headers = {},
   ): Call {
@@ -146,6 +146,7 @@ export function connect(settings: ConnectionSettings): Connection {
       body,
       isRead,
       isWhole,
+      isInsert,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       signal: options.signal,
       onSent: options.onSent,
@@ -178,7 +179,12 @@ export function connect(settings: ConnectionSettings): Connection {
       const query = { query: text, wait_end_of_query: '1', ...id };
       try {
         await done(
-          callOf(query, { body: () => ({ blocks: watched(), packer: packerFor(compression) }) }, options, encoding),
+          callOf(
+            query,
+            { body: () => ({ blocks: watched(), packer: packerFor(compression) }), isInsert: true },
+            options,
+            encoding,
+          ),
         );
       } catch (error) {
         // An error of the caller's own blocks is none of the connection.
@@ -222,11 +228,13 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
   }
 }
 
-async function readNothing(answer: Answer): Promise<void> {
+async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
   const start = await startOf(answer);
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
+  // What is not stored must not count as stored: this is a page of a proxy, for example.
+  if (isInsert && start.length > 0) throw brokenAnswer(replica, start, 'no ClickHouse answers an insert with a text');
   if (response.complete) return;
   if (start.length >= ANSWER_START_BYTES) throw brokenAnswer(replica, start, 'it is long');
   throw cut(replica);

@@ -30,6 +30,8 @@ export interface Call {
   timeoutMs: number;
   /** Whether the whole answer must be there by then. */
   isWhole?: boolean | undefined;
+  /** A server answers an insert without a word. */
+  isInsert?: boolean | undefined;
   signal?: AbortSignal | undefined;
   /** Called with the number of bytes of each piece of a streamed body. */
   onSent?: ((bytes: number) => void) | undefined;
