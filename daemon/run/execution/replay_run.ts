@@ -75,7 +75,7 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
   }
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
   const figures = figuresOf(plan, calls, end.said, threshold_ns);
-  const judgement = withInterrupted(judge(figures, mode), end.said);
+  const judgement = withInterrupted(judge(figures, mode), end.said, figures.calls);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
   const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });

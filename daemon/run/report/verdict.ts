@@ -24,6 +24,8 @@ export interface Judgement {
 export const MODES_OF_SUMS: readonly string[] = ['dist', 'stall'];
 
 export function judge(figures: Figures, mode: string): Judgement {
+  if (figures.planned_events > 0 && figures.considered_events === 0)
+    return { verdict: 'diverged', reasons: ['no wait of the incident is as long as the threshold'] };
   const isOfSums = MODES_OF_SUMS.includes(mode);
   const share = isOfSums ? sumsShare(figures) : (figures.matched_by_duration ?? figures.matched_by_count ?? 0);
   const { slowest, slowest_delivered } = figures;
@@ -43,15 +45,24 @@ export function judge(figures: Figures, mode: string): Judgement {
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }
 
+/** A share of calls that may have been interrupted: more of them are not the build that production ran. */
+const INTERRUPTED_SHARE_MAX = 0.005;
+
 /**
  * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
- * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then.
+ * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then, and
+ * calls that the kernel made again for handlers with a stack of their own.
  */
-export function withInterrupted({ verdict, reasons }: Judgement, { uncovered }: RunnerStatus): Judgement {
+export function withInterrupted(
+  { verdict, reasons }: Judgement,
+  { uncovered }: Pick<RunnerStatus, 'uncovered'>,
+  calls: number,
+): Judgement {
   const count = uncovered.get('interrupted') ?? 0;
   if (count === 0) return { verdict, reasons };
   const reason = `calls that signals interrupted before they were seen, and that failed with EINTR: up to ${count}`;
-  return { verdict: verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
+  const isMuch = count > calls * INTERRUPTED_SHARE_MAX;
+  return { verdict: isMuch && verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
 }
 
 function sumsShare({ injected_ns, planned_ns }: Figures): number {

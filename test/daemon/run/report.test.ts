@@ -152,6 +152,14 @@ describe('figures', () => {
     expect([figures.slowest.length, result.verdict]).toEqual([10, 'replayed']);
   });
 
+  test('a threshold above all waits leaves nothing to replay, and the verdict says so', () => {
+    const { result } = ran(incident, perfect, { settings: { threshold_ns: 1000 * MS } });
+    expect(result).toMatchObject({
+      verdict: 'diverged',
+      reasons: ['no wait of the incident is as long as the threshold'],
+    });
+  });
+
   test('streams: how calls were matched, what is missing, and where the first mismatch was', () => {
     const stream = { kind: 'stream', op_class: 'write', path: '/data/a', role: 'node' };
     const said = saidOf(
