@@ -233,11 +233,10 @@ async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
   const start = await startOf(answer);
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
+  if (!response.complete && start.length < ANSWER_START_BYTES) throw cut(replica);
   // What is not stored must not count as stored: this is a page of a proxy, for example.
   if (isInsert && start.length > 0) throw brokenAnswer(replica, start, 'no ClickHouse answers an insert with a text');
-  if (response.complete) return;
-  if (start.length >= ANSWER_START_BYTES) throw brokenAnswer(replica, start, 'it is long');
-  throw cut(replica);
+  if (!response.complete) throw brokenAnswer(replica, start, 'it is long');
 }
 
 type AnswerLimits = Pick<SelectOptions, 'bytesMax' | 'check'>;
