@@ -45,7 +45,8 @@ export function judge(figures: Figures, mode: string): Judgement {
   return { verdict: share >= PARTIAL_SHARE ? 'partial' : 'diverged', reasons };
 }
 
-/** A share of calls that may have been interrupted: more of them are not the build that production ran. */
+/** So many calls may have been interrupted, or this share of all: more of them are not the build that production ran. */
+const INTERRUPTED_MAX = 5;
 const INTERRUPTED_SHARE_MAX = 0.005;
 
 /**
@@ -61,7 +62,7 @@ export function withInterrupted(
   const count = uncovered.get('interrupted') ?? 0;
   if (count === 0) return { verdict, reasons };
   const reason = `calls that signals interrupted before they were seen, and that failed with EINTR: up to ${count}`;
-  const isMuch = count > calls * INTERRUPTED_SHARE_MAX;
+  const isMuch = count > Math.max(INTERRUPTED_MAX, calls * INTERRUPTED_SHARE_MAX);
   return { verdict: isMuch && verdict === 'replayed' ? 'partial' : verdict, reasons: [...reasons, reason] };
 }
 

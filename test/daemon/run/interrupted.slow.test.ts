@@ -8,7 +8,7 @@ import { bundleOf, run, writesTo } from './incident.ts';
 const judged = (verdict: Judgement['verdict'], count?: number) => {
   const said = emptyStatus();
   if (count !== undefined) said.uncovered.set('interrupted', count);
-  return withInterrupted({ verdict, reasons: [] }, said, 1000);
+  return withInterrupted({ verdict, reasons: [] }, said, 100);
 };
 
 test('a run with interrupted calls says how many they may be, and is no better than partial with more than a few', () => {
