@@ -234,7 +234,7 @@ async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
   if (!response.complete && start.length < ANSWER_START_BYTES) throw cut(replica);
-  // What is not stored must not count as stored: this is a page of a proxy, for example.
+  // A proxy may answer with a page of its own: the rows are not stored then.
   if (isInsert && start.length > 0) throw brokenAnswer(replica, start, 'no ClickHouse answers an insert with a text');
   if (!response.complete) throw brokenAnswer(replica, start, 'it is long');
 }

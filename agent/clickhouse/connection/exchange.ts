@@ -52,7 +52,7 @@ export interface Exchange {
 const CONNECT_MS_MAX = 5000;
 /** Connections that were kept may all have ended. */
 const TRIES_MAX = 4;
-/** What is read of an answer that says what is wrong, or nothing. */
+/** Bytes that are read of an answer that is empty, or an error message. */
 export const ANSWER_START_BYTES = 64 * 1024;
 /** Answers that only say that one will come; a server sends one at most. */
 const INTERIM_ANSWERS_MAX = 10;

@@ -21,7 +21,7 @@ export interface Proxies {
   askerOf(req: Request): Asker;
 }
 
-/** What `--trusted-proxy` takes besides addresses: whatever connects to the unix socket. */
+/** Value of `--trusted-proxy` for the programs that connect to the unix socket. */
 const UNIX = 'unix';
 const ADDRESS_BITS = new Map([
   [4, 32],

@@ -2,7 +2,7 @@
 import type { Request } from 'express';
 import { SCOPES, type Scope } from './token.ts';
 
-/** What local programs may request without a token: whether the daemon is alive. */
+/** Paths that local programs may request without a token: they say whether the daemon is alive. */
 export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz']);
 
 /** What they may request as well if the operator says so: it has names of nodes, paths, and counts of what was recorded. */
