@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Lists what has begun and not ended: the calls that tasks are in, and the block requests that wait or that a device
- * has. The agent runs these iterators now and then (libbpf-ts: iterate()); they emit the records that the events will
- * be, without their ends, as frames like those of a drained ring.
+ * has. The agent runs these programs now and then (libbpf-ts: iterate() and testRun()); they emit the records that the
+ * events will be, without their ends, in a ring or as frames like those of a drained ring.
  */
 #ifndef KREPLAY_IN_PROGRESS_BPF_H
 #define KREPLAY_IN_PROGRESS_BPF_H
@@ -21,11 +21,6 @@ struct write_frame {
 struct sync_frame {
 	__u64 header;
 	struct sys_sync event;
-};
-
-struct block_frame {
-	__u64 header;
-	struct block_io event;
 };
 
 /*
@@ -99,26 +94,52 @@ int calls_in_progress(struct bpf_iter__task *context)
 	return 0;
 }
 
-/* The programs of a request's end may interrupt an iterator, so it has memory of its own. */
+/*
+ * The programs of a request's end may interrupt a program that lists requests, so the latter has memory of its own. An
+ * object's programs for lists run in one thread of the agent.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct block_frame);
-} block_frames SEC(".maps");
+	__type(value, struct block_io);
+} listed_block_io SEC(".maps");
 
-static __always_inline void list_block_io(struct seq_file *output, struct block_frame *frame,
+/* The agent drains it at once, and asks for a smaller class of entries if one was too large for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} listed SEC(".maps");
+
+/* Entries of a map belong to classes by their keys, each to the same class at any time. */
+struct list_request {
+	__u32 classes;
+	__u32 class;
+};
+
+struct list_state {
+	struct list_request wanted;
+	/* Number of records that the ring has no room for. */
+	__u32 missed;
+};
+
+static __always_inline bool is_wanted(const struct list_state *list, __u64 key)
+{
+	/* Without a check, the verifier does not know that the divisor is not 0. */
+	return list->wanted.classes &&
+	       (__u32)(key * 0x9e3779b97f4a7c15ull >> 32) % list->wanted.classes == list->wanted.class;
+}
+
+static __always_inline void list_block_io(struct list_state *list, struct block_io *event,
 					  const struct bio_owner *owner, struct gendisk *disk)
 {
-	__u32 size = describe_request(&frame->event, owner, disk);
+	__u32 size = describe_request(event, owner, disk);
 
-	frame->event.duration_ns = 0;
-	frame->event.result = 0;
-	frame->header = size;
-	size += sizeof(frame->header);
+	event->duration_ns = 0;
+	event->result = 0;
 	barrier_var(size);
-	if (size <= sizeof(*frame))
-		bpf_seq_write(output, frame, size);
+	if (size > sizeof(*event) || bpf_ringbuf_output(&listed, event, size, BPF_RB_NO_WAKEUP))
+		list->missed++;
 }
 
 /* Whether the kernel has freed the request: it has ended, and the program of its end did not run. */
@@ -130,55 +151,62 @@ static __always_inline bool is_freed(struct request *rq)
 	return !references;
 }
 
-SEC("iter/bpf_map_elem")
-int requests_in_progress(struct bpf_iter__bpf_map_elem *context)
+static long list_request(void *map, const __u64 *key, struct request_state *request, struct list_state *list)
 {
-	struct request_state *request;
-	struct block_frame *frame;
-	/* The context is read once: the verifier takes each read of it for another pointer. */
-	__u64 *element = context->key, key;
+	struct block_io *event;
 	__u32 zero = 0;
 
-	if (!element)
+	event = bpf_map_lookup_elem(&listed_block_io, &zero);
+	if (!event || !is_wanted(list, *key) || request->stage == REQUEST_ENDED || !request->owner.queuer.is_wanted ||
+	    is_freed((struct request *)*key))
 		return 0;
-	key = *element;
-	request = bpf_map_lookup_elem(&request_states, &key);
-	frame = bpf_map_lookup_elem(&block_frames, &zero);
-	if (!request || !frame || request->stage == REQUEST_ENDED || !request->owner.queuer.is_wanted ||
-	    is_freed((struct request *)key))
-		return 0;
-	frame->event.sector = request->sector;
-	frame->event.bytes = request->bytes;
-	frame->event.queue_ns = request->issued_ns - request->owner.queuer.queued_ns;
-	frame->event.operation = request->operation;
-	list_block_io(context->meta->seq, frame, &request->owner, BPF_CORE_READ((struct request *)key, q, disk));
+	event->sector = request->sector;
+	event->bytes = request->bytes;
+	event->queue_ns = request->issued_ns - request->owner.queuer.queued_ns;
+	event->operation = request->operation;
+	list_block_io(list, event, &request->owner, BPF_CORE_READ((struct request *)*key, q, disk));
 	return 0;
 }
 
 /* Bios that wait: several of them may become one request. */
-SEC("iter/bpf_map_elem")
-int bios_in_progress(struct bpf_iter__bpf_map_elem *context)
+static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struct list_state *list)
 {
-	struct block_frame *frame;
-	struct bio_owner *owner;
-	__u64 *element = context->key, key;
+	struct block_io *event;
 	__u32 zero = 0;
 	struct bio *bio;
 
-	if (!element)
+	event = bpf_map_lookup_elem(&listed_block_io, &zero);
+	if (!event || !is_wanted(list, *key) || !owner->queuer.is_wanted)
 		return 0;
-	key = *element;
-	owner = bpf_map_lookup_elem(&bio_owners, &key);
-	frame = bpf_map_lookup_elem(&block_frames, &zero);
-	if (!owner || !frame || !owner->queuer.is_wanted)
-		return 0;
-	bio = (struct bio *)key;
-	frame->event.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
-	frame->event.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	frame->event.queue_ns = UNKNOWN_U64;
-	frame->event.operation = block_operation(BPF_CORE_READ(bio, bi_opf), frame->event.bytes);
-	list_block_io(context->meta->seq, frame, owner, BPF_CORE_READ(bio, bi_bdev, bd_disk));
+	bio = (struct bio *)*key;
+	event->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	event->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	event->queue_ns = UNKNOWN_U64;
+	event->operation = block_operation(BPF_CORE_READ(bio, bi_opf), event->bytes);
+	list_block_io(list, event, owner, BPF_CORE_READ(bio, bi_bdev, bd_disk));
 	return 0;
+}
+
+/*
+ * A kernel under lockdown may refuse an iterator over the elements of a map, with which a program could change them.
+ * Both programs return how many records the ring had no room for.
+ */
+SEC("syscall")
+int requests_in_progress(struct list_request *wanted)
+{
+	struct list_state list = {.wanted = *wanted};
+
+	bpf_for_each_map_elem(&request_states, list_request, &list, 0);
+	return list.missed;
+}
+
+SEC("syscall")
+int bios_in_progress(struct list_request *wanted)
+{
+	struct list_state list = {.wanted = *wanted};
+
+	bpf_for_each_map_elem(&bio_owners, list_bio, &list, 0);
+	return list.missed;
 }
 
 #endif

@@ -59,7 +59,7 @@ export interface NativeObject {
     ctxIn: Uint8Array | undefined,
     repeat: number,
   ): [returnValue: number, durationNs: number, dataOutBytes: number];
-  iterate(program: string, map: number | undefined): Uint8Array;
+  iterate(program: string): Uint8Array;
   programStats(): ProgramStats[];
   setRunStats(on: boolean): void;
   mapOpen(map: number): number;

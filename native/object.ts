@@ -157,12 +157,11 @@ export class BpfObject {
 
   /**
    * Runs a `SEC("iter/...")` program over all its objects; returns its output to the seq file (at most 256 MiB).
-   * `SEC("iter/bpf_map_elem")` runs over the elements of `map`, a map of this object.
-   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: it needs a map, or another
+   * An iterator over a map, such as `SEC("iter/bpf_map_elem")`, can not be run.
+   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: it needs a map
    */
-  iterate(program: string, map?: string): Uint8Array {
-    const index = map === undefined ? undefined : this.#mapIndex(map);
-    return refusing(() => this.#native.iterate(program, index));
+  iterate(program: string): Uint8Array {
+    return refusing(() => this.#native.iterate(program));
   }
 
   /** Statistics of the loaded programs. */

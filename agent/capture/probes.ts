@@ -120,6 +120,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const attached = attachAll(object);
     const events = object.ring('events');
     const definitions = object.ring('definitions');
+    const list = listing(object);
     const requestsKnown = object.map('requests_known');
     const waitingBios = object.map('bio_owners');
     /** The programs do not know of them. */
@@ -145,8 +146,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
         const calls = object.iterate('calls_in_progress');
         const [known] = new BigUint64Array(requestsKnown.get(new Uint8Array(4))!.slice().buffer);
         if (known === forgottenBios) return { calls, bios: NONE, requests: NONE };
-        const bios = object.iterate('bios_in_progress', 'bio_owners');
-        return { calls, bios, requests: object.iterate('requests_in_progress', 'request_states') };
+        const bios = list('bios_in_progress');
+        return { calls, bios, requests: list('requests_in_progress') };
       },
       recursionMisses: () => object.programStats().reduce((sum, { recursionMisses }) => sum + recursionMisses, 0n),
       detach: () => object.detach(),
@@ -160,14 +161,53 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
 
 /**
  * All loaded programs must attach: without one of them, the recording would be wrong or lack events that nothing
- * counts. Iterators are run instead.
+ * counts.
  */
 function attachAll(object: BpfObject): string[] {
   const attached = object.attach();
-  const mayAttach = object.programs.filter(({ section, autoload }) => autoload && !section.startsWith('iter/'));
+  const mayAttach = object.programs.filter(({ section, autoload }) => autoload && !isRun(section));
   const others = mayAttach.filter(({ attached }) => !attached);
   if (others.length === 0) return attached;
   throw new AgentError(`the BPF programs ${others.map(({ name }) => name).join(', ')} could not be attached`);
+}
+
+/** Whether programs of such a section run when the agent asks for it, and are attached to nothing. */
+function isRun(section: string): boolean {
+  return section.startsWith('iter/') || section === 'syscall';
+}
+
+/**
+ * Returns a function that runs a program which lists the elements of a map, and returns their frames. What the ring has
+ * no room for is listed in classes of elements: while others come and go, each element that stays is in one of them.
+ */
+function listing(object: BpfObject): (program: string) => Uint8Array {
+  const ring = object.ring('listed');
+  const frames = new Uint8Array(ring.sizeBytes);
+
+  /** Undefined: the ring had no room for all. */
+  function listClass(program: string, classes: number, at: number): Uint8Array | undefined {
+    const wanted = new Uint8Array(Uint32Array.of(classes, at).buffer);
+    const { returnValue: missed } = object.testRun(program, { ctxIn: wanted });
+    const length = ring.drain(frames);
+    return missed === 0 ? frames.slice(0, length) : undefined;
+  }
+
+  function listClasses(program: string, classes: number): Uint8Array[] | undefined {
+    const listed: Uint8Array[] = [];
+    for (let at = 0; at < classes; at++) {
+      const some = listClass(program, classes, at);
+      if (!some) return undefined;
+      listed.push(some);
+    }
+    return listed;
+  }
+
+  return (program) => {
+    for (let classes = 1; ; classes *= 4) {
+      const listed = listClasses(program, classes);
+      if (listed) return listed.length === 1 ? listed[0]! : Buffer.concat(listed);
+    }
+  };
 }
 
 const PAGE_BYTES = 4096;

@@ -125,16 +125,8 @@ Napi::Value NativeObject::iterate(const Napi::CallbackInfo &info)
 		throw_code(info.Env(), "ERR_WRONG_TYPE", "Program '" + program_name + "' is not an iterator");
 		return info.Env().Undefined();
 	}
-	bpf_iter_link_info target = {};
-	LIBBPF_OPTS(bpf_iter_attach_opts, options);
-	if (!info[1].IsUndefined()) {
-		REQUIRE_CREATED_MAP(1, index, map);
-		target.map.map_fd = bpf_map__fd(map);
-		options.link_info = &target;
-		options.link_info_len = sizeof(target);
-	}
 	LibbpfLog log;
-	const LinkPointer link(bpf_program__attach_iter(program, &options));
+	const LinkPointer link(bpf_program__attach_iter(program, nullptr));
 	if (link == nullptr) {
 		throw_bpf(info.Env(), "bpf_program__attach_iter", errno, &log, program_name);
 		return info.Env().Undefined();

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts';
+import { FRAME_HEADER_SIZE, recordOffset } from '../../bpf/schema/decoder.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { isMissedEnd } from './missed_ends.ts';
 import { run } from './programs.ts';
@@ -39,6 +40,10 @@ function write(depth: number, requests: number): number {
   ]);
   return ended() - before;
 }
+
+/** Offsets in `struct bio_queuer` of bpf/bio_owner.bpf.h. */
+const TID = 40;
+const IS_WANTED = 44;
 
 type Parts = ReturnType<typeof openRecorderParts>;
 
@@ -99,4 +104,37 @@ test('bios of requests that ended long ago make room, and are counted', () => {
   expect(hidden).toBeGreaterThanOrEqual(0);
   expect(events).toBeLessThan(requests);
   expect(events + hidden).toBeGreaterThanOrEqual(requests - 1);
+});
+
+test('bios that wait are each listed once, also more than the ring of lists has room for', () => {
+  const [WAITING, FORGOTTEN] = [10_007, 997];
+  const parts = openRecorderParts(join(temporaryFolder(), 'recording.kreplay'), readClocks, {
+    requestsInFlightMax: 16_384,
+  });
+  try {
+    const { waitingBios, forgetBio, inProgress } = parts.probes;
+    const value = new DataView(new ArrayBuffer(waitingBios.info.valueSize));
+    value.setUint32(IS_WANTED, 1, true);
+    const keyOf = (tid: number) =>
+      new Uint8Array(BigUint64Array.of(0xffff_8880_0000_0000n + BigInt(tid) * 192n).buffer);
+    for (let tid = 1; tid <= WAITING + FORGOTTEN; tid++) {
+      value.setUint32(TID, tid, true);
+      waitingBios.set(keyOf(tid), new Uint8Array(value.buffer));
+    }
+    // The programs have not counted the bios: a difference from the programs' number shows that there are some.
+    for (let tid = WAITING + 1; tid <= WAITING + FORGOTTEN; tid++) forgetBio(keyOf(tid));
+    const { bios } = inProgress();
+    const words = new Uint32Array(bios.buffer, bios.byteOffset, bios.byteLength / 4);
+    const wordAt = (at: number, field: 'timestamp_ns' | 'tid') =>
+      words[at + (FRAME_HEADER_SIZE + recordOffset(field)) / 4]!;
+    const tids: number[] = [];
+    for (let at = 0; at < words.length; at += (FRAME_HEADER_SIZE + ((words[at]! + 7) & ~7)) / 4) {
+      // The machine's own bios have a time.
+      if (wordAt(at, 'timestamp_ns') === 0) tids.push(wordAt(at, 'tid'));
+    }
+    const expected = Array.from({ length: WAITING }, (_, i) => i + 1);
+    expect(tids.sort((a, b) => a - b)).toEqual(expected);
+  } finally {
+    parts.remove();
+  }
 });
