@@ -32,6 +32,8 @@ struct page_walk {
 	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
 	__u32 unknown_bytes;
 	__u32 metadata_bytes;
+	/* Bytes that any process that has mapped the file may have stored. */
+	__u32 replaced_bytes;
 	__u32 device;
 	/* The task is a kernel thread or reclaims memory: it writes data that is not its own. */
 	__u32 is_kernel;
@@ -155,6 +157,11 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
+	/* Those that wrote to it are named with no bytes. */
+	if (dirtier->stores == STORES_UNSEEN) {
+		walk->replaced_bytes += bytes;
+		bytes = own = of_second = 0;
+	}
 	if (dirtier->count == 1) {
 		if (is_since)
 			add_origin(&walk->owner, &dirtier->origin, bytes);
@@ -218,8 +225,7 @@ static __always_inline void add_page(struct page_walk *walk, __u64 page, __u32 b
 		walk->unknown_bytes += bytes;
 		return;
 	}
-	if (is_stored_to_since(at.mapping, dirtier->origin.time_ns))
-		dirtier->origin.flags |= ORIGIN_AMBIGUOUS;
+	add_unseen_stores(dirtier, dirtier->origin.time_ns);
 	add_dirtiers(walk, dirtier, &key, bytes, sectors, since_ns);
 	count_queued(dirtier, &key, sectors, walk->device);
 }
@@ -308,6 +314,7 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 	walk->done = bytes_done_in_vector(bio);
 	walk->unknown_bytes = 0;
 	walk->metadata_bytes = 0;
+	walk->replaced_bytes = 0;
 	walk->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
 	walk->is_kernel = task->flags & (PF_KTHREAD | PF_MEMALLOC);
 	__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
@@ -336,6 +343,10 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		walk->unknown_bytes += walk->metadata_bytes;
 	if (walk->unknown_bytes || !walk->owner.origin_count)
 		add_origin(&walk->owner, &walk->unknown, walk->unknown_bytes);
+	if (walk->replaced_bytes) {
+		__builtin_memset(&walk->unknown, 0, sizeof(walk->unknown));
+		add_origin(&walk->owner, &walk->unknown, walk->replaced_bytes);
+	}
 }
 
 static __always_inline void describe_queuer(struct bio_queuer *queuer, struct bio *bio, struct task_struct *task,

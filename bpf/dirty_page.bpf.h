@@ -38,7 +38,9 @@ struct dirtier {
 	/* Device on which its write-back is queued. */
 	__u32 device;
 	/* It was written to while its write-back was in progress and not yet queued. */
-	__u16 is_dirty_again;
+	__u8 is_dirty_again;
+	/* STORES_* */
+	__u8 stores;
 	/* RANGE_* */
 	__u16 range;
 };
@@ -52,6 +54,15 @@ enum {
 	RANGE_WHOLE,
 	/* An entry of such a page stays although its write-back is queued: the next write to the page replaces it. */
 	RANGE_QUEUED,
+};
+
+/* Stores through a map of the file, of which the kernel shows the first to a clean page at most. */
+enum {
+	STORES_NONE,
+	/* The first owner made the page dirty by one. */
+	STORES_OWN,
+	/* Any process that has mapped the file may have replaced the data of those that are known to have written. */
+	STORES_UNSEEN,
 };
 
 /* The last write of a task through iomap, in pages: see iomap_write.bpf.h. */
@@ -232,7 +243,27 @@ struct written {
 	/* Nor to the block, whether or not to others of the page. */
 	bool is_block_clean;
 	bool is_written_back;
+	/* STORES_* */
+	__u8 stores;
 };
+
+/* Of a large folio, the kernel does not show which page a store has changed. */
+static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flags)
+{
+	if (!is_store_of_user(task))
+		return STORES_NONE;
+	return has_page_flag(folio_flags, PG_head) ? STORES_UNSEEN : STORES_OWN;
+}
+
+/* Notes whether processes may have stored to the page since a time, or may now. */
+static __always_inline void add_unseen_stores(struct dirtier *dirtier, __u64 since_ns)
+{
+	if (!is_stored_to_since(dirtier->mapping, since_ns))
+		return;
+	dirtier->origin.flags |= ORIGIN_AMBIGUOUS;
+	if (dirtier->stores == STORES_NONE)
+		dirtier->stores = STORES_UNSEEN;
+}
 
 static __always_inline int remember_dirtier(const struct written *written)
 {
@@ -272,11 +303,12 @@ static __always_inline int remember_dirtier(const struct written *written)
 	}
 	origin_of(&dirtier.origin, task, state);
 	dirtier.origin.flags |= written->flags;
-	if (is_stored_to_since(written->mapping, known ? known->origin.time_ns : dirtier.origin.time_ns))
-		dirtier.origin.flags |= ORIGIN_AMBIGUOUS;
+	dirtier.stores = known ? known->stores : written->stores;
+	add_unseen_stores(&dirtier, known ? known->origin.time_ns : dirtier.origin.time_ns);
 	if (known) {
 		/* With several owners, the first one has the flags of all. */
 		known->origin.flags |= dirtier.origin.flags & ORIGIN_AMBIGUOUS;
+		known->stores = dirtier.stores;
 		add_dirtier(known, key, &dirtier.origin, sectors);
 	} else
 		bpf_map_update_elem(&dirty_pages, &key, &dirtier, BPF_ANY);
@@ -368,8 +400,10 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 		forget_dirtier(written.key);
 		return 0;
 	}
-	if (!by_block && becomes_dirty_by_range(
-			     folio, mapping, has_page_flag(flags, PG_head) ? large_folio_size(folio) / PAGE_SIZE : 1))
+	written.stores = stores_of(bpf_get_current_task_btf(), flags);
+	if (!by_block && !written.stores &&
+	    becomes_dirty_by_range(folio, mapping,
+				   has_page_flag(flags, PG_head) ? large_folio_size(folio) / PAGE_SIZE : 1))
 		return 0;
 	if (has_page_flag(flags, PG_head)) {
 		/* The pages of this folio are recorded one by one. */
@@ -378,8 +412,14 @@ static __always_inline int folio_becomes_dirty(__u64 folio, __u64 mapping)
 			return 0;
 		}
 	}
-	if (!by_block)
+	if (!by_block) {
+		__u64 by_range = folio | 1;
+
+		/* A write whose range is known may have made the same folio dirty before. */
+		if (written.key != by_range)
+			bpf_map_delete_elem(&dirty_pages, &by_range);
 		written.flags = ORIGIN_AMBIGUOUS;
+	}
 	return remember_dirtier(&written);
 }
 
@@ -446,6 +486,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	}
 	written.key = page;
 	written.index = page_index(page, folio);
+	written.stores = stores_of(bpf_get_current_task_btf(), flags);
 	return remember_dirtier(&written);
 }
 

@@ -40,6 +40,17 @@ static __always_inline bool is_stored_to_since(__u64 mapping, __u64 since_ns)
 	return mapped_ns && *mapped_ns >= since_ns;
 }
 
+/*
+ * Returns whether the task is in the kernel by a store of its own to memory, and not by a call: a call that reads into
+ * a map, or populates it, makes pages dirty that the task has not stored to. Calls have their number in that register.
+ */
+static __always_inline bool is_store_of_user(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return !(task->flags & PF_KTHREAD) && (__s64)regs->orig_ax == -1;
+}
+
 /* The low four bits of a map's flags are its type: shared, or shared with other flags checked. */
 static __always_inline bool is_shared_map(__u64 flags)
 {

@@ -204,7 +204,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
         // The task that queued the request dirtied pages that others may have written to as well.
         if (isUnsure) rowQualities[row] = QUALITY_AMBIGUOUS;
       }
-      if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
+      const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
+      // All the data may be of others than those that are known to have written to its pages.
+      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.serviceIdOf(processes.of(0));
+      else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
     }
   };

@@ -182,7 +182,7 @@ const CASES: Readonly<Record<string, Case>> = {
   ...Object.fromEntries(
     ['ext4', 'ext4 nodelalloc', 'ext3', 'ext2', 'xfs', 'btrfs'].flatMap((name) => {
       const [fileSystem, mountOptions] = name.split(' ') as [string, string?];
-      const common = { fileSystem, ...(mountOptions && { mountOptions }), of: 'others' } as const;
+      const common = { fileSystem, ...(mountOptions && { mountOptions }), of: 'others', evenUnsure: true } as const;
       const stored: Case = {
         ...common,
         before: [[undefined, 'write_pages', 16]],
@@ -210,18 +210,25 @@ const CASES: Readonly<Record<string, Case>> = {
     wrote: { A: 0, B: PAGE_BYTES },
     evenUnsure: true,
   },
-  'pages that were written back, and then changed through a map by another writer': {
-    fileSystem: 'ext4',
-    mountOptions: 'nodelalloc',
-    before: [[undefined, 'write_pages', 256]],
-    isSynced: true,
-    steps: [
-      ['A', 'write_pages_and_sync', 256],
-      ['B', 'store', 256],
-    ],
-    wrote: { A: 256 * PAGE_BYTES, B: 256 * PAGE_BYTES },
-    of: 'others',
-  },
+  ...Object.fromEntries(
+    ['ext4 nodelalloc', 'xfs', 'btrfs'].map((name) => {
+      const [fileSystem, mountOptions] = name.split(' ') as [string, string?];
+      const stored: Case = {
+        fileSystem,
+        ...(mountOptions && { mountOptions }),
+        before: [[undefined, 'write_pages', 256]],
+        isSynced: true,
+        steps: [
+          ['A', 'write_pages_and_sync', 256],
+          ['B', 'store', 256],
+        ],
+        wrote: { A: 256 * PAGE_BYTES, B: 256 * PAGE_BYTES },
+        of: 'others',
+        evenUnsure: true,
+      };
+      return [`${name}: pages that were written back, and then changed through a map by another writer`, stored];
+    }),
+  ),
   'the log of XFS, written by the next writer to sync': {
     fileSystem: 'xfs',
     steps: [
@@ -337,6 +344,40 @@ test("data that a journal's commit writes first is not of those who took part in
     const named = requests.filter(({ origins }) => origins.some(({ transaction_id }) => transaction_id === 'A'));
     expect(named.length).toBeGreaterThan(0);
     expect(bytesOf(named)).toBeLessThan((PAGES * PAGE_BYTES) / 4);
+  } finally {
+    device.remove();
+  }
+});
+
+test('data that a store through a map may have replaced has no owner, whoever queues it', async () => {
+  const PAGES = 16;
+  const device = loopDevice(64);
+  try {
+    run('mkfs.ext4', ['-q', '-F', '-E', 'lazy_itable_init=0', device.path]);
+    run('mount', ['-o', 'nodelalloc', device.path, device.mountPoint]);
+    take([undefined, 'write_pages', PAGES], device.mountPoint);
+    run('sync', ['-f', device.mountPoint]);
+    const recorded = await shared.record(() => {
+      take(['A', 'write_parts', PAGES], device.mountPoint);
+      take(['B', 'store_over', PAGES], device.mountPoint);
+      run('sync', ['-f', device.mountPoint]);
+    });
+    const requests = recorded
+      .blockIos()
+      .filter(
+        ({ device: name, operation, comm }) => name === device.name && operation === 'write' && /kworker/.test(comm),
+      )
+      .filter(({ origins }) => origins.some(({ transaction_id }) => transaction_id === 'A'));
+    expect(requests.length).toBeGreaterThan(0);
+    for (const { bytes, unnamed_bytes, transaction_id, service_name, attribution, origins } of requests) {
+      expect({ unnamed_bytes, transaction_id, service_name, quality: attribution.quality }).toEqual({
+        unnamed_bytes: bytes,
+        transaction_id: null,
+        service_name: 'unknown',
+        quality: 'ambiguous',
+      });
+      expect(origins.map((origin) => [origin.transaction_id, origin.bytes])).toEqual([['A', 0n]]);
+    }
   } finally {
     device.remove();
   }
