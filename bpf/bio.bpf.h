@@ -157,7 +157,7 @@ static __always_inline void add_dirtiers(struct page_walk *walk, struct dirtier 
 	bool is_since = dirtier->origin.time_ns >= since_ns;
 	struct event_origin *second;
 
-	/* Those that wrote to it are named with no bytes. */
+	/* Known writers of the page are named with no bytes. */
 	if (dirtier->stores == STORES_UNSEEN) {
 		walk->replaced_bytes += bytes;
 		bytes = own = of_second = 0;

@@ -247,7 +247,7 @@ struct written {
 	__u8 stores;
 };
 
-/* Of a large folio, the kernel does not show which page a store has changed. */
+/* The kernel does not show which page of a large folio a store has changed. */
 static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flags)
 {
 	if (!is_store_of_user(task))

@@ -157,8 +157,8 @@ export class BpfObject {
 
   /**
    * Runs a `SEC("iter/...")` program over all its objects; returns its output to the seq file (at most 256 MiB).
-   * An iterator over a map, such as `SEC("iter/bpf_map_elem")`, can not be run.
-   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: it needs a map
+   * The function takes no iterator over a map, such as `SEC("iter/bpf_map_elem")`.
+   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE: it is no iterator; BpfError EINVAL: an iterator over a map
    */
   iterate(program: string): Uint8Array {
     return refusing(() => this.#native.iterate(program));

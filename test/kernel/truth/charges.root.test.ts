@@ -349,7 +349,7 @@ test("data that a journal's commit writes first is not of those who took part in
   }
 });
 
-test('data that a store through a map may have replaced has no owner, whoever queues it', async () => {
+test('data that a store through a map may have replaced has no owner, also in a request of a kernel thread', async () => {
   const PAGES = 16;
   const device = loopDevice(64);
   try {
