@@ -192,7 +192,13 @@ async function recordInto(
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () => {
       counts.seeRing(probes.events.takePeakBytes());
-      return counts.report({ ringBytes: probes.eventRingBytes, pendingBytes: probes.events.pendingBytes(), failure });
+      const sinceNs = writer!.unsyncedSinceNs();
+      return counts.report({
+        ringBytes: probes.eventRingBytes,
+        pendingBytes: probes.events.pendingBytes(),
+        unsyncedSeconds: sinceNs === undefined ? 0 : Number(process.hrtime.bigint() - sinceNs) / 1e9,
+        failure,
+      });
     };
     const socketPath = join(dirname(path), AGENT_SOCKET);
     socket = openReportSocket(socketPath, report, { readableAs: path, onProblem: (message) => log.warn(message) });

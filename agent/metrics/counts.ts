@@ -8,11 +8,19 @@ import { createPeak } from './peak.ts';
 /** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
+/** What the agent knows only when it is asked. */
+export interface ReportedNow {
+  ringBytes: number;
+  pendingBytes: number;
+  unsyncedSeconds: number;
+  failure: string | null;
+}
+
 export interface AgentCounts {
   committed(commit: Committed): void;
   /** Notes the most bytes that have waited in the event ring since the last call. */
   seeRing(peakBytes: number): void;
-  report(now: { ringBytes: number; pendingBytes: number; failure: string | null }): AgentReport;
+  report(now: ReportedNow): AgentReport;
 }
 
 export function createCounts(node: string): AgentCounts {
@@ -34,7 +42,7 @@ export function createCounts(node: string): AgentCounts {
       }
     },
     seeRing: ringPeak.see,
-    report({ ringBytes, pendingBytes, failure }) {
+    report({ ringBytes, pendingBytes, unsyncedSeconds, failure }) {
       const { user, system } = process.cpuUsage();
       ringPeak.see(pendingBytes);
       return {
@@ -43,6 +51,7 @@ export function createCounts(node: string): AgentCounts {
         cpu_seconds: (user + system) / 1e6,
         resident_bytes: process.memoryUsage.rss(),
         failure,
+        unsynced_seconds: unsyncedSeconds,
         ring: { size_bytes: ringBytes, pending_bytes: pendingBytes, peak_bytes: ringPeak.value() },
         recorded: Object.fromEntries(recorded),
         lost: [...lost.values()],

@@ -12,6 +12,8 @@ export interface AgentReport {
   resident_bytes: number;
   /** Why the recording cannot be written at the moment; it is tried again. Older agents do not report it. */
   failure?: string | null | undefined;
+  /** Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since. */
+  unsynced_seconds?: number | undefined;
   ring: {
     size_bytes: number;
     /** Bytes that wait at the moment. */

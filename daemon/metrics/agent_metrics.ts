@@ -27,6 +27,10 @@ export function agentMetrics(registry: Registry) {
   const ringSize = gauge('kreplay_agent_ring_size_bytes', 'What the event ring can hold; --ring-size.');
   const ringPending = gauge('kreplay_agent_ring_pending_bytes', 'What waits in the event ring just now.');
   const ringPeak = gauge('kreplay_agent_ring_peak_bytes', 'The most that waited in the event ring in the last minute.');
+  const unsynced = gauge(
+    'kreplay_agent_unsynced_seconds',
+    'Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since.',
+  );
   const recorded = counter('kreplay_events_recorded_total', 'Events that were recorded, by type.', 'event_type');
   const lost = counter(
     'kreplay_events_lost_total',
@@ -38,7 +42,7 @@ export function agentMetrics(registry: Registry) {
     'kreplay_agent_commit_duration_seconds',
     'How long the agent took to commit what it had gathered to the recording.',
   );
-  const all = [up, startTime, cpu, memory, ringSize, ringPending, ringPeak, recorded, lost];
+  const all = [up, startTime, cpu, memory, ringSize, ringPending, ringPeak, unsynced, recorded, lost];
   return {
     set(report: AgentReport | undefined): void {
       for (const metric of all) metric.reset();
@@ -52,6 +56,7 @@ export function agentMetrics(registry: Registry) {
       ringSize.set({ node }, ring.size_bytes);
       ringPending.set({ node }, ring.pending_bytes);
       ringPeak.set({ node }, ring.peak_bytes);
+      if (report.unsynced_seconds !== undefined) unsynced.set({ node }, report.unsynced_seconds);
       for (const [event_type, count] of Object.entries(report.recorded)) recorded.inc({ node, event_type }, count);
       // If a series began with its first loss, increase() would not show that loss.
       for (const cause of Object.keys(LOSS_CAUSES))

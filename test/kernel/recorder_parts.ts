@@ -17,7 +17,13 @@ export function openRecorderParts(
   const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, ...sizes });
   const recorder = createRecorder({
     probes,
-    writer: { ...writer, freeRows: () => Number.POSITIVE_INFINITY, waitingMs: () => 0, damage: () => undefined },
+    writer: {
+      ...writer,
+      freeRows: () => Number.POSITIVE_INFINITY,
+      waitingMs: () => 0,
+      unsyncedSinceNs: () => undefined,
+      damage: () => undefined,
+    },
     clock,
     cgroups,
     isOwnProcess: () => false,

@@ -9,6 +9,7 @@ import { columnPlaces, openForWriting } from './create.ts';
 import { heartbeat, recordCleanEnd, recordGap } from './gaps.ts';
 import { endInProgress, inProgressWriter } from './in_progress.ts';
 import { lockRecording } from './lock.ts';
+import { openLog, type RecordingLog } from './log_sync.ts';
 import { lossWriter } from './loss_tables.ts';
 import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
 import { openRawId } from './raw_id.ts';
@@ -37,12 +38,15 @@ export interface CommitterOptions {
 
 export interface Committer {
   readonly opened: OpenedRecording;
+  readonly log: RecordingLog;
   /** Whether another recording was copied over the file: a commit would damage that one. */
   isOverwritten(): boolean;
   /** When it throws, nothing of the batch was written. */
   commit(batch: Batch): void;
   /** Removes a few of the segments that exceed the limits of age or size. */
   retain(nowNs: bigint): RetentionState;
+  /** Copies the log to the file and syncs both; returns whether all of it could be copied. */
+  checkpoint(): boolean;
   /**
    * Closes the file. Without `endedNs` something is missing at the end: the next writer records it as after a writer
    * that was killed. Returns what is left behind when the path does not refer to the file any more.
@@ -100,6 +104,7 @@ function committerOf(
   const files = ownFiles(path);
   const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
   const rawId = openRawId(path);
+  const log = openLog(path);
   const isOverwritten = () => rawId.isOther(recordingId);
   let events = 0;
   let closed = false;
@@ -123,7 +128,7 @@ function committerOf(
     // If a file was moved, replaced or removed, the log is emptied: without its name it would be lost, and with it
     // SQLite would take it for the log of the file that is at this path.
     if (!files.areThere()) database.pragma('wal_checkpoint(TRUNCATE)');
-    else tryLeaveWal(database);
+    else if (!tryLeaveWal(database)) log.sync();
     return left;
   }
 
@@ -149,6 +154,12 @@ function committerOf(
       withRecordingErrors(path, () => write.immediate(batch));
       for (const { unwritten } of batch.rows) events += unwritten.to - unwritten.from;
     },
+    log,
+    checkpoint: () =>
+      withRecordingErrors(path, () => {
+        const [[isBusy, frames, copied]] = database.prepare('PRAGMA wal_checkpoint(PASSIVE)').raw().all() as [number[]];
+        return isBusy === 0 && frames === copied;
+      }),
     retain: (nowNs) => (retain ? withRecordingErrors(path, () => retain(nowNs)) : 'done'),
     close(endedNs) {
       if (closed) return undefined;
@@ -158,6 +169,7 @@ function committerOf(
       } finally {
         database.close();
         rawId.close();
+        log.close();
         unlock();
       }
     },
@@ -169,11 +181,14 @@ function fromStart({ to, typeFrom, typeTo }: BlockRange): BlockRange {
   return { from: 0, to, typeFrom: new Uint32Array(typeFrom.length), typeTo };
 }
 
-function tryLeaveWal(database: Database.Database): void {
+/** Returns whether the log is gone. */
+function tryLeaveWal(database: Database.Database): boolean {
   try {
     // For the next connection MEMORY is the same as DELETE, but leaves no journal that keeps readers out after a kill.
     database.pragma('journal_mode = MEMORY');
+    return true;
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) throw error;
+    return false;
   }
 }

@@ -37,7 +37,10 @@ export interface FailureMessage {
 export type FromWriterThread =
   | { kind: 'opened'; opened: OpenedRecording }
   | { kind: 'not_opened'; failure: FailureMessage }
-  | { kind: 'written'; seconds: number }
+  /** `unsyncedSinceNs`: when the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC. */
+  | { kind: 'written'; seconds: number; unsyncedSinceNs: bigint | undefined }
+  /** A sync of the log has ended. */
+  | { kind: 'synced'; unsyncedSinceNs: bigint | undefined; failure: FailureMessage | undefined }
   | { kind: 'failed'; failure: FailureMessage }
   /** Nothing was written: another recording has been copied over the file. */
   | { kind: 'overwritten' }

@@ -10,7 +10,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type Block, blockBytes, blockOver } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { RecordingError } from '../format/errors.ts';
+import { RecordingError, type RecordingErrorCode } from '../format/errors.ts';
 import type { Batch, OpenedRecording } from './batch.ts';
 import type { LeftBehind } from './committer.ts';
 import { createGatherer, type Gatherer } from './event_buffer.ts';
@@ -63,6 +63,8 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   isOverwritten(): boolean;
   /** How long the thread has not answered the last message; 0 when it has. */
   waitingMs(): number;
+  /** When the first commit was made that a loss of power may take, by CLOCK_MONOTONIC; undefined if there is none. */
+  unsyncedSinceNs(): bigint | undefined;
   /** The reason why nothing can be written to this file ever again. */
   damage(): RecordingError | undefined;
   /**
@@ -94,11 +96,15 @@ async function openedBy(worker: Worker): Promise<OpenedRecording> {
 }
 
 function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
-  const { nowNs, onTrouble, onNotRetained, onCommitted } = options;
+  const { nowNs, onNotRetained, onCommitted } = options;
   let underWay: Batch | undefined;
   let flushWanted = false;
   let sealAll = false;
   let trouble: RecordingError | undefined;
+  /** Why the log cannot be synced; commits go on meanwhile. */
+  let syncTrouble: RecordingError | undefined;
+  const tell = changesOf(options.onTrouble);
+  let unsyncedSinceNs: bigint | undefined;
   /** With damage, trying again would not help. */
   let damage: RecordingError | undefined;
   let triedMs = 0;
@@ -119,7 +125,11 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     if (message.kind === 'damaged') setDamage(message.failure);
     else if (message.kind === 'not_retained') onNotRetained?.(message.reason);
     else if (message.kind === 'closed') closed.resolve(message);
-    else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
+    else if (message.kind === 'synced') {
+      unsyncedSinceNs = message.unsyncedSinceNs;
+      syncTrouble = message.failure && (errorOf(message.failure) as RecordingError);
+      tell(trouble ?? syncTrouble);
+    } else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
       answered(message);
   });
 
@@ -128,6 +138,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     underWay = undefined;
     if (message.kind === 'written') {
       gatherer.committed();
+      unsyncedSinceNs = message.unsyncedSinceNs;
       onCommitted?.({ batch, seconds: message.seconds });
       if (!damage) setTrouble(undefined);
     } else if (message.kind === 'overwritten') {
@@ -150,9 +161,8 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   }
 
   function setTrouble(next: RecordingError | undefined): void {
-    const changed = next?.code !== trouble?.code;
     trouble = next;
-    if (changed) onTrouble(next);
+    tell(trouble ?? syncTrouble);
   }
 
   function flush(untilNs?: bigint): void {
@@ -209,6 +219,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     flush,
     isOverwritten: () => isOverwritten,
     damage: () => damage,
+    unsyncedSinceNs: () => unsyncedSinceNs,
     waitingMs: () => (underWay ? performance.now() - triedMs : 0),
     freeRows: () => (trouble || isOverwritten ? Number.POSITIVE_INFINITY : gatherer.freeRows()),
     append(block: Block) {
@@ -229,6 +240,16 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
       }
       return left;
     },
+  };
+}
+
+/** Passes a trouble on when it is another one. */
+function changesOf(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
+  let code: RecordingErrorCode | undefined;
+  return (trouble) => {
+    if (trouble?.code === code) return;
+    code = trouble?.code;
+    onTrouble(trouble);
   };
 }
 

@@ -5,6 +5,7 @@ import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { RecordingError } from '../format/errors.ts';
 import type { Batch } from './batch.ts';
 import { type Committer, type LeftBehind, openCommitter } from './committer.ts';
+import { type LogSync, logSync } from './log_sync.ts';
 import {
   batchOf,
   type FailureMessage,
@@ -27,10 +28,22 @@ let last: Batch | undefined;
 
 const committer = open();
 if (committer) {
+  const sync = logSync({
+    ...committer,
+    onSynced(error) {
+      send({
+        kind: 'synced',
+        unsyncedSinceNs: sync.unsyncedSinceNs(),
+        failure: error && failureOf(error),
+      });
+    },
+  });
+  // What an earlier writer left in the log may not be on the disk either.
+  sync.committed();
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {
-    if (message.kind === 'write') write(committer, message);
-    else close(committer, message.endedNs);
+    if (message.kind === 'write') write(committer, sync, message);
+    else void close(committer, sync, message.endedNs);
   });
   retainLater(committer);
 }
@@ -44,7 +57,7 @@ function open(): Committer | undefined {
   }
 }
 
-function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'write' }>): void {
+function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread, { kind: 'write' }>): void {
   const batch = batchOf(message);
   last = batch;
   if (writer.isOverwritten()) {
@@ -54,12 +67,22 @@ function write(writer: Committer, message: Extract<ToWriterThread, { kind: 'writ
   const startMs = performance.now();
   try {
     writer.commit(batch);
-    send({ kind: 'written', seconds: (performance.now() - startMs) / 1e3 });
+    if (tells(batch)) sync.committed();
+    const seconds = (performance.now() - startMs) / 1e3;
+    send({ kind: 'written', seconds, unsyncedSinceNs: sync.unsyncedSinceNs() });
   } catch (error) {
     send({ kind: 'failed', failure: failureOf(error) });
     return;
   }
   retainLater(writer);
+}
+
+/**
+ * Whether an answer can have something of this batch that is in no other one. What else a writer notes, it notes every
+ * second: an idle node need not wake its disk for that.
+ */
+function tells({ rows, losses, clockSteps }: Batch): boolean {
+  return rows.length > 0 || losses.length > 0 || clockSteps.length > 0;
 }
 
 /** Runs retention between batches, a step at a time: batches come first. */
@@ -83,8 +106,9 @@ function retainLater(writer: Committer): void {
   });
 }
 
-function close(writer: Committer, endedNs: bigint | undefined): void {
+async function close(writer: Committer, sync: LogSync, endedNs: bigint | undefined): Promise<void> {
   clearImmediate(retaining);
+  await sync.end();
   let failure: FailureMessage | undefined;
   let left: LeftBehind | undefined;
   try {

@@ -72,7 +72,12 @@ test('events and losses are counted once, when they have been written to the rec
     writer.flush();
   }
   await writer.close();
-  const { recorded, lost, commits } = counts.report({ ringBytes: 100, pendingBytes: 7, failure: null });
+  const { recorded, lost, commits } = counts.report({
+    ringBytes: 100,
+    pendingBytes: 7,
+    unsyncedSeconds: 0,
+    failure: null,
+  });
   expect(recorded).toEqual({ sys_write: 9, block_io: 3, sys_sync: 0 });
   expect(lost).toEqual([
     { cause: 'ring_full', event_type: 'block_io', count: 15 },
@@ -81,7 +86,8 @@ test('events and losses are counted once, when they have been written to the rec
   expect(commits.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0);
 });
 
-const report = () => createCounts('node-1').report({ ringBytes: 64, pendingBytes: 32, failure: null });
+const report = () =>
+  createCounts('node-1').report({ ringBytes: 64, pendingBytes: 32, unsyncedSeconds: 0, failure: null });
 
 async function asked(path: string): Promise<string> {
   return text(connect(path));

@@ -1,0 +1,139 @@
+/**
+ * Syncs a recording's write-ahead log once a second: what was committed may be answered at once, and a loss of power
+ * takes only what is not on the disk yet. SQLite itself syncs a log only before it copies it to the file, which may be
+ * never. The sync runs on a thread of libuv's, so that no commit waits for it.
+ */
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { RecordingError } from '../format/errors.ts';
+
+const SYNC_EVERY_MS = 1000;
+
+/** A second descriptor of the log: no locks are on that file, so closing it releases none. */
+export interface RecordingLog {
+  /** Calls `done` later, with the reason if it failed. The log must stay open until then. */
+  beginSync(done: (failure: RecordingError | undefined) => void): void;
+  sync(): void;
+  close(): void;
+}
+
+/** Must be called when SQLite has the log open. */
+export function openLog(path: string): RecordingLog {
+  const fd = withSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
+  return {
+    beginSync: (done) => fdatasync(fd, (error) => done(error ? syncError(path, error) : undefined)),
+    sync: () => withSyncErrors(path, () => fdatasyncSync(fd)),
+    close: () => closeSync(fd),
+  };
+}
+
+function withSyncErrors<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw syncError(path, error);
+  }
+}
+
+function syncError(path: string, error: unknown): RecordingError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+  const advice = isFull ? 'free some space, or move the data folder' : 'check the disk and the kernel log';
+  return new RecordingError(
+    isFull ? 'recording_full' : 'recording_io_error',
+    `${path}-wal cannot be synced, so a loss of power may take what was recorded since: ${advice} (${message})`,
+    error,
+  );
+}
+
+export interface LogSync {
+  /** Notes a commit that a loss of power must not take. */
+  committed(): void;
+  /** When the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC; undefined if all are. */
+  unsyncedSinceNs(): bigint | undefined;
+  /** Ends with what is under way: the descriptor must stay open until then. */
+  end(): Promise<void>;
+}
+
+export interface Timer {
+  nowMs(): number;
+  /** Returns what calls it off. */
+  after(ms: number, work: () => void): () => void;
+}
+
+const TIMER: Timer = {
+  nowMs: () => performance.now(),
+  after(ms, work) {
+    const timeout = setTimeout(work, ms);
+    return () => clearTimeout(timeout);
+  },
+};
+
+export interface LogSyncOptions {
+  log: Pick<RecordingLog, 'beginSync'>;
+  /** Copies all of the log to the file and syncs both; returns whether that could be done now. */
+  checkpoint(): boolean;
+  /** Called behind each sync, with the reason if it failed. */
+  onSynced(failure: RecordingError | undefined): void;
+  timer?: Timer;
+}
+
+export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOptions): LogSync {
+  let begunMs = Number.NEGATIVE_INFINITY;
+  let callOff: (() => void) | undefined;
+  /** Since when commits wait for the sync that is under way, and for the next one. */
+  let syncingSinceNs: bigint | undefined;
+  let waitingSinceNs: bigint | undefined;
+  /**
+   * The kernel reports a page that it could not write once, and takes it for written then: a later sync that succeeds
+   * says nothing about it. So everything must be written once more, to another place.
+   */
+  let failure: RecordingError | undefined;
+  let hasEnded = false;
+  let ended = () => {};
+
+  function beginLater(): void {
+    if (hasEnded || callOff || syncingSinceNs !== undefined || waitingSinceNs === undefined) return;
+    callOff = timer.after(Math.max(0, begunMs + SYNC_EVERY_MS - timer.nowMs()), begin);
+  }
+
+  function begin(): void {
+    callOff = undefined;
+    begunMs = timer.nowMs();
+    syncingSinceNs = waitingSinceNs;
+    waitingSinceNs = undefined;
+    if (failure) copyAll(failure);
+    else log.beginSync(settle);
+  }
+
+  function copyAll(failure: RecordingError): void {
+    try {
+      // A reader may keep a part of the log from being copied for a while.
+      settle(checkpoint() ? undefined : failure);
+    } catch (error) {
+      if (!(error instanceof RecordingError)) throw error;
+      settle(error);
+    }
+  }
+
+  function settle(result: RecordingError | undefined): void {
+    failure = result;
+    if (failure) waitingSinceNs = syncingSinceNs;
+    syncingSinceNs = undefined;
+    onSynced(failure);
+    beginLater();
+    ended();
+  }
+
+  return {
+    committed() {
+      waitingSinceNs ??= process.hrtime.bigint();
+      beginLater();
+    },
+    unsyncedSinceNs: () => syncingSinceNs ?? waitingSinceNs,
+    async end() {
+      hasEnded = true;
+      callOff?.();
+      if (syncingSinceNs !== undefined) await new Promise<void>((resolve) => (ended = resolve));
+    },
+  };
+}
