@@ -3,6 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
 import { counted, formatBytes } from '../output/amounts.ts';
+import { givenIn } from '../recording/format/numbers.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
@@ -41,7 +42,7 @@ export function outage(position: Position | undefined, { dataFolder, retention, 
 function waitingIn(dataFolder: string, position: Position | undefined): number | undefined {
   const found = recordedIn(dataFolder);
   if (!found) return undefined;
-  return Math.max(0, found.end - (position?.recordingId === found.recordingId ? position.number : 0));
+  return givenIn(position?.recordingId === found.recordingId ? position.number : 0, found.end);
 }
 
 /** Undefined if there is no recording that can be read. */

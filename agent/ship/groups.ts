@@ -1,5 +1,6 @@
 /** Groups of sealed segments, which are sent together: the same boundary has the same rows whenever it is sent. */
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import { givenIn } from '../recording/format/numbers.ts';
 import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 import { earlier, later } from './times.ts';
@@ -123,15 +124,16 @@ export function holesOf({ from, end, segments }: Group, settled: number): { from
  */
 export function gapOf(
   { from, end, segments }: Group,
-  settled: number,
+  { settled, seen }: { settled: number; seen: number },
   beforeNs: bigint,
   nowNs: bigint,
 ): Gap | undefined {
   const gap = { from: Math.max(from, settled), count: 0, fromNs: beforeNs, toNs: beforeNs };
   let [next, lastNs] = [gap.from, beforeNs];
   const add = (until: number, untilNs: bigint) => {
-    if (until <= next) return;
-    gap.count += until - next;
+    const count = until > next ? givenIn(next, until, seen) : 0;
+    if (count === 0) return;
+    gap.count += count;
     gap.fromNs = earlier(gap.fromNs, earlier(lastNs, untilNs));
     gap.toNs = later(gap.toNs, later(lastNs, untilNs));
   };

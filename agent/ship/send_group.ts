@@ -136,7 +136,7 @@ async function removedFrom(
   { group, position, nowNs, isAgain }: Sending,
 ): Promise<Outcome> {
   const settled = settledIn(position);
-  const gap = gapOf(group, settled, BigInt(position.lastNs), nowNs);
+  const gap = gapOf(group, { settled, seen: position.seen }, BigInt(position.lastNs), nowNs);
   if (!gap) return { lost: [], arrived: [] };
   const arrived: Arrived[] = [];
   let { count } = gap;

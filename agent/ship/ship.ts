@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
+import { givenIn } from '../recording/format/numbers.ts';
 import { openReader, type RecordingReader } from '../recording/read/reader.ts';
 import { type Arrived, askArrived, type Question } from './arrived.ts';
 import { askVersion } from './contact.ts';
@@ -60,7 +61,7 @@ async function positionFor(
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
     // More may have been recorded since this was written down.
-    await tellRest(options, known, Math.max(0, known.seen - settledIn(known)));
+    await tellRest(options, known, givenIn(settledIn(known), known.seen));
   }
   await persist(options, async () => writePosition(options.folder, next));
   return next;
@@ -68,10 +69,11 @@ async function positionFor(
 
 /** Reports what a recording that is gone still had. */
 async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
-  const rest = Math.max(0, reader.ends().end - settledIn(position));
+  const { end } = reader.ends();
+  const rest = givenIn(settledIn(position), end, position.seen);
   if (rest === 0) return position;
   await tellRest(options, position, rest);
-  const next = { ...position, number: settledIn(position) + rest, group: null };
+  const next = { ...position, number: end, group: null };
   await persist(options, async () => writePosition(options.folder, next));
   return next;
 }

@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
+import { givenIn } from '../recording/format/numbers.ts';
 import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
@@ -174,7 +175,7 @@ export async function shipRecording(
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
       shippedNumber: settledIn(position),
       watermarkNs: position.number >= end ? aliveNs : earlier(BigInt(position.lastNs), waitsSinceNs),
-      backlog: Math.max(0, end - position.number),
+      backlog: givenIn(position.number, end, position.seen),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
       unended,
@@ -298,7 +299,7 @@ function patientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSig
 
 function waitingIn(reader: RecordingReader, number: number): Waiting {
   try {
-    const events = Math.max(0, reader.ends().sealedEnd - number);
+    const events = givenIn(number, reader.ends().sealedEnd);
     const [oldest] = events > 0 ? reader.sealedSegments(number, 1) : [];
     return { events, sinceNs: oldest?.minNs };
   } catch {
@@ -335,7 +336,7 @@ function liveRate() {
     perSecond(): number {
       const [first, last] = [seen[0], seen.at(-1)];
       if (!first || !last || last.atMs - first.atMs < 1000) return 0;
-      return ((last.end - first.end) * 1000) / (last.atMs - first.atMs);
+      return (givenIn(first.end, last.end) * 1000) / (last.atMs - first.atMs);
     },
   };
 }

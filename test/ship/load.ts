@@ -55,8 +55,8 @@ export function noisyRows(count: number, first: number, random: () => number): R
 }
 
 /** A writer with the time of day, which seals segments after some seconds as an agent does. */
-export function liveWriter(folder: string, retainBytes = 1 << 30): RecordingWriter {
-  const origin = { node: NODE, bootId: 'boot', machineId: 'machine' };
+export function liveWriter(folder: string, retainBytes = 1 << 30, bootId = 'boot'): RecordingWriter {
+  const origin = { node: NODE, bootId, machineId: 'machine' };
   const nowNs = () => BigInt(Date.now()) * 1_000_000n;
   return openWriter({ path: recordingPath(folder), ...origin, nowNs, retention: { bytes: retainBytes } });
 }

@@ -98,6 +98,28 @@ describe('retention on the node', () => {
   });
 });
 
+test('events that were shipped, and that a loss of power took from the node, stay what they are', async () => {
+  const [folder, disk] = [newFolder(), newFolder()];
+  const rows = loadRows(3300);
+  const writer = liveWriter(folder);
+  appendRows(writer, rows.slice(0, 2000));
+  for (const end of ['', '-wal']) cpSync(recordingPath(folder) + end, recordingPath(disk) + end);
+  appendRows(writer, rows.slice(2000, 2600));
+  writer.close();
+  await shipHere(folder, server.url);
+  for (const end of ['', '-wal']) cpSync(recordingPath(disk) + end, recordingPath(folder) + end);
+  const next = liveWriter(folder, 1 << 30, 'next boot');
+  appendRows(next, rows.slice(2600));
+  next.close();
+  await shipHere(folder, server.url);
+  const { events } = await arrivedAt(server);
+  const numberNow = (number: number) => (number < 2600 ? number : 2 ** 32 + number - 2600);
+  const made = eventsOf(rows).map((event) => ({ ...event, number: numberNow(event.number) }));
+  expectSame(events, new Map(made.map((event) => [event.number, textOf(event)])));
+  expect((await lossesAt(server)).unshipped ?? 0).toBe(0);
+  expect(await countAt(server, 'SELECT max(backlog) FROM kreplay.node')).toBeLessThan(5000);
+});
+
 /** So few that a recording keeps their columns apart. */
 const SEGMENT_EVENTS = 1024;
 

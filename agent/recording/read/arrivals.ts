@@ -7,6 +7,7 @@ import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { Loss } from '../format/losses.ts';
+import { givenIn } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
@@ -160,7 +161,8 @@ export function openArrivals(
     extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
     arrivals: (request) => source.inTransaction(() => read(request)),
     removed(from, end) {
-      const count = from < end ? end - from - stored.get({ from, end })! : 0;
+      const given = givenIn(from, end);
+      const count = given > 0 ? given - stored.get({ from: end - given, end })! : 0;
       const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
       return { count, next, toNs: lastRemovedNs.get() ?? 0n };
     },

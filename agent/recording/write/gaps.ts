@@ -2,7 +2,8 @@
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { ALIVE } from '../format/in_progress.ts';
-import { toStored } from '../format/schema.ts';
+import { afterPowerLoss } from '../format/numbers.ts';
+import { END_NUMBER, toStored } from '../format/schema.ts';
 import { lossWriter } from './loss_tables.ts';
 
 const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
@@ -15,6 +16,10 @@ const ALIVE_BOOT = 'alive_boot_id';
 /** 1 when the last writer closed the recording; 0 while one has it open, or after it was killed. */
 const ENDED = 'ended';
 
+const NEXT_NUMBER = 'next_number';
+
+const LAST_WRITER = `SELECT key, value FROM meta WHERE key IN ('${ENDED}', '${ALIVE_BOOT}')`;
+
 /** The time is written with a flush at most this often: it changes a page that a flush would not touch. */
 const ALIVE_EVERY_NS = 200_000_000n;
 
@@ -22,6 +27,12 @@ const ALIVE_EVERY_NS = 200_000_000n;
 interface Moment {
   wallNs: bigint;
   monotonicNs: bigint;
+}
+
+/** Whether the last writer did not end by itself, and the node was started again since. */
+export function mayHaveLostPower(database: Database.Database, bootId: string): boolean {
+  const said = new Map(database.prepare<[], [string, unknown]>(LAST_WRITER).raw().all());
+  return said.get(ENDED) === 0 && said.has(ALIVE_BOOT) && said.get(ALIVE_BOOT) !== bootId;
 }
 
 /** Records what happened between the last writer and the `start` of this one, in its own transaction. */
@@ -34,6 +45,8 @@ export function recordGap(database: Database.Database, start: Moment, bootId: st
     if (aliveNs !== undefined) {
       const cause: LossCause = integer(ENDED) === 1n ? 'agent_stopped' : 'agent_killed';
       const monotonicNs = value.get(ALIVE_BOOT) === bootId ? integer(ALIVE_MONOTONIC) : undefined;
+      if (mayHaveLostPower(database, bootId))
+        database.prepare(SET).run(NEXT_NUMBER, afterPowerLoss(database.prepare<[], number>(END_NUMBER).pluck().get()!));
       const lastedNs = monotonicNs === undefined ? 0n : max(start.monotonicNs - monotonicNs, 0n);
       const { addLoss } = lossWriter(database);
       for (const gap of gapsOf(aliveNs, start.wallNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
