@@ -228,6 +228,28 @@ static void damaged_frame(sqlite3_context *context, int count, sqlite3_value **v
 		sqlite3_result_int64(context, frame);
 }
 
+/*
+ * logged_pages(frame): page numbers of the sound frames of the log from that one on, as a JSON list; negative where the
+ * database has the page otherwise.
+ */
+static void logged_pages(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct checked_file *file = main_file(context);
+	sqlite3_str *list = sqlite3_str_new(sqlite3_context_db_handle(context));
+	int error;
+
+	(void)count;
+	sqlite3_str_appendchar(list, 1, '[');
+	error = file ? list_copied(file, sqlite3_value_int64(values[0]), list) : SQLITE_OK;
+	sqlite3_str_appendchar(list, 1, ']');
+	if (error) {
+		sqlite3_free(sqlite3_str_finish(list));
+		sqlite3_result_error_code(context, error);
+		return;
+	}
+	sqlite3_result_text(context, sqlite3_str_finish(list), -1, sqlite3_free);
+}
+
 static int registered;
 
 static void register_vfs(void)
@@ -254,6 +276,7 @@ __attribute__((visibility("default"))) int sqlite3_extension_init(sqlite3 *conne
 	    {"set_checksums_of_copies", 1, set_checksums_of_copies},
 	    {"damaged_pages", 1, damaged_pages},
 	    {"damaged_frame", 0, damaged_frame},
+	    {"logged_pages", 1, logged_pages},
 	    {"limit_length", 1, limit_length},
 	};
 	int error;

@@ -335,3 +335,48 @@ int unreadable_frame(struct checked_file *database, int64_t *frame)
 	}
 	return error == SQLITE_BUSY ? SQLITE_OK : error;
 }
+
+/* Whether the database has the page as this frame has it; -1 when the frame is damaged. */
+static int is_copied(struct checked_file *database, const uint8_t *frame, uint8_t *page)
+{
+	const int64_t bytes = database->page_bytes;
+	const uint32_t number = big_endian(frame);
+	const uint8_t *logged = frame + FRAME_HEADER_BYTES;
+
+	if (number == 0 || !is_sound(logged, bytes, number))
+		return -1;
+	return read_real(database, page, bytes, (number - 1) * bytes) == SQLITE_OK && memcmp(page, logged, bytes) == 0;
+}
+
+int list_copied(struct checked_file *database, int64_t first, sqlite3_str *list)
+{
+	struct checked_file *log = database->log;
+	const int64_t size = FRAME_HEADER_BYTES + (int64_t)database->page_bytes;
+	uint8_t header[LOG_HEADER_BYTES], *frame;
+	sqlite3_int64 bytes = 0;
+	int error;
+
+	if (!log || !database->checks)
+		return SQLITE_OK;
+	error = real_file(log)->pMethods->xFileSize(real_file(log), &bytes);
+	if (!error)
+		error = read_real(log, header, LOG_HEADER_BYTES, 0);
+	if (error)
+		return error;
+	frame = sqlite3_malloc64(size + database->page_bytes);
+	if (!frame)
+		return SQLITE_NOMEM;
+	for (int64_t at = LOG_HEADER_BYTES + (first - 1) * size; at + size <= bytes; at += size) {
+		int copied;
+
+		error = read_real(log, frame, size, at);
+		if (error)
+			break;
+		copied = is_copied(database, frame, frame + size);
+		if (copied >= 0 && memcmp(frame + FRAME_SALTS_AT, header + LOG_SALTS_AT, SALTS_BYTES) == 0)
+			sqlite3_str_appendf(list, sqlite3_str_length(list) > 1 ? ",%s%u" : "%s%u", copied ? "" : "-",
+					    big_endian(frame));
+	}
+	sqlite3_free(frame);
+	return error;
+}

@@ -70,6 +70,20 @@ export function damagedFrame(database: Database.Database): number | undefined {
   return database.prepare<[], number | null>('SELECT damaged_frame()').pluck().get() ?? undefined;
 }
 
+/**
+ * Whether SQLite may have copied the log past that frame to the file: then all pages of the frames up to some later one
+ * are there as the last of them has each. Without these frames, pages of the file would be older than others.
+ */
+export function isCopiedPast(database: Database.Database, frame: number): boolean {
+  const text = database.prepare<[number], string>('SELECT logged_pages(?)').pluck().get(frame)!;
+  const others = new Set<number>();
+  return (JSON.parse(text) as number[]).some((page) => {
+    if (page > 0) others.delete(page);
+    else others.add(-page);
+    return others.size === 0;
+  });
+}
+
 export function damagedLog(frame: number): string {
   return `its write-ahead log is damaged: commits from frame ${frame} on cannot be read`;
 }

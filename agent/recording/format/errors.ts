@@ -41,6 +41,11 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_FULL', 'recording_full', 'no space is left on the device: free some, or move the data folder'],
   ['SQLITE_BUSY', 'recording_busy', 'another process holds the file: try again'],
   ['SQLITE_LOCKED', 'recording_busy', 'another connection holds the file: try again'],
+  [
+    'SQLITE_READONLY_ROLLBACK',
+    'recording_not_readable',
+    'a change of it was interrupted, and its -journal is left: start the agent, which undoes that',
+  ],
   ['SQLITE_READONLY', 'recording_not_writable', 'the file is read-only for this user: check owner and mode'],
   ['SQLITE_PERM', 'recording_not_writable', 'permission denied: check owner and mode'],
   ['SQLITE_CANTOPEN', 'recording_not_readable', 'it cannot be opened: check that this user may read the folder'],

@@ -9,7 +9,7 @@ import type { StateReader } from './state_reader.ts';
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
 
-/** What a reader found, for another reader of the same file. */
+/** What a reader found, for another reader of the same file; each looks at the log itself. */
 export interface FoundDamage {
   segments: readonly DamagedSegment[];
   entries: boolean;
@@ -21,6 +21,8 @@ export interface DamageNotes {
   add(meta: DamagedSegment): void;
   /** Notes an entry of which not even the time is known. */
   addEntry(): void;
+  /** Says whether the log has commits that cannot be read. */
+  setLog(isDamaged: boolean): void;
   /** Notes a request that could not be answered. */
   addFailure(): void;
   has(meta: SegmentMeta): boolean;
@@ -37,7 +39,8 @@ export function damageNotes(): DamageNotes {
   const segments = new Map<number, DamagedSegment>();
   let entries = false;
   let failures = false;
-  const any = () => failures || entries || segments.size > 0;
+  let isLogDamaged = false;
+  const any = () => failures || entries || isLogDamaged || segments.size > 0;
   const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
     cause: 'damaged',
     eventType: null,
@@ -51,12 +54,15 @@ export function damageNotes(): DamageNotes {
     addEntry: () => {
       entries = true;
     },
+    setLog: (isDamaged) => {
+      isLogDamaged = isDamaged;
+    },
     addFailure: () => {
       failures = true;
     },
     any,
     found() {
-      if (!any()) return undefined;
+      if (!failures && !entries && segments.size === 0) return undefined;
       return { segments: [...segments.values()], entries, failures };
     },
     addFound(found) {
@@ -66,7 +72,7 @@ export function damageNotes(): DamageNotes {
     },
     has: ({ firstNumber }) => segments.has(firstNumber),
     losses: (fromNs = 0n, toNs = U64_MAX) => [
-      ...(entries ? [loss(0, fromNs, toNs)] : []),
+      ...(entries || isLogDamaged ? [loss(0, fromNs, toNs)] : []),
       ...[...segments.values()]
         .filter(({ minNs, maxNs }) => minNs < toNs && maxNs >= fromNs)
         .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),

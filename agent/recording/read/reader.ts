@@ -1,11 +1,10 @@
 /** Reads a recording, even while a writer appends to it. */
-import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { damagedFrame, hasChecksums, openDatabase } from '../format/database.ts';
-import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import { hasChecksums, openDatabase } from '../format/database.ts';
+import { asDamage, corrupt, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
 import { readOlder } from '../format/older_versions.ts';
 import { checkFormat, fromStoredMax } from '../format/schema.ts';
@@ -14,9 +13,11 @@ import { gather, wantedColumns } from './assemble_block.ts';
 import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './damage_notes.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
+import { followLog } from './followed_log.ts';
 import { followedWriter } from './followed_writer.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
+import { checkFiles, openError } from './openable.ts';
 import { openPieceCache } from './piece_cache.ts';
 import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
@@ -140,25 +141,7 @@ export function openReader(
     return readerOf(database, path, { version, isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
   } catch (error) {
     database?.close();
-    throw toRecordingError(error, path);
-  }
-}
-
-/** Only regular files are opened: opening a pipe or a device would wait for a process at its other end. */
-function checkFiles(path: string): void {
-  if (isRegular(path) === undefined)
-    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
-  for (const name of [path, ...['-wal', '-shm', '-journal'].map((end) => path + end)])
-    if (isRegular(name) === false)
-      throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
-}
-
-/** Returns undefined when there is no such file, or this user may not look at it. */
-function isRegular(path: string): boolean | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile();
-  } catch {
-    return undefined;
+    throw openError(error, path);
   }
 }
 
@@ -193,10 +176,9 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   const cache = openPieceCache();
   const damage = damageNotes();
   if (isDamaged) damage.addFailure();
-  const guarded = guardOf(path, damage, writer.follow);
+  const guarded = guardOf(path, damage, followLog(database, damage, writer));
   const index = openSegmentIndex(database, damage.addEntry);
   if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
-  if (damagedFrame(database) !== undefined) damage.addEntry();
   const source: ScanSource = {
     index,
     columnIds: () => writer.locations().ids,

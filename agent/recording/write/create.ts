@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
-import { damagedFrame, damagedLog, openDatabase, setChecksums } from '../format/database.ts';
+import { damagedFrame, damagedLog, isCopiedPast, openDatabase, setChecksums } from '../format/database.ts';
 import { corrupt, RecordingError, toRecordingError } from '../format/errors.ts';
 import { upgradeOlder } from '../format/older_versions.ts';
 import { pieceOf, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
+import { mayHaveLostPower } from './gaps.ts';
 
 /** With a log of 4 MB, pages that every flush changes are copied to the main file only once in many flushes. */
 const CHECKPOINT_PAGES = 4000;
@@ -36,9 +37,12 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database = openDatabase(path, { timeout: BUSY_TIMEOUT_MS });
     const blank = isBlank(database);
     const version = blank ? FORMAT_VERSION : checkFormat(database, path);
+    const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = damagedFrame(database);
     // New commits would replace those that cannot be read, and be based on pages of which some are older than others.
-    if (frame !== undefined) throw corrupt(damagedLog(frame));
+    const isTorn = frame !== undefined && lostPower && !isCopiedPast(database, frame);
+    if (frame !== undefined && !isTorn) throw corrupt(damagedLog(frame));
+    if (lostPower) endLog(database);
     database.pragma(`page_size = ${PAGE_BYTES}`);
     // This must come before the pragma below, which writes the first page.
     if (blank) setChecksums(database);
@@ -57,6 +61,17 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database?.close();
     throw openError(error, path);
   }
+}
+
+/**
+ * Copies the log that a loss of power has left to the file. A disk writes in any order what is not synced: the log ends at
+ * the first frame that is missing, and behind new commits the frames that follow it would count as damage. No sync had
+ * covered that frame, or SQLite might have copied it and later ones.
+ */
+function endLog(database: Database.Database): void {
+  database.pragma('wal_checkpoint(TRUNCATE)');
+  const frame = damagedFrame(database);
+  if (frame !== undefined) throw corrupt(damagedLog(frame));
 }
 
 function isWal(database: Database.Database): boolean {

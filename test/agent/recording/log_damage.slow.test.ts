@@ -5,6 +5,7 @@ import { openDatabase } from '../../../agent/recording/format/database.ts';
 import { PAGE_BYTES } from '../../../agent/recording/format/schema.ts';
 import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { isWhole, verifyRecording } from '../../../agent/recording/read/verify.ts';
+import { openWriter } from '../../../agent/recording/write/writer.ts';
 import { appendRows, newFolder, newWriter, recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { times } from '../../repeats.ts';
 
@@ -136,6 +137,41 @@ test('a writer does not continue after unreadable data', () => {
     return log;
   });
   expect(() => newWriter(join(path, '..'))).toThrow(/write-ahead log is damaged/);
+});
+
+/** A writer of the node's next start. */
+const nextStart = (path: string) => {
+  openWriter({ path, node: 'node-1', machineId: 'machine', bootId: 'next', nowNs: () => START + 10n ** 12n }).close();
+};
+
+describe('behind a new start of the node', () => {
+  const broken = (log: Buffer) => {
+    log[HEADER_BYTES + (commits()[6]! + 1) * FRAME_BYTES + 100]! ^= 1;
+    return log;
+  };
+
+  test('a writer goes on from the last commit that can be read, and the rest is a gap', () => {
+    const path = damagedCopy(broken);
+    const { events } = found(path);
+    nextStart(path);
+    expect(found(path)).toEqual({ events, damaged: false, told: false, whole: true });
+    const reader = openReader(path);
+    const last = [...reader.scan({ order: 'desc', limit: 1 })][0]!.columns.get('timestamp_ns')![0] as bigint;
+    const [gap] = reader.losses().filter(({ cause }) => cause === 'agent_killed');
+    expect(gap!.fromNs <= last + 100n && gap!.toNs === START + 10n ** 12n).toBe(true);
+    reader.close();
+  });
+
+  test.each([1, 2, 5])('a writer does not go on if SQLite had copied %d commits more to the file', (more) => {
+    const whole = damagedCopy((log) => log.subarray(0, HEADER_BYTES + (commits()[6 + more]! + 1) * FRAME_BYTES));
+    const database = openDatabase(whole, {});
+    database.pragma('wal_checkpoint(PASSIVE)');
+    const file = readFileSync(whole);
+    database.close();
+    const path = damagedCopy(broken);
+    writeFileSync(path, file);
+    expect(() => nextStart(path)).toThrow(/write-ahead log is damaged/);
+  });
 });
 
 test('lost pages at the end of a file are damage, not zeros', () => {
