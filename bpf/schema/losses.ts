@@ -24,7 +24,7 @@ export const LOSS_CAUSES = {
   store_failed: 'the recording could not be written',
   agent_stopped: 'no agent recorded; how many events there were is not known',
   agent_killed:
-    'the agent was killed: what it had not written yet is missing, and no agent recorded until the next start',
+    'the agent was killed, or its node went down: what was not written yet, or not yet on the disk when power was lost, is missing, and no agent recorded until the next start',
   not_recorded_yet: 'no agent had recorded yet',
   not_written_yet:
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',

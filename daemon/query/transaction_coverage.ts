@@ -94,7 +94,7 @@ async function transactionCoverage(
  * A copy that was made while an agent was running may cut the transaction off; a file that records its end does not.
  */
 function cutSpan(span: NodeSpan): NodeSpan {
-  return span.end === 'unsaid' ? { ...span, isWholeFile: false } : span;
+  return span.end === 'unsaid' || span.end === 'damaged' ? { ...span, isWholeFile: false } : span;
 }
 
 interface Reach {

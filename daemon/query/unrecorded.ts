@@ -40,6 +40,7 @@ const AFTER: Readonly<Record<NodeSpan['end'], LossCause>> = {
   open: 'not_written_yet',
   killed: 'agent_killed',
   unsaid: 'agent_stopped',
+  damaged: 'recording_damaged',
 };
 
 interface Asked extends Pick<CoverageQuery, 'fromNs' | 'nowNs'> {

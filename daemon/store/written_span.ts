@@ -5,9 +5,9 @@ export interface WrittenSpan {
   toNs: bigint;
   /**
    * `open`: an agent holds the lock. `killed`: the agent did not end properly, and the lock is free. `unsaid`: a copy
-   * that was made while an agent was running.
+   * that was made while an agent was running. `damaged`: the agent could not go on, and has set it aside.
    */
-  end: 'closed' | 'open' | 'killed' | 'unsaid';
+  end: 'closed' | 'open' | 'killed' | 'unsaid' | 'damaged';
   /** Whether it is a copy, a bundle or another named file: no events are expected after its end. */
   isWholeFile: boolean;
   /**

@@ -3,8 +3,10 @@
  * last write.
  */
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { RecordedSpan } from '../../../agent/recording/read/recorded_span.ts';
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
+import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 import { nowNs } from '../../wall_clock.ts';
 import type { WrittenSpan } from '../written_span.ts';
 import { withFailuresOf } from './failures.ts';
@@ -15,6 +17,7 @@ export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | unde
   const read = () => withFailuresOf(file, () => reader.recordedSpan());
   const span = read();
   if (!span) return undefined;
+  if (span.end === 'unsaid' && isSetAside(basename(file.path))) return { ...span, end: 'damaged', isWholeFile: true };
   if (file.source !== 'live') return { ...span, isWholeFile: true };
   if (span.end === 'closed') return told(span, 'closed');
   if (isRecorded(file.path) !== false) return told(span, 'open');

@@ -1,6 +1,6 @@
 /** Tests that an answer reports what its recording lacks in the window of the query, and nothing of other windows. */
-import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
@@ -251,6 +251,17 @@ describe('a transaction that may have continued, or begun earlier, without being
     expect(await gapsOfTx(daemon)).toEqual(inEachAnswer(cause));
     expect(await gapsOf(daemon, 'transaction_id=tx&node=other')).toEqual([]);
     expect(await gapsOf(daemon, `transaction_id=tx&node=${NODE}`)).toEqual([[S, 50n * S, cause]]);
+  });
+
+  test('the agent set the recording aside, and went on in another one', async () => {
+    const folder = recorded([{ at: START + 5n * S }]);
+    setMeta(recordingPath(folder), { created_ns: START + 4n * S, alive_ns: START + 30n * S });
+    const damaged = recordingPath(recorded([row]));
+    setMeta(damaged, { alive_ns: START + S, ended: 0n });
+    renameSync(damaged, join(folder, 'recording.damaged-20251121T000000Z.kreplay'));
+    const daemon = await servedHere(folder);
+    daemon.setNow(START + 50n * S);
+    expect(await gapsOfTx(daemon)).toEqual(inEachAnswer('recording_damaged'));
   });
 
   test('a node without events of the transaction was recorded at another time', async () => {
