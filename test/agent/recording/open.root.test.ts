@@ -1,6 +1,6 @@
 /** Tests files that are missing, foreign, newer, damaged or out of reach: each has its code, and nothing crashes. */
-import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
@@ -94,6 +94,44 @@ test('a folder that does not exist or is not writable', () => {
   const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;
   const output = execFileSync(command, args, { encoding: 'utf8' });
   expect(output).toBe('recording_not_writable\n');
+});
+
+/** Leaves the file in the midst of a change that needs a journal, as a loss of power does. */
+function interruptChange(): void {
+  const script = `
+    import Database from 'better-sqlite3';
+    const database = new Database('${path}');
+    database.pragma('journal_mode = DELETE');
+    database.pragma('cache_size = 1');
+    database.exec('BEGIN; UPDATE loss SET count = 1; CREATE TABLE more (a)');
+    for (let i = 0; i < 100; i++) database.exec('INSERT INTO more VALUES (zeroblob(900))');
+    process.kill(process.pid, 'SIGKILL');`;
+  const cwd = join(import.meta.dirname, '../../..');
+  spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd });
+  expect(existsSync(`${path}-journal`)).toBe(true);
+}
+
+test('a change that was interrupted is undone by the next writer, and until then readers say so', () => {
+  interruptChange();
+  expect(() => openReader(path)).toThrow(/-journal is left: start the agent/);
+  expect(() => openReader(path)).toThrow(withCode('recording_not_readable'));
+  testWriter(path).close();
+  expect(openReader(path).info().eventCount).toBe(ROWS);
+});
+
+test('the log of a file that was not closed needs a folder that the user may write to, and readers say so', () => {
+  const writer = testWriter(good);
+  writer.recordLoss({ cause: 'ring_full', eventType: null, count: 1, fromNs: START_NS, toNs: START_NS });
+  writer.flush();
+  const closed = join(folder.path, 'log');
+  mkdirSync(closed);
+  for (const end of ['', '-wal']) copyFileSync(good + end, join(closed, `recording.kreplay${end}`));
+  writer.close();
+  const script = `import { openReader } from '${join(import.meta.dirname, '../../../agent/recording/read/reader.ts')}';
+    try { openReader('${closed}/recording.kreplay'); } catch (error) { console.log(error.code, error.message); }`;
+  const [command, ...args] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', script] as const;
+  const output = execFileSync(command, args, { encoding: 'utf8' });
+  expect(output).toMatch(/^recording_not_readable .* was not closed.*start the agent/);
 });
 
 const ROWS = 2100;
