@@ -1,15 +1,88 @@
-/** At most one piece of long work runs between two polls of the sockets, however many responses are in progress. */
-const waiting: (() => void)[] = [];
+/**
+ * Shares the main thread out. At most one piece of long work runs between two polls of the sockets, however many answers
+ * are in progress: if all ran at once, small requests would wait for all of them. What is small comes first, and then
+ * what has had the fewest pieces: a question of ten pieces would else wait ten times for each of those of thousands.
+ */
+interface Waiting {
+  wake: () => void;
+  /** Pieces that its work has had; less than none for what is small. */
+  had: number;
+}
 
-/** Resolves when it is the caller's turn. If all pieces ran at once, small requests would wait for all of them. */
-export function nextPiece(): Promise<void> {
+/** In order of arrival. */
+const waiting: Waiting[] = [];
+const starts: (() => void)[] = [];
+const pieces = new WeakMap<object, number>();
+const SMALL = -1;
+/** One turn in so many goes to what has waited longest, so that nothing waits forever. */
+const LONGEST_EVERY = 4;
+let turns = 0;
+let isScheduled = false;
+
+/** Requests that come together begin within this time; the others wait until the sockets have been polled. */
+const START_MS_MAX = 2;
+/**
+ * Node accepts one connection in each turn of the event loop (libuv 1.45 and later). If each turn also had a piece of 10
+ * ms, a client would wait 10 s behind a thousand others, so work waits while connections come, for this long at most.
+ */
+const ACCEPTING_MS_MAX = 10;
+let connectionCame = false;
+let workedMs = 0;
+
+/** Reports a connection that was accepted: others may wait behind it. */
+export function noteConnection(): void {
+  connectionCame = true;
+}
+
+/** Calls it soon, in order of arrival, and not at the same time as too many others. */
+export function begin(start: () => void): void {
+  starts.push(start);
+  schedule();
+}
+
+/** Says that this work is small, or has turned out not to be. */
+export function favour(work: object, isSmall: boolean): void {
+  pieces.set(work, isSmall ? SMALL : 0);
+}
+
+/** Resolves when it is the turn of this work, such as an answer; without it the piece counts as a first one. */
+export function nextPiece(work?: object): Promise<void> {
+  const had = (work && pieces.get(work)) ?? 0;
+  if (work && had !== SMALL) pieces.set(work, had + 1);
   return new Promise((resolve) => {
-    if (waiting.push(resolve) === 1) setImmediate(wake);
+    waiting.push({ wake: resolve, had });
+    schedule();
   });
 }
 
+function schedule(): void {
+  if (isScheduled || starts.length + waiting.length === 0) return;
+  isScheduled = true;
+  // An immediate that is scheduled by another one runs after the next poll of the sockets.
+  setImmediate(wake);
+}
+
 function wake(): void {
-  waiting.shift()!();
-  // An immediate scheduled here runs after the next poll of the sockets.
-  if (waiting.length > 0) setImmediate(wake);
+  isScheduled = false;
+  const nowMs = performance.now();
+  const isAccepting = connectionCame && nowMs - workedMs < ACCEPTING_MS_MAX;
+  connectionCame = false;
+  if (!isAccepting) {
+    while (starts.length > 0 && performance.now() - nowMs < START_MS_MAX) starts.shift()!();
+    const at = ++turns % LONGEST_EVERY === 0 ? 0 : leastServed();
+    waiting.splice(at, 1)[0]?.wake();
+    // The piece itself runs when this function has returned.
+    queueMicrotask(noteWork);
+  }
+  schedule();
+}
+
+function noteWork(): void {
+  workedMs = performance.now();
+}
+
+function leastServed(): number {
+  let least = 0;
+  for (let at = 1; at < waiting.length; at++) if (waiting[at]!.had < waiting[least]!.had) least = at;
+  return least;
 }

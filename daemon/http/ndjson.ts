@@ -36,7 +36,7 @@ export async function sendLines(
   for await (const piece of pieces) {
     await sending;
     if (piece.length > 0) sending = written(res, piece);
-    await nextPiece();
+    await nextPiece(res);
     if (!isOpen(res)) return;
   }
   res.addTrailers(await trailers());

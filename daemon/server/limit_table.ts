@@ -1,18 +1,20 @@
 /** The table of the daemon's limits, made of the numbers that the code goes by. */
 import { maxHeaderSize } from 'node:http';
 import { PINNED_SHARE_MAX } from '../../agent/recording/retain/pins.ts';
+import { PIPELINED_MAX } from '../http/access/one_at_a_time.ts';
 import {
   KEEPING_MAX,
   KEEPING_WAIT_MS_MAX,
   KEEPING_WAITING_MAX,
   QUERY_TIMEOUT_MS_DEFAULT,
   SCANS_MAX_DEFAULT,
+  SMALL_ROWS_MAX,
   WAIT_MS_MAX_DEFAULT,
   WAITING_PER_SCAN,
   WHOLE_BYTES_MAX,
 } from '../http/access/scan_gate.ts';
 import { STREAMS_MAX } from '../http/access/stream_room.ts';
-import { UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
+import { SMALL_BYTES_MAX, UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../query/event_query.ts';
 import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../replay/contract.ts';
@@ -49,13 +51,27 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
     `${STREAMS_MAX} together, ${TAILS_MAX} live tails (${FLEET_TAILS_MAX} of a fleet), ${VIEWERS_MAX} viewers of a session`,
     '429',
   ],
-  ['memory of all answers together', mib(UNSENT_BYTES_MAX_DEFAULT), 'the slowest is closed likewise, or 503 `busy`'],
+  [
+    'memory of all answers together',
+    `${mib(UNSENT_BYTES_MAX_DEFAULT)}, and ${mib(SMALL_BYTES_MAX)} for small questions`,
+    'the slowest is closed likewise, or 503 `busy`',
+  ],
+  [
+    'requests of a connection that wait for its answers before them',
+    count(PIPELINED_MAX),
+    'the connection is closed; its requests are answered one at a time',
+  ],
   ['headers of a request', `${seconds(HEADERS_TIMEOUT_MS)}, ${kib(maxHeaderSize)}`, '408, 431'],
   ['a request', `${seconds(REQUEST_TIMEOUT_MS)}, ${kib(BODY_BYTES_MAX)}`, '408, 413'],
   [
     'queries, sums, lists of transactions and new replays at once',
     `\`--max-scans\` (${SCANS_MAX_DEFAULT})`,
     `${WAITING_PER_SCAN} times as many wait for ${seconds(WAIT_MS_MAX_DEFAULT)} at most, then 503 \`busy\`; readers that do not read take no turn`,
+  ],
+  [
+    `small questions at once: at most ${SMALL_ROWS_MAX} events in order of time, or transactions that are not chosen by values of their events, as JSON; what one transaction was slow for, or what if`,
+    `\`--max-scans\` (${SCANS_MAX_DEFAULT}) more`,
+    'as many wait; one that needs many steps goes on among the queries',
   ],
   [
     'comparisons, and choices of transactions by values of their events, at once',

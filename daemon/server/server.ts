@@ -8,9 +8,11 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import { type CloseReason, limitConnections } from '../http/access/connections.ts';
+import { oneAtATime } from '../http/access/one_at_a_time.ts';
 import { howToMakeToken } from '../http/access/token_file.ts';
 import { createUnsent, type Unsent } from '../http/access/unsent.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
+import { noteConnection } from '../pace.ts';
 import { Problem, problemBody } from '../problem.ts';
 
 export const HEADERS_TIMEOUT_MS = 10_000;
@@ -25,6 +27,12 @@ export const CONNECTIONS_MAX = 1024;
 export const CONNECTIONS_PER_CLIENT_MAX = 256;
 /** Extra connections for programs that monitor the daemon, when all others are working. */
 export const KEPT_MAX = 32;
+/**
+ * Connections that the kernel keeps until they are accepted, as many as its default limit allows. Where there is no room
+ * for another, a client tries again after 1, 3 and 7 s: Node's default of 511 is less than a thousand clients that come
+ * together.
+ */
+const BACKLOG = 4096;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
 
 const LIMITS = {
@@ -66,16 +74,21 @@ export async function listen(
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
   refuseOpenAddress(address, where, options);
+  const inTurn = oneAtATime(answer, {
+    isCheap: ({ url }) => url === '/healthz',
+    onFlooded: () => onClosed('flooded'),
+  });
   const server = tls
     ? createTlsServer(
         { ...LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS, ...tls, requestCert: tls.ca !== undefined },
-        answer,
+        inTurn,
       )
-    : createServer(LIMITS, answer);
+    : createServer(LIMITS, inTurn);
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = HEADERS_MAX;
   const limits = { connectionsMax: CONNECTIONS_MAX, perClientMax: CONNECTIONS_PER_CLIENT_MAX, keptMax: KEPT_MAX };
   const connections = limitConnections(server, { ...limits, ...(isProxy && { isProxy }), unsent, onClosed });
+  server.on('connection', noteConnection);
   // Without a listener, Node would refuse an unknown expectation with its own answer.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -94,7 +107,7 @@ export async function listen(
 
   if ('path' in address) await removeDeadSocket(address.path);
   try {
-    server.listen(address);
+    server.listen({ ...address, backlog: BACKLOG });
     await once(server, 'listening');
   } catch (error) {
     throw listenError(address, where, error as NodeJS.ErrnoException);

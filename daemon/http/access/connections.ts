@@ -22,6 +22,7 @@ export const CLOSE_REASONS = {
   tls: 'failed handshake, or not the certificate that is asked for',
   header_too_large: 'headers over 16 KiB',
   malformed: 'not HTTP',
+  flooded: 'it sent more requests than may wait for the answers before them',
 } as const;
 export type CloseReason = keyof typeof CLOSE_REASONS;
 

@@ -1,7 +1,8 @@
 /** Limits the cost of queries: the number of concurrent scans, and the time until one yields something. */
 import type { Response } from 'express';
+import { favour } from '../../pace.ts';
 import { Problem } from '../../problem.ts';
-import { createTurns } from './turns.ts';
+import { createTurns, type Turns } from './turns.ts';
 import type { Unsent } from './unsent.ts';
 
 export const SCANS_MAX_DEFAULT = 16;
@@ -18,6 +19,13 @@ export const WAIT_MS_MAX_DEFAULT = 2_000;
 export const KEEPING_MAX = 2;
 export const KEEPING_WAITING_MAX = 16;
 export const KEEPING_WAIT_MS_MAX = 10_000;
+/**
+ * Small answers wait in a line of their own, and not for memory that others hold: their rows are few, and they are made
+ * before they are sent. A question that turns out to need more pieces than this goes on as any other.
+ */
+export const SMALL_PIECES_MAX = 64;
+/** Rows of a small answer. */
+export const SMALL_ROWS_MAX = 100;
 const RETRY_AFTER_S = 2;
 /**
  * Size limit of an answer that is sent as a whole; an answer that can be continued ends early with a cursor instead.
@@ -46,7 +54,7 @@ export interface Scan {
 
 export interface ScanGate {
   /** Waits a short while for a turn, or throws a Problem. The turn ends with the answer. */
-  enter(res: Response, what?: { keepsEvents: boolean }): Promise<Scan>;
+  enter(res: Response, what?: { keepsEvents?: boolean; isSmall?: boolean }): Promise<Scan>;
 }
 
 interface Options {
@@ -84,6 +92,11 @@ export function createScanGate({
     ...{ waitMsMax, waitingMax: scansMax * WAITING_PER_SCAN },
     onTurn: (res) => unsent?.hold(res),
   });
+  const small = createTurns({
+    isFull: ({ size }) => size >= scansMax || unsent?.makeRoom({ isSmall: true }) === false,
+    ...{ waitMsMax, waitingMax: scansMax * WAITING_PER_SCAN },
+    onTurn: (res) => favour(res, true),
+  });
   const keeping = createTurns({
     isFull: ({ size }) => size >= KEEPING_MAX,
     ...{ waitMsMax: keepingWaitMsMax, waitingMax: KEEPING_WAITING_MAX },
@@ -91,12 +104,19 @@ export function createScanGate({
 
   function leave(res: Response): void {
     scanning.leave(res);
+    small.leave(res);
     keeping.leave(res);
   }
 
   function refuse(res: Response, code: 'busy' | 'query_timeout', detail: string): never {
     if (!res.headersSent) res.set('Retry-After', String(RETRY_AFTER_S));
     throw new Problem(code, detail);
+  }
+
+  async function takeTurn(res: Response, turns: Turns): Promise<void> {
+    if (await turns.enter(res)) return;
+    keeping.leave(res);
+    refuse(res, 'busy', res.closed ? GONE : areEnough(turns.running) ? tooManyScans : NO_MEMORY);
   }
 
   async function* within<Piece>(
@@ -106,8 +126,14 @@ export function createScanGate({
     isRenewed: (piece: Piece) => boolean,
   ): AsyncGenerator<Piece, void> {
     let startMs = beganMs;
+    let count = 0;
     try {
       for await (const piece of pieces) {
+        if (++count === SMALL_PIECES_MAX && small.running.has(res)) {
+          small.leave(res);
+          favour(res, false);
+          await takeTurn(res, scanning);
+        }
         if (nowMs() - startMs > queryTimeoutMs)
           refuse(res, 'query_timeout', `not done after ${queryTimeoutMs} ms: ask for less, or for a shorter window`);
         yield piece;
@@ -119,13 +145,10 @@ export function createScanGate({
   }
 
   return {
-    async enter(res, { keepsEvents } = { keepsEvents: false }) {
+    async enter(res, { keepsEvents = false, isSmall = false } = {}) {
       // What waits for memory takes no turn of a scan meanwhile.
       if (keepsEvents && !(await keeping.enter(res))) refuse(res, 'busy', res.closed ? GONE : TOO_MANY_KEEPING);
-      if (!(await scanning.enter(res))) {
-        keeping.leave(res);
-        refuse(res, 'busy', res.closed ? GONE : areEnough(scanning.running) ? tooManyScans : NO_MEMORY);
-      }
+      await takeTurn(res, isSmall ? small : scanning);
       const beganMs = nowMs();
       return {
         whole: (pieces) => within(res, beganMs, pieces, () => false),

@@ -23,6 +23,8 @@ const LITTLE_BYTES = 8 * 1024 * 1024;
 const LITTLE_MS = 1_000;
 /** Memory of an answer that is read from a recording while it is sent: blocks, columns and texts of its scan. */
 const LONG_ANSWER_BYTES = 2 * 1024 * 1024;
+/** Memory beside the limit that is kept for small answers, which those that are not read would keep out. */
+export const SMALL_BYTES_MAX = 32 * 1024 * 1024;
 /** The sum is reused for this long, because computing it visits all answers. */
 const SUM_MS = 10;
 
@@ -35,8 +37,8 @@ export interface Unsent {
   gather(res: ServerResponse, bytes: number): void;
   /** Bytes that wait for clients, plus the memory of long answers. */
   readonly bytes: number;
-  /** Whether there is memory for another long answer; it may close one that its client does not read. */
-  makeRoom(): boolean;
+  /** Whether there is memory for another answer, a long one unless it is said; may close one that is not read. */
+  makeRoom(what?: { isSmall: boolean }): boolean;
   /**
    * Returns the answer whose client has taken least for long, if `mayGo` permits closing it; undefined if all clients
    * read.
@@ -149,8 +151,9 @@ export function createUnsent({
     get bytes() {
       return bytes();
     },
-    makeRoom() {
-      while (bytes() + LONG_ANSWER_BYTES > bytesMax) {
+    makeRoom({ isSmall } = { isSmall: false }) {
+      const room = isSmall ? bytesMax + SMALL_BYTES_MAX : bytesMax - LONG_ANSWER_BYTES;
+      while (bytes() > room) {
         const slowest = stalled();
         if (!slowest) return false;
         close(slowest);

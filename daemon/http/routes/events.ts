@@ -18,7 +18,7 @@ import type { EventKey, ScannedBlock } from '../../store/blocks/scanned_block.ts
 import type { ScanRequest, Store } from '../../store/store.ts';
 import { slowKeyOf } from '../../sums/slowest.ts';
 import type { Tails } from '../../tail/tails.ts';
-import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
+import { type Scan, type ScanGate, SMALL_ROWS_MAX, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
 import { openEventStream } from '../event_stream.ts';
 import { isOpen, sendLines, sendNdjson, sendPieces } from '../ndjson.ts';
@@ -57,9 +57,9 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
         return await sendTail(req, res, { tails, streamRoom }, parseTailQuery(req.query as never, now()));
       const query = parseEventQuery(req.query as never, now());
       if (mediaType === COLUMNS) refuseOtherOrders(query);
-      const turn = await scanGate.enter(res);
+      const turn = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
       // The first piece opens the scan.
-      await nextPiece();
+      await nextPiece(res);
       if (mediaType === COLUMNS) await sendColumns(req, res, store, query, turn);
       else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
       else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
@@ -80,6 +80,11 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
   return router;
 }
 
+/** Few events in order of time are found soon, unless their filter makes them rare. */
+function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
+  return mediaType === 'application/json' && !slowest && limit <= SMALL_ROWS_MAX;
+}
+
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
   const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
@@ -91,7 +96,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
     pieces.push(piece);
     page.bytes += piece.length;
     turn.gathered(page.bytes);
-    await nextPiece();
+    await nextPiece(res);
     if (!isOpen(res)) return;
   }
   const { last, hasMore } = page;

@@ -16,7 +16,7 @@ export async function finished<Result>(
     result = yield* work;
   }
   for await (const _step of turn.whole(steps())) {
-    await nextPiece();
+    await nextPiece(res);
     if (!isOpen(res)) return undefined;
   }
   return result;

@@ -15,7 +15,7 @@ import {
 } from '../../query/transactions_query.ts';
 import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
-import type { ScanGate } from '../access/scan_gate.ts';
+import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import type {
   transactionSchema,
   transactionSummarySchema,
@@ -39,7 +39,9 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .route('/')
     .get(async (req, res) => {
       const query = parseTransactionsQuery(req.query as never, now());
-      const turn = await scanGate.enter(res, { keepsEvents: needsEvents(query.request.filter) });
+      const keepsEvents = needsEvents(query.request.filter);
+      const isSmall = !keepsEvents && query.request.limit <= SMALL_ROWS_MAX;
+      const turn = await scanGate.enter(res, { keepsEvents, isSmall });
       const spans = await spansFor(store, undefined, query.nowNs);
       const page = await finished(res, turn, store.transactions(query.request));
       if (page) await sendPage(res, store, query, page, spans);
@@ -62,7 +64,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .route('/:transaction_id/summary')
     .get(async (req, res) => {
       const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
-      const turn = await scanGate.enter(res);
+      const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
       const nowNs = now();
       const spans = await spansFor(store, undefined, nowNs, { transactionId: req.params.transaction_id });
       const { transaction, view, answering } = await found(req.params.transaction_id, spans);

@@ -10,7 +10,7 @@ import { curveView } from '../../replay/plan/curve.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../replay/what_if_contract.ts';
 import type { Store, TransactionSummary, Unended } from '../../store/store.ts';
-import type { ScanGate } from '../access/scan_gate.ts';
+import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import { parseBody } from '../body.ts';
 import type { whatIfSchema } from '../contract/replay_answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
@@ -51,7 +51,7 @@ async function sendProjection(
 ): Promise<void> {
   const { extra_latency_ns, timeout_ns, only, limit = AFTER_TIMEOUT_DEFAULT } = asked;
   const offsets = offsetsOfTransaction(store, asked.clock_offsets_ns, transactionId);
-  const turn = await scanGate.enter(res);
+  const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
   const nowNs = now();
   const spans = await spansFor(store, undefined, nowNs, { transactionId });
   const request = {

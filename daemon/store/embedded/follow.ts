@@ -71,12 +71,12 @@ export async function follow(
   };
   addLosses(recordings, extents, draft);
   for (const _ of recordings.lookForFiles(filter)) {
-    await nextPiece();
+    await nextPiece(signal);
     if (signal.aborted) return undefined;
   }
   for (const extent of extents) {
     if (!addLate(recordings, filter, extent, draft)) return batchOf(draft, false);
-    await nextPiece();
+    await nextPiece(signal);
     if (signal.aborted) return undefined;
   }
   if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
@@ -168,7 +168,7 @@ async function addOrdered(
       place.given = Math.max(place.given, number + 1);
       addEvent(draft, json(), false);
     }
-    await nextPiece();
+    await nextPiece(signal);
     if (signal.aborted) return undefined;
   }
   if (rows >= BATCH_ROWS) return batchOf(draft, false);

@@ -95,7 +95,7 @@ async function answerTo(question: Question, scan: Scan) {
 /** Resolves to undefined if the scan was cancelled. */
 async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
   for (;;) {
-    await nextPiece();
+    await nextPiece(scan);
     if (scan.isCancelled) break;
     const { done, value } = await work.next();
     if (done) return value;
@@ -107,7 +107,7 @@ async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan):
 async function sent(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
   for (;;) {
     while (scan.wanted === 0 && !scan.isCancelled) await woken(scan);
-    await nextPiece();
+    await nextPiece(scan);
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
     if (done) return;

@@ -3,7 +3,12 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import express from 'express';
 import { pino } from 'pino';
-import { createScanGate, KEEPING_MAX, KEEPING_WAITING_MAX } from '../../../../daemon/http/access/scan_gate.ts';
+import {
+  createScanGate,
+  KEEPING_MAX,
+  KEEPING_WAITING_MAX,
+  SMALL_PIECES_MAX,
+} from '../../../../daemon/http/access/scan_gate.ts';
 import { problemHandler } from '../../../../daemon/http/problem_handler.ts';
 import { close, listen } from '../../../../daemon/server/server.ts';
 import { gathered, later } from '../../later.ts';
@@ -107,6 +112,55 @@ describe('turns', () => {
     return { gate, running, ask, isRunning, haveArrived, end: () => close(server) };
   }
 
+  test('are kept for small answers, however many others hold theirs', async () => {
+    const { gate, ask, isRunning, running, end } = await gated(1, 0);
+    const { get } = await served(recorded([{ at: START, transaction: 'tx' }]), { scanGate: gate });
+    const holder = ask('holder');
+    await isRunning('holder');
+    const small = ['/api/events?limit=10', '/api/transactions?limit=10', '/api/transactions/tx/summary'];
+    const large = ['/api/events', '/api/transactions?limit=1000', '/api/events?limit=10&sort=slowest'];
+    const statuses = async (paths: string[]) => Promise.all(paths.map(async (path) => (await get(path)).status));
+    // There is one turn for small answers as well.
+    for (const path of small) expect(await statuses([path])).toEqual([200]);
+    expect(await statuses(large)).toEqual([503, 503, 503]);
+    running[0]!.end();
+    await holder;
+    await end();
+  });
+
+  test('of small answers end where these need many pieces', async () => {
+    const gate = createScanGate({ scansMax: 1, waitMsMax: 0, nowMs: () => 0 });
+    const seen: [name: string, pieces: number][] = [];
+    const app = express();
+    app.get('/:name', async (req, res) => {
+      const isSmall = req.params.name.startsWith('small');
+      const scan = await gate.enter(res, { isSmall });
+      let pieces = 0;
+      const all = later(Array.from({ length: SMALL_PIECES_MAX * 2 }, (_, i) => i));
+      try {
+        for await (const _ of scan.whole(all)) pieces++;
+        res.end('done');
+      } finally {
+        seen.push([req.params.name, pieces]);
+      }
+    });
+    app.get('/', async (_req, res) => void (await gate.enter(res)));
+    app.use(problemHandler(pino({ level: 'silent' })));
+    const [server, url] = await listen(app, { host: '127.0.0.1', port: 0 });
+    expect((await fetch(`${url}/small1`)).status).toBe(200);
+    const leaving = new AbortController();
+    const holder = fetch(url, { signal: leaving.signal }).catch(() => {});
+    while ((await fetch(`${url}/large`)).status !== 503);
+    expect((await fetch(`${url}/small2`)).status).toBe(503);
+    expect(seen.filter(([name]) => name.startsWith('small'))).toEqual([
+      ['small1', SMALL_PIECES_MAX * 2],
+      ['small2', SMALL_PIECES_MAX - 1],
+    ]);
+    leaving.abort();
+    await holder;
+    await close(server);
+  });
+
   const session = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"transaction_id":"tx"}' };
 
   test('are needed for every scan, and for nothing else', async () => {
@@ -117,7 +171,7 @@ describe('turns', () => {
       const asked: [path: string, sent?: object][] = [
         ['/api/events', { headers: ndjson }],
         ['/api/stats'],
-        ['/api/transactions'],
+        ['/api/transactions?limit=101'],
         ['/api/heatmap'],
         ['/api/differences'],
         ['/api/replay/sessions', session],
@@ -134,7 +188,7 @@ describe('turns', () => {
     const holder = ask('holder');
     await isRunning('holder');
     expect(await outcomes()).toEqual([503, 503, 503, 503, 503, 503, 200, 404, 200, 200]);
-    const { json, headers } = await get('/api/transactions');
+    const { json, headers } = await get('/api/stats');
     expect([json.code, headers['retry-after']]).toEqual(['busy', '2']);
     running[0]!.end();
     await holder;

@@ -1,0 +1,127 @@
+/** Tests 1200 clients that stall in eight ways, and come again when they are closed: small questions are answered. */
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Running, start } from '../command_line.ts';
+import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
+
+const CLIENTS = 1200;
+const EVENTS = 100_000;
+/** A step of the clients comes before each of the first half. */
+const ROUNDS = 20;
+const TEST_MS = 120_000;
+/** CPU time of the daemon's main thread between a small question and its answer. */
+const BUSY_MS_MAX = 1000;
+const BYTE_EVERY_MS = 1000;
+
+const request = (path: string, accept = 'application/json') =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAccept: ${accept}\r\n\r\n`;
+const POST =
+  'POST /api/replay/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50000\r\n\r\n';
+
+interface Way {
+  sends: string;
+  /** Sent again and again, slowly. */
+  drips?: string;
+  reads?: 'nothing' | 'a little';
+}
+
+const WAYS: Readonly<Record<string, Way>> = {
+  'sends nothing': { sends: '' },
+  'sends half a line': { sends: 'GET /api/ev' },
+  'sends a header byte by byte': { sends: 'GET /api/events HTTP/1.1\r\nHost: localhost\r\nX-Slow: ', drips: 'x' },
+  'sends a body byte by byte': { sends: POST, drips: ' ' },
+  'reads nothing of a page': { sends: request('/api/events?limit=10000'), reads: 'nothing' },
+  'reads a little of a stream': { sends: request('/api/events', 'application/x-ndjson'), reads: 'a little' },
+  'reads nothing of a live stream': { sends: request('/api/events', 'text/event-stream'), reads: 'nothing' },
+  'pipelines and reads nothing': { sends: request('/api/events?limit=2000').repeat(100), reads: 'nothing' },
+};
+
+let daemon: Running;
+let port: number;
+beforeAll(async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  for (let written = 0; written < EVENTS; written += 10_000)
+    appendRows(
+      writer,
+      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
+    );
+  writer.close();
+  daemon = start('daemon', '--data', folder, '--listen', '127.0.0.1:0');
+  port = Number(/:(\d+)\n/.exec(await daemon.printed(/\n/))![1]);
+});
+afterAll(async () => {
+  daemon.child.kill('SIGKILL');
+  await daemon.ended;
+});
+
+function stall({ sends, drips, reads }: Way, isOver: () => boolean): void {
+  const socket: Socket = connect(port, '127.0.0.1', () => socket.write(sends)).on('error', () => {});
+  if (reads !== 'nothing') socket.once('data', () => reads === 'a little' && socket.pause()).resume();
+  const timer = setInterval(() => {
+    if (isOver()) socket.destroy();
+    else if (drips !== undefined) socket.write(drips);
+  }, BYTE_EVERY_MS);
+  socket.once('close', () => {
+    clearInterval(timer);
+    if (!isOver()) setTimeout(() => !isOver() && stall({ sends, drips, reads } as Way, isOver), BYTE_EVERY_MS);
+  });
+}
+
+/** On a busy machine the thread waits for its turn, and an answer takes longer by the clock. */
+function busyMs(): number {
+  const stat = readFileSync(`/proc/${daemon.child.pid}/task/${daemon.child.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return 10 * (Number(fields[11]) + Number(fields[12]));
+}
+
+async function small(path: string): Promise<{ path: string; status: number | string; ms: number }> {
+  const began = busyMs();
+  const status = await new Promise<number | string>((resolve) => {
+    get({ host: '127.0.0.1', port, path, agent: false }, (res) => {
+      res.resume().once('end', () => resolve(res.statusCode!));
+    }).once('error', ({ message }) => resolve(message));
+  });
+  return { path, status, ms: busyMs() - began };
+}
+
+const SMALL = [
+  ...['/healthz', '/readyz', '/metrics', '/', '/api/nodes', '/api/transactions/tx-7', '/api/transactions?limit=10'],
+  ...['/api/transactions/tx-7/summary', '/api/events?limit=10', '/api/events?limit=10&transaction_id=tx-9'],
+];
+
+test(
+  'small questions are answered beside them, and soon',
+  async () => {
+    let isOver = false;
+    const ways = Object.values(WAYS);
+    // Code that runs for the first time takes longer.
+    for (const path of [...SMALL, ...SMALL]) await small(path);
+    const seen = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const some = round < ROUNDS / 2 ? CLIENTS / (ROUNDS / 2) : 0;
+      for (let i = 0; i < some; i++) stall(ways[i % ways.length]!, () => isOver);
+      seen.push(...(await Promise.all([small('/healthz'), small(SMALL[round % SMALL.length]!)])));
+      await pause(100);
+    }
+    isOver = true;
+    if (process.env.SIZES) {
+      const slowest = seen.reduce((most, one) => (one.ms > most.ms ? one : most));
+      process.stderr.write(`${JSON.stringify(slowest)}\n`);
+    }
+    expect(seen.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(seen.filter(({ ms }) => ms > BUSY_MS_MAX)).toEqual([]);
+    const { text } = await textOf('/metrics');
+    expect(Number(/closed_total\{reason="flooded"\} (\d+)/.exec(text)![1])).toBeGreaterThanOrEqual(
+      CLIENTS / ways.length,
+    );
+  },
+  TEST_MS,
+);
+
+async function textOf(path: string): Promise<{ text: string }> {
+  const res = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { text: await res.text() };
+}
