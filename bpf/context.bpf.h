@@ -121,7 +121,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	size &= MARKER_SIZE - 1;
 	/* The charge includes the record of the context's end, which is never refused. */
 	if (!use_definitions(definition->share, sizeof(*definition) + size + sizeof(struct context_end))) {
-		count_loss(CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
+		count_loss_of(state_of(task), CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;
 	}
 	if (bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {

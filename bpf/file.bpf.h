@@ -232,7 +232,7 @@ static __always_inline void look_up_file(struct file *file, struct task_state *s
 		else
 			define_current_file(file, &key, &defined);
 		if (!defined.file_id)
-			count_loss(FILE_DEFINITION, LOSS_RING_FULL);
+			count_loss_of(state, FILE_DEFINITION, LOSS_RING_FULL);
 		known = &defined;
 	}
 	state->file_id = known->file_id;

@@ -170,6 +170,44 @@ static __always_inline struct task_state *state_of(struct task_struct *task)
 	return bpf_task_storage_get(&task_states, task, 0, 0);
 }
 
+struct process_loss {
+	__u64 process_id;
+	__u64 record_type;
+};
+
+/*
+ * Definitions that are lost and concern one process: markers beyond its share, and files of its calls. A process that is
+ * not here, for want of room, has lost some all the same: `losses` counts those of all.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct process_loss);
+	__type(value, __u64);
+} process_losses SEC(".maps");
+
+/* The agent reads the sum first, so this one is counted before: what a sum has more than these is nobody's. */
+static __noinline int count_process_loss(__u64 process_id, __u64 record_type)
+{
+	struct process_loss key = {process_id, record_type};
+	__u64 none = 0, *count = bpf_map_lookup_elem(&process_losses, &key);
+
+	if (!count) {
+		bpf_map_update_elem(&process_losses, &key, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&process_losses, &key);
+	}
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return 0;
+}
+
+static __always_inline void count_loss_of(struct task_state *state, __u32 record_type, __u32 cause)
+{
+	if (state && state->process_id)
+		count_process_loss(state->process_id, record_type);
+	count_loss(record_type, cause);
+}
+
 static __always_inline struct task_state *new_state_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&task_states, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);

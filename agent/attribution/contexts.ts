@@ -2,8 +2,10 @@
 import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { CONTEXT_SCOPES } from '../../bpf/schema/definitions.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../bpf/schema/owner.ts';
+import { createLostServices, type LostByService } from './lost_services.ts';
 import { isTransactionId, type Marker, parseMarker, parseTraceParent } from './marker.ts';
 import { decodeThreadRecord, TRANSACTION_ATTRIBUTE } from './otel/thread_record.ts';
+import type { Process } from './processes.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 const CONTEXTS_MAX = 1 << 15;
@@ -36,11 +38,17 @@ export interface Owner {
   endedNs: number;
 }
 
+/** A process, as far as it matters to whose loss something is. */
+export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
+
 export interface OwnerLookup {
   /** The service that the owner of such an event names; it enters the recording only with ownerAt(). */
   serviceAt(contextId: number, flags: number, startNs: number): string | null | undefined;
-  /** Owner of an event that started at `startNs` with these flags; undefined if it is unknown. */
-  ownerAt(contextId: number, flags: number, startNs: number): Owner | undefined;
+  /**
+   * Owner of an event that started at `startNs` with these flags; undefined if it is unknown. What it lacks is a loss of
+   * the process.
+   */
+  ownerAt(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
   /** Whether an event with these flags has an owner that is not known any more. */
   isForgotten(contextId: number, flags: number): boolean;
   /**
@@ -55,15 +63,17 @@ export interface Contexts extends OwnerLookup {
   end(contextId: number, timeNs: number): void;
   /** Some contexts ended after `timeNs`. Since it is unknown which, all of them count as ended then. */
   endAll(timeNs: number): void;
+  /** A marker was lost whose writer is not known, or may have named the service of what inherits it. */
+  loseAnyones(): void;
   /** For calls in progress: what they lack counts as lost when they end, with their events. */
   readonly uncounted: OwnerLookup;
   /** Number of malformed marker fields that were left out since the start. */
   readonly badFieldCount: number;
   /**
-   * Number of contexts since the last call that the recording had no room for, plus references to contexts that had to
-   * be forgotten. The events concerned have no owner.
+   * Numbers of contexts since the last call that the recording had no room for, plus references to contexts that had to
+   * be forgotten, by the service that the events have as they have no owner.
    */
-  takeLost(): number;
+  takeLost(): LostByService;
 }
 
 export interface ContextsOptions {
@@ -107,7 +117,8 @@ export function createContexts(options: ContextsOptions): Contexts {
   const { intern, internName, oldestIds, threadKeys, trustsService } = options;
   const contexts = createReferenceTable<Owner>(CONTEXTS_MAX);
   let badFieldCount = 0;
-  let lost = 0;
+  let mayHaveNamedService = false;
+  const lost = createLostServices(trustsService);
 
   function saidByThread(text: string, pid: number, outer: ContextIds | undefined): Said | undefined {
     const record = decodeThreadRecord(Buffer.from(text, 'latin1'), threadKeys(pid));
@@ -173,13 +184,15 @@ export function createContexts(options: ContextsOptions): Contexts {
     },
     withoutSpan: (ids: ContextIds) => intern({ ...ids, spanId: null }),
   };
-  const countLost = () => {
-    lost++;
-  };
 
   return {
     ...lookup,
-    ownerAt: (contextId, flags, startNs) => ownerAt(contextId, flags, startNs, countLost),
+    ownerAt(contextId, flags, startNs, process) {
+      const inherits = (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS) !== 0;
+      // A marker that is lost is counted for the process that wrote it, which may be of another service.
+      if (contextId === CONTEXT_LOST && inherits && process) lost.add(mayHaveNamedService ? undefined : process, 1);
+      return ownerAt(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
+    },
     uncounted: {
       ...lookup,
       ownerAt: (contextId, flags, startNs) => ownerAt(contextId, flags, startNs, () => {}),
@@ -201,13 +214,12 @@ export function createContexts(options: ContextsOptions): Contexts {
     endAll(timeNs) {
       for (const owner of contexts.values()) owner.endedNs = Math.min(owner.endedNs, timeNs);
     },
+    loseAnyones() {
+      mayHaveNamedService = true;
+    },
     get badFieldCount() {
       return badFieldCount;
     },
-    takeLost() {
-      const count = lost;
-      lost = 0;
-      return count;
-    },
+    takeLost: lost.take,
   };
 }

@@ -138,18 +138,25 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
   return (words, offsets, count) => {
     let lastAt = -1;
     let lastFlags = 0;
+    let lastProcessAt = 0;
     let owner: Owner | undefined;
     for (let i = 0; i < count; i++) {
       const record = offsets[i]!;
       const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
       // Only contexts held by reference depend on the time.
-      const asBefore = flags === lastFlags && (flags & BY_REFERENCE) === 0;
+      const asBefore =
+        flags === lastFlags &&
+        (flags & BY_REFERENCE) === 0 &&
+        // What several processes inherit is lost to each of them.
+        ((flags & INHERITED_FLAGS) === 0 || isSame(words, (record + PROCESS_OFFSET) >>> 2, lastProcessAt));
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
-        owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET));
+        const process = processes.of(u64At(words, record + PROCESS_OFFSET));
+        owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET), process);
       }
       lastAt = at;
       lastFlags = flags;
+      lastProcessAt = (record + PROCESS_OFFSET) >>> 2;
       const inherited = flags & INHERITED_FLAGS;
       ids[i] = owner ? owner.contextId : 0;
       sources[i] = owner ? sourceOf(flags) : SOURCE_NONE;

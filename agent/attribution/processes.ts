@@ -38,6 +38,8 @@ export interface Process {
   cgroupPath: string | undefined;
   isNamedByRule: boolean;
   running: RunningProgram;
+  /** The share of the definitions that it counts against: see current_share() of bpf/budget.bpf.h. */
+  share: number;
 }
 
 export interface Processes {
@@ -102,6 +104,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     cgroupPath: undefined,
     isNamedByRule: false,
     running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },
+    share: 0,
   };
 
   function factsOf(definition: ProcessDefinition, running: RunningProgram): ProcessFacts {
@@ -149,6 +152,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         cgroupPath,
         isNamedByRule,
         running,
+        share: definition.share,
       };
       consider(process);
       processes.set(process_id, process, definition.share);

@@ -9,17 +9,22 @@ import {
   LOSS_TYPES_MAX,
   type LossCause,
 } from '../../bpf/schema/losses.ts';
+import type { LossReason } from '../recording/format/losses.ts';
 
-export interface LossCount {
-  cause: LossCause;
+export interface LossCount extends LossReason {
   /** Null for an unknown type, or for a definition, whose loss leaves events with an unknown owner, process or file. */
   eventType: EventType | null;
   count: number;
 }
 
+/** A count of the kernel side, with the type of the records that were lost. */
+export interface KernelLossCount extends LossCount {
+  recordType: number;
+}
+
 export interface LossCounters {
   /** Returns what was lost since the last call, usually nothing. */
-  take(): { losses: LossCount[]; contextEndsLost: boolean };
+  take(): { losses: KernelLossCount[]; contextEndsLost: boolean };
 }
 
 export function createLossCounters(map: BpfMap): LossCounters {
@@ -31,7 +36,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
   return {
     take() {
       map.get(key, raw);
-      const losses: LossCount[] = [];
+      const losses: KernelLossCount[] = [];
       let contextEndsLost = false;
       for (let i = 0; i < counters.length; i++) {
         const total = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;
@@ -42,6 +47,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
           cause: causeOf(i % LOSS_CAUSES_MAX, type),
           eventType: EVENTS.find((event) => event.id === type)?.name ?? null,
           count: total - counters[i]!,
+          recordType: type,
         });
         counters[i] = total;
       }

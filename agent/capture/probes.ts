@@ -22,6 +22,8 @@ export interface Probes {
   readonly events: RingReader;
   readonly definitions: RingReader;
   readonly losses: BpfMap;
+  /** Losses that concern one process. */
+  readonly processLosses: BpfMap;
   /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
   readonly waitingBios: BpfMap;
   /** Returns whether the bio was still there. */
@@ -133,6 +135,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       eventRingBytes: eventRingBytes ?? object.map('events').info.maxEntries,
       pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
       losses: object.map('losses'),
+      processLosses: object.map('process_losses'),
       waitingBios,
       forgetBio(key) {
         const isForgotten = waitingBios.delete(key);

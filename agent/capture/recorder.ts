@@ -6,6 +6,7 @@
  */
 
 import { createDecoder } from '../../bpf/schema/decoder.ts';
+import { contextDefinition, fileDefinition } from '../../bpf/schema/definitions.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { LossCause } from '../../bpf/schema/losses.ts';
 import { type CgroupSource, createCgroups } from '../attribution/cgroups.ts';
@@ -13,6 +14,7 @@ import { createContexts } from '../attribution/contexts.ts';
 import { createFiles } from '../attribution/files.ts';
 import type { Tables } from '../attribution/fill.ts';
 import { createHttpProcesses } from '../attribution/http_processes.ts';
+import type { LostByService } from '../attribution/lost_services.ts';
 import { programOfProcess } from '../attribution/proc_program.ts';
 import { createProcesses, type Processes, type ProcessesOptions } from '../attribution/processes.ts';
 import { createPrograms } from '../attribution/programs.ts';
@@ -25,8 +27,9 @@ import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
 import { createInProgress, type InProgress, WAIT_MAX_NS } from './in_progress.ts';
-import { createLossCounters, type LossCount } from './loss_counters.ts';
+import { createLossCounters, type KernelLossCount, type LossCount } from './loss_counters.ts';
 import type { Probes } from './probes.ts';
+import { createProcessLosses, type ProcessLosses } from './process_losses.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
@@ -85,6 +88,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, tables);
   const kernelLosses = createLossCounters(probes.losses);
+  const processLosses = createProcessLosses(probes.processLosses, processes, options.trustsService);
   const buffer = new Uint8Array(BUFFER_BYTES);
   const words = new Uint32Array(buffer.buffer);
   const isKept = (record: Uint32Array, offset: number) =>
@@ -135,16 +139,21 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
     if (contextEndsLost) contexts.endAll(from);
-    const counts = [...losses, ...anyones([['program_busy', busy]])];
+    const { counts: shared, areAnyones } = sharedOut(losses, processLosses);
+    if (areAnyones) contexts.loseAnyones();
+    const counts = [...shared, ...anyones([['program_busy', busy]])];
     makeRoomForBios(losses);
     return { counts, fromNs: clock.wallNs(from), toNs: clock.wallNs(clock.bootNs()) };
   }
 
   function takeOwnLosses(): LossCount[] {
-    return anyones([
-      ['bad_record', decoder.takeBadRecords()],
-      ['definition_lost', definitions.takeBadRecords() + contexts.takeLost()],
-    ]);
+    return [
+      ...anyones([
+        ['bad_record', decoder.takeBadRecords()],
+        ['definition_lost', definitions.takeBadRecords()],
+      ]),
+      ...byService('definition_lost', contexts.takeLost()),
+    ];
   }
 
   return {
@@ -198,6 +207,30 @@ export function createRecorder(options: RecorderOptions): Recorder {
 /** Losses whose event type is unknown. */
 function anyones(counts: readonly [LossCause, number][]): LossCount[] {
   return counts.filter(([, count]) => count > 0).map(([cause, count]) => ({ cause, eventType: null, count }));
+}
+
+/** Shares out what concerns processes. `areAnyones`: markers of unknown or trusted writers are lost as well. */
+function sharedOut(losses: readonly KernelLossCount[], processLosses: ProcessLosses) {
+  const ofProcesses = losses.filter(isOfProcess);
+  const lost = processLosses.take(new Map(ofProcesses.map(({ recordType, count }) => [recordType, count])));
+  const floods = lost.get(contextDefinition.id);
+  const others = losses.filter((loss) => !isOfProcess(loss));
+  const counts: LossCount[] = [
+    ...others.map(({ recordType: _, ...loss }) => loss),
+    ...byService('marker_flood', floods),
+    ...byService('definition_lost', lost.get(fileDefinition.id)),
+  ];
+  const areAnyones = floods?.has(undefined) || others.some(({ recordType }) => recordType === contextDefinition.id);
+  return { counts, areAnyones };
+}
+
+/** Whether the kernel side counts it for processes as well. */
+function isOfProcess({ recordType, cause }: KernelLossCount): boolean {
+  return recordType === fileDefinition.id || (recordType === contextDefinition.id && cause === 'marker_flood');
+}
+
+function byService(cause: LossCause, lost: LostByService = new Map()): LossCount[] {
+  return [...lost].map(([service, count]) => ({ cause, service, eventType: null, count }));
 }
 
 interface Wanted {

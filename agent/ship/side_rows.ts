@@ -1,5 +1,6 @@
 /** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
+import { reasonText } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/loss_reader.ts';
 import type { Unended } from '../recording/read/unended.ts';
@@ -41,8 +42,8 @@ export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: read
   const id = idOf(by);
   const ofRecording = noted
     .filter(({ cause }) => cause !== 'retention')
-    .map(({ lossId, cause, eventType, count, fromNs, toNs }) => {
-      return [id, BigInt(lossId), by.node, cause, eventType ?? '', BigInt(count), fromNs, toNs];
+    .map(({ lossId, eventType, count, fromNs, toNs, ...reason }) => {
+      return [id, BigInt(lossId), by.node, reasonText(reason), eventType ?? '', BigInt(count), fromNs, toNs];
     });
   const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
     return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];

@@ -47,8 +47,18 @@ export async function coverageIn(
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
   const recorded = await store.losses(fromNs, toNs, nodes);
   const { losses, inProgress } = withInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
-  const known = coverageOf(losses.filter(isAsked), spans.filter(isAsked), asked);
-  const coverage = inProgress ? { ...known, in_progress: inProgress } : known;
+  const ofNodes = losses.filter(isAsked);
+  const known = coverageOf(
+    ofNodes.filter((loss) => mayTouch(loss, window)),
+    spans.filter(isAsked),
+    asked,
+  );
+  const others = gapsOf(ofNodes.filter((loss) => !mayTouch(loss, window)).sort(byStart));
+  const coverage = {
+    ...known,
+    ...(inProgress && { in_progress: inProgress }),
+    ...(others.length > 0 && { others }),
+  };
   const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
@@ -59,24 +69,39 @@ type Gap = Coverage['gaps'][number];
 
 export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
   const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
-  // An agent under load records a loss at every drain, so gaps that touch are merged.
-  let gaps = joined(
-    all.map(({ fromNs, toNs, lost, cause, node }) => ({ from: fromNs, to: toNs, lost, cause, node })),
-    0n,
-  );
-  // Each cause on each node keeps a gap, however many there are.
-  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
-    gaps = joined(gaps, apartNs);
+  const gaps = gapsOf(all);
   const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
   return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
 }
 
-/** Merges gaps of one node and cause that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
+/** Whether the answer may lack something by it: what is lost of one service concerns no other. */
+export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
+  if (service === undefined) return true;
+  return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
+}
+
+type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
+
+/** `losses` are ordered by start. */
+function gapsOf(losses: readonly NodeLoss[]): Gap[] {
+  // An agent under load records a loss at every drain, so gaps that touch are merged.
+  let gaps = joined(losses.map(gapOf), 0n);
+  // Each cause on each node keeps a gap, however many there are.
+  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
+    gaps = joined(gaps, apartNs);
+  return gaps;
+}
+
+function gapOf({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {
+  return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
+}
+
+/** Merges gaps of one node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
 function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
   const joint: Gap[] = [];
   const lastOf = new Map<string, Gap>();
   for (const gap of gaps) {
-    const key = `${gap.cause} ${gap.node ?? ''}`;
+    const key = JSON.stringify([gap.cause, gap.node, gap.service]);
     const open = lastOf.get(key);
     if (open && gap.from <= open.to + apartNs) {
       if (gap.to > open.to) open.to = gap.to;

@@ -33,26 +33,31 @@ const unendedSchema = z.object({
     .meta({ description: 'of a block request' }),
 });
 
+const gapSchema = z.object({
+  from: int64().meta({ description: 'nanoseconds since the epoch' }),
+  to: int64().meta({ description: 'nanoseconds since the epoch' }),
+  lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
+  cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
+  service: z.string().optional().meta({
+    description: 'only where it is known: the service of all events that are concerned, none of which has an owner',
+  }),
+  node: z.string().nullable().meta({
+    description:
+      'host whose recording lacks them; null for a file that cannot be read and does not say whose it is, and for a shard of a fleet of which it is not known whose events it has',
+  }),
+});
+
 export const coverageSchema = z
   .object({
     complete: z.boolean().meta({ description: 'whether nothing is missing in the window, up to recorded_until' }),
     lost: z.int().nonnegative().meta({ description: 'events that are missing, as far as they could be counted' }),
-    gaps: z
-      .array(
-        z.object({
-          from: int64().meta({ description: 'nanoseconds since the epoch' }),
-          to: int64().meta({ description: 'nanoseconds since the epoch' }),
-          lost: z.int().nonnegative().meta({ description: '0 when they could not be counted' }),
-          cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
-          node: z.string().nullable().meta({
-            description:
-              'host whose recording lacks them; null for a file that cannot be read and does not say whose it is, and for a shard of a fleet of which it is not known whose events it has',
-          }),
-        }),
-      )
-      .meta({
-        description: `about ${GAPS_MAX} at most: gaps of a node and cause that are close to each other are merged beyond that`,
-      }),
+    gaps: z.array(gapSchema).meta({
+      description: `about ${GAPS_MAX} at most: gaps of a node, cause and service that are close to each other are merged beyond that`,
+    }),
+    others: z.array(gapSchema).optional().meta({
+      description:
+        'only when there are some: losses in the window that are of other services than those of the query or of its transaction',
+    }),
     recorded_until: int64().nullable().meta({
       description:
         'nanoseconds since the epoch: what happened by then on all nodes of the query is in the recordings, or in gaps; without `to` the window ends there; null when a node has no recording',

@@ -37,7 +37,8 @@ async function recordedCoverage(
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
-  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, nowNs };
+  const services = { services: filter.services, excludedServices: excluded?.services };
+  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
   if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, read, window);
   const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
@@ -65,7 +66,10 @@ async function transactionCoverage(
   const { unlisted } = unended.own;
   // A first call on another node is no event yet.
   const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
-  const own = { ...window, nodes: window.nodes ?? knownNodes };
+  // What others lost is said beside: anyone may name a transaction, but it is of those that are seen in it.
+  const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
+  const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
+  const own = { ...window, nodes: window.nodes ?? knownNodes, services };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
   // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);

@@ -19,6 +19,10 @@ export interface CoverageQuery {
   nodes?: readonly string[] | undefined;
   /** Nothing of these nodes is asked for. */
   excludedNodes?: readonly string[] | undefined;
+  /** Only events of these services are asked for. */
+  services?: readonly string[] | undefined;
+  /** No events of these services are asked for. */
+  excludedServices?: readonly string[] | undefined;
   /** Nothing recorded can be later than this. */
   nowNs: bigint;
 }

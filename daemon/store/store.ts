@@ -36,6 +36,8 @@ export interface NodeLoss {
   toNs: bigint;
   lost: number;
   cause: string;
+  /** The service of everything that is concerned; any may be where this is not known. */
+  service?: string | undefined;
   /** Null for a file that does not say whose it is. */
   node: string | null;
 }

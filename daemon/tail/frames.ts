@@ -22,8 +22,9 @@ export async function framesAfter(
 
 function frameOf(followed: Followed): string {
   if (followed.kind === 'lost') {
-    const { fromNs: from, toNs: to, lost, cause, node } = followed.loss;
-    return formatFrame('lost', stringify({ lost, cause, from, to, node }), followed.id);
+    const { fromNs: from, toNs: to, lost, cause, service, node } = followed.loss;
+    const whose = service === undefined ? { node } : { service, node };
+    return formatFrame('lost', stringify({ lost, cause, from, to, ...whose }), followed.id);
   }
   const { json, isLate } = followed;
   return formatFrame('event', isLate ? `${json.slice(0, -1)},"late":true}` : json, followed.id);

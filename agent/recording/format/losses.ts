@@ -1,14 +1,35 @@
 /** Records that are kept beside the events: losses, and steps of the clock. */
 import type { EventType } from '../../../bpf/schema/index.ts';
-import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { knownCause, type LossCause } from '../../../bpf/schema/losses.ts';
 
-export interface Loss {
+/** The most bytes of a cause, an event type or a kind. */
+export const WORD_MAX = 64;
+
+/** Why something is missing, and whose it is. */
+export interface LossReason {
   cause: LossCause;
+  /** The service of everything that is concerned; any may be where this is not known. */
+  service?: string | undefined;
+}
+
+export interface Loss extends LossReason {
   /** Null when the type of the lost events is unknown. */
   eventType: EventType | null;
   count: number;
   fromNs: bigint;
   toNs: bigint;
+}
+
+/** Returns the reason as it is stored: a reader that knows causes only finds an unknown one. */
+export function reasonText({ cause, service }: LossReason): string {
+  if (service === undefined) return cause;
+  const text = `${cause} ${service}`;
+  return Buffer.byteLength(text) <= WORD_MAX ? text : cause;
+}
+
+export function parseReason(text: string): LossReason {
+  const [cause, ...service] = text.split(' ');
+  return service.length > 0 ? { cause: knownCause(cause!), service: service.join(' ') } : { cause: knownCause(text) };
 }
 
 export interface ClockStep {

@@ -5,8 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { knownCause } from '../../../bpf/schema/losses.ts';
-import type { Loss } from '../format/losses.ts';
+import { type Loss, parseReason } from '../format/losses.ts';
 import { givenIn } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
@@ -171,7 +170,7 @@ export function openArrivals(
         lossId: Number(id),
         fromNs,
         toNs,
-        cause: knownCause(cause),
+        ...parseReason(cause),
         eventType,
         count: Number(count),
       })),

@@ -1,10 +1,8 @@
 /** Reads the losses and clock steps of a recording. */
 import type Database from 'better-sqlite3';
-import { knownCause } from '../../../bpf/schema/losses.ts';
 import { corrupt } from '../format/errors.ts';
-import type { ClockStep, Loss } from '../format/losses.ts';
+import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
 import { toStored, U64_MAX } from '../format/schema.ts';
-import { WORD_MAX } from './sizes.ts';
 
 const LOSSES = `
 SELECT from_ns, to_ns, cause, event_type, count
@@ -37,7 +35,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value.length <= WORD_MAX;
 }
 
-type LossRow = [bigint, bigint, Loss['cause'], Loss['eventType'], bigint];
+type LossRow = [bigint, bigint, string, Loss['eventType'], bigint];
 
 export function openLossReader(database: Database.Database): LossReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
@@ -59,7 +57,7 @@ export function openLossReader(database: Database.Database): LossReader {
         const [from, to, cause, eventType, count] = row;
         if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
           throw corrupt('its list of losses is malformed');
-        return { fromNs: from, toNs: to, cause: knownCause(cause), eventType, count: Number(count) };
+        return { fromNs: from, toNs: to, ...parseReason(cause), eventType, count: Number(count) };
       }),
     clockSteps: () => clockStepsAfter(0).map(({ clockId: _, ...step }) => step),
     clockStepsAfter,

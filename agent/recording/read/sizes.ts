@@ -5,13 +5,11 @@
 import type Database from 'better-sqlite3';
 import { groupsOf, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import { corrupt } from '../format/errors.ts';
+import { WORD_MAX } from '../format/losses.ts';
 import { isDamage } from './salvage.ts';
 
 /** The most bytes of a name, a path or an identifier: 64 KiB. */
 export const TEXT_MAX = 65_536;
-
-/** The most bytes of a cause, an event type or a kind. */
-export const WORD_MAX = 64;
 
 /** The most bytes of a value in each column that has texts or blobs, also in `meta`, which has few rows. */
 const LIMITS: readonly (readonly [table: string, column: string, bytes: number])[] = [

@@ -7,10 +7,12 @@ import type { Loss } from '../format/losses.ts';
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
 const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
+/** The first word of a reason: see `reasonText`. */
+const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
 /** Unknown words are one group: a file from an untrusted source may have any number of them. */
 const LOST = `
 SELECT
-  CASE WHEN cause IN (${quoted(Object.keys(LOSS_CAUSES))}) THEN cause ELSE 'unknown' END AS known_cause,
+  CASE WHEN ${CAUSE} IN (${quoted(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
   CASE WHEN event_type IN (${quoted(EVENTS.map(({ name }) => name))}) THEN event_type END AS known_type,
   sum(count)
 FROM loss

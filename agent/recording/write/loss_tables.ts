@@ -1,6 +1,6 @@
 /** Writes losses and clock steps to the file. */
 import type Database from 'better-sqlite3';
-import type { ClockStep, Loss } from '../format/losses.ts';
+import { type ClockStep, type Loss, reasonText } from '../format/losses.ts';
 import { toStored } from '../format/schema.ts';
 
 const ADD_LOSS = 'INSERT INTO loss (from_ns, to_ns, cause, event_type, count) VALUES (?, ?, ?, ?, ?)';
@@ -15,8 +15,8 @@ export function lossWriter(database: Database.Database): LossWriter {
   const addLoss = database.prepare(ADD_LOSS);
   const addClockStep = database.prepare(ADD_CLOCK_STEP);
   return {
-    addLoss: ({ fromNs, toNs, cause, eventType, count }) =>
-      void addLoss.run(toStored(fromNs), toStored(toNs), cause, eventType, count),
+    addLoss: ({ fromNs, toNs, eventType, count, ...reason }) =>
+      void addLoss.run(toStored(fromNs), toStored(toNs), reasonText(reason), eventType, count),
     addClockStep: ({ bootNs, offsetNs, kind, suspendedNs }) =>
       void addClockStep.run(bootNs, offsetNs, kind, suspendedNs),
   };

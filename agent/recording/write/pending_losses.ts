@@ -31,12 +31,13 @@ export function createPendingLosses(): PendingLosses {
   return {
     addLoss(loss) {
       if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
-      const { cause, eventType } = loss;
-      const same = losses
-        .slice(takenLosses)
-        .findLast((other) => other.cause === cause && other.eventType === eventType);
-      // Dropping block after block is one continuing loss.
-      if (!same || (losses.length < PENDING_LOSSES_MAX && cause !== 'store_failed')) losses.push({ ...loss });
+      const { cause, eventType, service } = loss;
+      const isSame = (other: Loss) =>
+        other.cause === cause && other.eventType === eventType && other.service === service;
+      const same = losses.slice(takenLosses).findLast(isSame);
+      // Dropping block after block is one continuing loss, and a service that has some has more.
+      const continues = cause === 'store_failed' || service !== undefined;
+      if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
       else widen(same, loss);
     },
     addClockStep(step) {

@@ -108,9 +108,9 @@ async function copyNotes(
   const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
   const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (a > b ? a : b)) + 1n;
   const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
-  for (const { node, fromNs: from, toNs: to, lost, cause } of await lossesIn(fleet, fromNs, toNs, nodes)) {
+  for (const { node, fromNs: from, toNs: to, lost, cause, service } of await lossesIn(fleet, fromNs, toNs, nodes)) {
     const copy = [...copies.values()].find((one) => one.node === node);
-    copy?.writer.recordLoss({ cause: cause as never, eventType: null, count: lost, fromNs: from, toNs: to });
+    copy?.writer.recordLoss({ cause: cause as never, service, eventType: null, count: lost, fromNs: from, toNs: to });
   }
   for (const [recordingId, steps] of await clockStepsIn(fleet, [...copies.keys()]))
     for (const step of steps) copies.get(recordingId)!.writer.recordClock(step);

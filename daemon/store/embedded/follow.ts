@@ -110,9 +110,9 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Dr
     if (isImport) continue;
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
-    for (const { fromNs, toNs, lost, cause } of noted) {
+    for (const { fromNs, toNs, lost, cause, service } of noted) {
       // Retention mostly removes events that this tail has sent; the loss of others is reported below.
-      if (cause !== 'retention') addLoss(draft, { lost, cause, fromNs, toNs, node });
+      if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
     }
     const removed = recordings.removed(recordingId, place.given, end);
     if (removed.count === 0) continue;

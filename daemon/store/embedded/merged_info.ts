@@ -63,8 +63,8 @@ function isRemoved({ cause }: RecordedLoss): boolean {
   return cause === 'retention';
 }
 
-function textOf({ fromNs, toNs, cause, eventType, count }: RecordedLoss): string {
-  return `${fromNs} ${toNs} ${cause} ${eventType} ${count}`;
+function textOf({ fromNs, toNs, cause, service = '', eventType, count }: RecordedLoss): string {
+  return `${fromNs} ${toNs} ${cause} ${eventType} ${count} ${service}`;
 }
 
 /** Returns by how much the nodes' wall clocks stepped. */

@@ -1,7 +1,7 @@
 /** What has arrived at a fleet lately: segments and losses, by the clock of the server. */
 import { type RowOf, single } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { knownCause } from '../../../bpf/schema/losses.ts';
+import { parseReason } from '../../../agent/recording/format/losses.ts';
 import type { EventFilter, NodeLoss } from '../store.ts';
 import type { RowKey } from './answer_blocks.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
@@ -120,7 +120,7 @@ function lossOf(row: RowOf<typeof LOSS>): ArrivedLoss {
     fromNs: row.first,
     toNs: row.last,
     lost: Number(row.lost),
-    cause: knownCause(row.why),
+    ...parseReason(row.why),
     node: row.at,
   };
 }

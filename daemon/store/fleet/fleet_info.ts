@@ -1,10 +1,9 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
-import type { ClockStep } from '../../../agent/recording/format/losses.ts';
+import { type ClockStep, parseReason } from '../../../agent/recording/format/losses.ts';
 import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
-import { knownCause } from '../../../bpf/schema/losses.ts';
 import type { MeasuredClock } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
@@ -52,7 +51,7 @@ FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss
     fromNs: row.began_ns,
     toNs: row.ended_ns,
     lost: Number(row.lost),
-    cause: knownCause(row.why),
+    ...parseReason(row.why),
     node: row.whose,
   }));
 }

@@ -32,6 +32,9 @@ function setUp() {
   return { contexts, ids, oldestIds, define, transactionAt };
 }
 
+const lostOf = ({ takeLost }: Pick<ReturnType<typeof createContexts>, 'takeLost'>) =>
+  [...takeLost().values()].reduce((sum, count) => sum + count, 0);
+
 test('an event belongs to the transaction that its marker named', () => {
   const { define, contexts, ids, transactionAt } = setUp();
   define(256, `txn=order-1 trace=${TRACE}`);
@@ -163,8 +166,25 @@ test('a reference to a forgotten context is counted; a reference to an empty, lo
     [512, CONTEXT_INHERITED_THREAD],
     [512, 0],
   ];
-  const counts = references.map(([contextId, flags]) => [transactionAt(contextId, flags, 150), contexts.takeLost()]);
+  const counts = references.map(([contextId, flags]) => [transactionAt(contextId, flags, 150), lostOf(contexts)]);
   expect(counts).toEqual([0, 0, 0, 0, 1].map((count) => ['nobody', count]));
+});
+
+test('what is lost is of the service of its process, unless a trusted or unknown writer may have named another', () => {
+  const { contexts } = setUp();
+  const process = (share: number) => ({ id: 1, service: 'noisy', share });
+  const lostWith = (contextId: number, flags: number, share: number) => {
+    contexts.ownerAt(contextId, flags, 150, process(share));
+    return [...contexts.takeLost()];
+  };
+  const inherited = CONTEXT_INHERITED_PROCESS;
+  expect(lostWith(256, 0, 1000)).toEqual([['noisy', 1]]);
+  expect(lostWith(256, 0, 2 ** 50)).toEqual([[undefined, 1]]);
+  expect(lostWith(256, inherited, 1000)).toEqual([[undefined, 1]]);
+  expect(lostWith(CONTEXT_LOST, 0, 1000)).toEqual([]);
+  expect(lostWith(CONTEXT_LOST, inherited, 1000)).toEqual([['noisy', 1]]);
+  contexts.loseAnyones();
+  expect(lostWith(CONTEXT_LOST, inherited, 1000)).toEqual([[undefined, 1]]);
 });
 
 test('a context that the recording has no room for has no owner, and is counted', () => {
@@ -178,7 +198,7 @@ test('a context that the recording has no room for has no owner, and is counted'
   });
   contexts.define(contextDefinition({ context_id: 256 }), 'KREPLAY1 txn=a\n');
   expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
-  expect([contexts.takeLost(), contexts.takeLost()]).toEqual([1, 0]);
+  expect([lostOf(contexts), lostOf(contexts)]).toEqual([1, 0]);
 });
 
 describe('the trace context that a program was started with', () => {

@@ -49,6 +49,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         cgroupPath: undefined,
         isNamedByRule: false,
         running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },
+        share: 0,
       }),
     },
     programs: {

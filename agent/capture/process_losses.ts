@@ -1,0 +1,70 @@
+/** Reads which processes lost markers and names of files: `process_losses` of bpf/kreplay.bpf.h. */
+import type { BpfMap } from 'libbpf-ts';
+import { createLostServices, type LostByService } from '../attribution/lost_services.ts';
+import type { Processes } from '../attribution/processes.ts';
+
+export interface ProcessLosses {
+  /**
+   * Shares out how many definitions of each type were lost since the last call. The counts were read before this call,
+   * and have all that the types of it have that are in the map.
+   */
+  take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
+}
+
+interface Known {
+  lost: ReturnType<typeof createLostServices>;
+  /** How many more were read of processes than there were in all: these are in the count of the next call. */
+  ahead: number;
+}
+
+export function createProcessLosses(
+  map: Pick<BpfMap, 'keys' | 'get'>,
+  processes: Pick<Processes, 'of'>,
+  trustsService: (uid: number) => boolean,
+): ProcessLosses {
+  const value = new BigUint64Array(1);
+  const bytes = new Uint8Array(value.buffer);
+  const types = new Map<number, Known>();
+  let totals = new Map<string, number>();
+
+  function knownOf(type: number): Known {
+    const known = types.get(type) ?? { lost: createLostServices(trustsService), ahead: 0 };
+    types.set(type, known);
+    return known;
+  }
+
+  function shareOut(): Map<number, number> {
+    const now = new Map<string, number>();
+    const found = new Map<number, number>();
+    for (const key of map.keys()) {
+      if (!map.get(key, bytes)) continue;
+      const [id, type] = Array.from(new BigUint64Array(key.slice().buffer), Number) as [number, number];
+      const total = Number(value[0]);
+      const before = totals.get(`${id} ${type}`) ?? 0;
+      // A process that had to make room begins from 0 when it comes again.
+      const more = total < before ? total : total - before;
+      now.set(`${id} ${type}`, total);
+      if (more === 0) continue;
+      found.set(type, (found.get(type) ?? 0) + more);
+      knownOf(type).lost.add(processes.of(id), more);
+    }
+    totals = now;
+    return found;
+  }
+
+  return {
+    take(counts) {
+      if (counts.size === 0) return new Map();
+      const found = shareOut();
+      const shared = new Map<number, LostByService>();
+      for (const type of new Set([...counts.keys(), ...found.keys()])) {
+        const known = knownOf(type);
+        const nobodys = (counts.get(type) ?? 0) - known.ahead - (found.get(type) ?? 0);
+        known.ahead = Math.max(0, -nobodys);
+        if (nobodys > 0) known.lost.add(undefined, nobodys);
+        shared.set(type, known.lost.take());
+      }
+      return shared;
+    },
+  };
+}
