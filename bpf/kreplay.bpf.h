@@ -176,8 +176,8 @@ struct process_loss {
 };
 
 /*
- * Definitions that are lost and concern one process: markers beyond its share, and files of its calls. A process that is
- * not here, for want of room, has lost some all the same: `losses` counts those of all.
+ * Definitions that are lost and concern one process: markers beyond its share, and files of its calls. A process that
+ * is not here, for want of room, has lost some all the same: `losses` counts those of all.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
