@@ -91,6 +91,19 @@ export function newWriter(folder: string, node = NODE, nowNs = START): Recording
   return openWriter({ path: recordingPath(folder), ...origin, nowNs: () => nowNs, retention });
 }
 
+/** A folder with a finished recording of as many writes of fifty transactions; `count` is a multiple of 10,000. */
+export function recordedWrites(count: number): string {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  for (let written = 0; written < count; written += 10_000)
+    appendRows(
+      writer,
+      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
+    );
+  writer.close();
+  return folder;
+}
+
 /** A folder with a finished recording of these rows, appended in this order. */
 export function recorded(rows: readonly Row[], more?: (writer: RecordingWriter) => void): string {
   return recordedOn(NODE, rows, more);

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Running, start } from '../command_line.ts';
-import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
+import { recordedWrites } from '../recorded.ts';
 
 const EVENTS = 20_000;
 const CLIENTS = join(import.meta.dirname, 'heavy_clients.py');
@@ -13,14 +13,7 @@ const LATE_SHARE_MAX = 0.05;
 let daemon: Running;
 let port: string;
 beforeAll(async () => {
-  const folder = newFolder();
-  const writer = newWriter(folder);
-  for (let written = 0; written < EVENTS; written += 10_000)
-    appendRows(
-      writer,
-      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
-    );
-  writer.close();
+  const folder = recordedWrites(EVENTS);
   daemon = start('daemon', '--data', folder, '--listen', '127.0.0.1:0');
   port = /:(\d+)\n/.exec(await daemon.printed(/\n/))![1]!;
 });

@@ -4,7 +4,7 @@ import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Running, start } from '../command_line.ts';
-import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
+import { recordedWrites } from '../recorded.ts';
 
 const CLIENTS = 1200;
 const EVENTS = 100_000;
@@ -41,14 +41,7 @@ const WAYS: Readonly<Record<string, Way>> = {
 let daemon: Running;
 let port: number;
 beforeAll(async () => {
-  const folder = newFolder();
-  const writer = newWriter(folder);
-  for (let written = 0; written < EVENTS; written += 10_000)
-    appendRows(
-      writer,
-      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
-    );
-  writer.close();
+  const folder = recordedWrites(EVENTS);
   daemon = start('daemon', '--data', folder, '--listen', '127.0.0.1:0');
   port = Number(/:(\d+)\n/.exec(await daemon.printed(/\n/))![1]);
 });

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { endAll, freePort, start } from '../../e2e/kreplay.ts';
-import { appendRows, newFolder, newWriter, START } from '../recorded.ts';
+import { recordedWrites } from '../recorded.ts';
 
 const EVENTS = 100_000;
 /** Memory that the daemon may keep half a minute after all clients have left. */
@@ -14,14 +14,7 @@ const CLIENTS = join(import.meta.dirname, 'unread_clients.py');
 let daemon: ReturnType<typeof start>;
 let port: string;
 beforeAll(async () => {
-  const folder = newFolder();
-  const writer = newWriter(folder);
-  for (let written = 0; written < EVENTS; written += 10_000)
-    appendRows(
-      writer,
-      Array.from({ length: 10_000 }, (_, i) => ({ at: START + BigInt(written + i), transaction: `tx-${i % 50}` })),
-    );
-  writer.close();
+  const folder = recordedWrites(EVENTS);
   port = String(await freePort());
   daemon = start(['daemon', '--data', folder, '--listen', `127.0.0.1:${port}`]);
   await daemon.says(port);
