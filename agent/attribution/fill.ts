@@ -17,7 +17,7 @@ import {
   SOURCE_OTEL,
 } from './contexts.ts';
 import type { Files } from './files.ts';
-import type { Processes } from './processes.ts';
+import type { Process, Processes } from './processes.ts';
 import { createTextCache } from './text_cache.ts';
 
 export interface Tables {
@@ -26,6 +26,8 @@ export interface Tables {
   files: Files;
   /** The recording's id of the service that runs in a cgroup; 0: the cgroup is not a service's own. */
   cgroupServiceId(cgroupId: number): number;
+  /** Whether a request may name the owner of data that it carries: see `wantsDataOwner`. */
+  wantsDataOwner(owner: Process, label: string | null | undefined): boolean;
   internName(text: string): number;
   oldestIds: { readonly name: number };
   /** Offset of the wall clock from CLOCK_BOOTTIME: low and high word of the nanoseconds. */

@@ -82,7 +82,8 @@ function isOneTransaction(a: ContextIds | undefined, b: ContextIds | undefined):
  * Runs last: the owners of a request's data take precedence over the task that queued it. A single owner becomes the
  * event's owner; with several, the event is shared and has no owner.
  */
-export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes, cgroupServiceId }) => {
+export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
+  const { contexts, processes, cgroupServiceId, wantsDataOwner } = tables;
   const { block, recordOffsets } = decoded;
   const rowContexts = block.columns.get('context')!;
   const rowSources = block.columns.get('context_source')!;
@@ -126,16 +127,17 @@ export const fillOrigins: Filler = ({ columns }, decoded, { contexts, processes,
     shares.nobodysBytes = 0;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
-      if (isNobody(words, origin)) {
+      const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
+      const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
+      const contextId = u64At(words, origin + ORIGIN_OFFSETS.context_id);
+      const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
+      if (isNobody(words, origin) || !wantsDataOwner(process, contexts.serviceAt(contextId, flags, timeNs))) {
         shares.hasNobodys = true;
         shares.nobodysBytes += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
         continue;
       }
-      const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
       shares.flags |= flags;
-      const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
-      const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
-      const owner = contexts.ownerAt(u64At(words, origin + ORIGIN_OFFSETS.context_id), flags, timeNs, process);
+      const owner = contexts.ownerAt(contextId, flags, timeNs, process);
       const service = owner?.service && !process.isNamedByRule ? owner.serviceId : processes.serviceIdOf(process);
       const place = placeOf(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
       shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;

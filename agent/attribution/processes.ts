@@ -36,6 +36,8 @@ export interface Process {
   /** Whether the filter wants its service and cgroup. If an event is labelled, its label decides instead. */
   isWanted: boolean;
   cgroupPath: string | undefined;
+  /** Path of its program: empty if it is not known. */
+  executable: string;
   isNamedByRule: boolean;
   running: RunningProgram;
   /** The share of the definitions that it counts against: see current_share() of bpf/budget.bpf.h. */
@@ -102,6 +104,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     isKernelThread: false,
     isWanted: true,
     cgroupPath: undefined,
+    executable: '',
     isNamedByRule: false,
     running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },
     share: 0,
@@ -150,6 +153,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         // A process that is defined again may have been left out so far.
         isWanted: processes.get(process_id)?.isWanted ?? true,
         cgroupPath,
+        executable: facts.executable,
         isNamedByRule,
         running,
         share: definition.share,

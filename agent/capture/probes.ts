@@ -175,7 +175,7 @@ function attachAll(object: BpfObject): string[] {
 }
 
 /** Whether programs of such a section run when the agent asks for it, and are attached to nothing. */
-function isRun(section: string): boolean {
+export function isRun(section: string): boolean {
   return section.startsWith('iter/') || section === 'syscall';
 }
 

@@ -22,7 +22,15 @@ import { createPublishers } from '../attribution/publishers.ts';
 import { createResolver } from '../attribution/resolve.ts';
 import type { ServiceRule } from '../attribution/service_name/rules.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
-import { asksForProcesses, type ProcessFacts, wantsProcess, wantsService } from '../filter/process_filter.ts';
+import {
+  asksForDataOwners,
+  asksForProcesses,
+  type DataOwner,
+  type ProcessFacts,
+  wantsDataOwner,
+  wantsProcess,
+  wantsService,
+} from '../filter/process_filter.ts';
 import type { FilterSettings } from '../filter/settings.ts';
 import type { WriterThread } from '../recording/write/writer_thread.ts';
 import { createDefinitionStream } from './definition_stream.ts';
@@ -82,7 +90,10 @@ export interface RecorderOptions {
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
-  const wanted: Wanted = { asks: false, minDurationNs: 0, service: () => true, process: () => true };
+  const wanted: Wanted = {
+    ...{ asks: false, minDurationNs: 0 },
+    ...{ service: () => true, process: () => true, dataOwner: () => true },
+  };
   const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
@@ -189,6 +200,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
       wanted.minDurationNs = Number(settings.minDurationNs);
       wanted.service = (service) => wantsService(settings, service);
       wanted.process = (process) => wantsProcess(settings, process);
+      wanted.dataOwner = asksForDataOwners(settings)
+        ? (owner, label) => wantsDataOwner(settings, owner, label)
+        : () => true;
       probes.filter.apply(settings);
       processes.reconsider();
     },
@@ -239,6 +253,7 @@ interface Wanted {
   minDurationNs: number;
   service(service: string): boolean;
   process(process: ProcessFacts): boolean;
+  dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
 
 /** Minimum interval between searches for old bios: visiting all of them takes some 10 ms. */
@@ -306,6 +321,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     processes,
     files,
     cgroupServiceId,
+    wantsDataOwner: (owner, label) => wanted.dataOwner(owner, label),
     internName: nameId,
     oldestIds,
     wallOffset: clock.offsetWords,

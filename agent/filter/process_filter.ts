@@ -1,4 +1,4 @@
-/** Decides by service and cgroup whether a process's events are recorded. */
+/** Decides by service and cgroup whether a process's events are recorded, and whose data a kept request names. */
 import type { FilterSettings, List } from './settings.ts';
 
 export interface ProcessFacts {
@@ -15,6 +15,40 @@ export function wantsProcess({ services, cgroups }: FilterSettings, { service, c
 
 export function wantsService({ services }: FilterSettings, service: string): boolean {
   return passes(services, (name) => name === service);
+}
+
+/** A process whose data a request carries. */
+export interface DataOwner extends ProcessFacts {
+  /** Path of its program, of which its threads have their name unless they have changed it: empty if it is not known. */
+  executable: string;
+  running: { pid: number };
+}
+
+/**
+ * Whether a request that is kept, as it carries wanted data, may name a process whose data it carries as well. `label` is
+ * the service that the process's label names: null if it names none, undefined without a label.
+ */
+export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
+  const { pids, comms, onlyLabelled } = settings;
+  if (!passes(pids, (pid) => pid === String(owner.running.pid))) return false;
+  const command = commandOf(owner.executable);
+  if (command !== '' && !passes(comms, (comm) => commandOf(comm) === command)) return false;
+  if (label) return wantsService(settings, label);
+  return !(onlyLabelled && label === undefined) && wantsProcess(settings, owner);
+}
+
+const COMMAND_BYTES_MAX = 15;
+
+/** The name of a thread that has executed a program: the kernel cuts it. */
+function commandOf(executable: string): string {
+  const name = executable.slice(executable.lastIndexOf('/') + 1);
+  return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
+}
+
+/** Whether the filter leaves out any owner of data. */
+export function asksForDataOwners(settings: FilterSettings): boolean {
+  const hasItems = ({ only, except }: List) => only.size + except.size > 0;
+  return settings.onlyLabelled || [settings.pids, settings.comms].some(hasItems) || asksForProcesses(settings);
 }
 
 /** Whether any process can be rejected: otherwise none needs to be checked. */

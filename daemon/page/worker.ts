@@ -66,7 +66,7 @@ function answer(
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
   const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
-  if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - columns.baseNs);
+  if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - model.baseNs);
   const isWhole = known.coverage !== null;
   const breakdown = isWhole ? breakdownOf(model) : null;
   const sentence = isWhole

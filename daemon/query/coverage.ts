@@ -89,7 +89,8 @@ function gapsOf(losses: readonly NodeLoss[]): Gap[] {
   // Each cause on each node keeps a gap, however many there are.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
     gaps = joined(gaps, apartNs);
-  return gaps;
+  if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
+  return gapsOf(losses.map(({ service: _, ...loss }) => loss));
 }
 
 function gapOf({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {

@@ -12,6 +12,7 @@ import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
 import { createLossCounters } from '../../agent/capture/loss_counters.ts';
 import { requestReading } from '../../agent/capture/probes.ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
+import { contextDefinition } from '../../bpf/schema/definitions.ts';
 import { isMissedEnd } from './missed_ends.ts';
 import { ROOT } from './programs.ts';
 
@@ -85,7 +86,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
     object.detach();
     expect(ownedBySize(object)).toEqual({ 2001: true, 2002: false, 2003: true });
     expect(losses.take().losses.filter((loss) => !isMissedEnd(loss))).toEqual([
-      { cause: 'definition_lost', eventType: null, count: 1 },
+      { cause: 'definition_lost', eventType: null, count: 1, recordType: contextDefinition.id },
     ]);
     expect([...object.map('http_connections').keys()]).toEqual([]);
   } finally {

@@ -232,11 +232,26 @@ test('groups come by first event, devices last in their node, and a clock offset
     ...['n1 sda own', 'n1 sda other', 'n1 sdb own'],
   ];
   expect(names(OF_ORDER)).toEqual(expected);
-  const offsets = new Map([['n1', -500]]);
+  const offsets = new Map([['n1', -500n]]);
   expect(names({ ...OF_ORDER, clockOffsetsNs: offsets })).toEqual(expected);
   const { starts, ownSpan, firstNs } = createLanes(columns, { ...OF_ORDER, clockOffsetsNs: offsets });
   expect([...starts]).toEqual([500, 1, 2, 3, 4, 5, 6, 7, 8]);
   expect([ownSpan, firstNs]).toEqual([{ fromNs: 1, toNs: 510 }, 1]);
+});
+
+test('clocks that are decades apart are brought together to the nanosecond', () => {
+  const yearsNs = 1_763_679_600_000_000_000n;
+  const of = (node: string, starts: readonly bigint[]) =>
+    starts.map((start) => ({ start, recordingId: node, node, duration: 1 }));
+  const columns = columnsOf([...of('n2', [0n, 7n]), ...of('n1', [yearsNs + 3n, yearsNs + 5n])]);
+  const startsWith = (offsets: Readonly<Record<string, bigint>>) =>
+    createLanes(columns, { ...OF_ORDER, clockOffsetsNs: new Map(Object.entries(offsets)) });
+  for (const offsets of [{ n2: yearsNs }, { n1: -yearsNs }, { n1: 4n, n2: yearsNs + 4n }]) {
+    const { starts, ownSpan } = startsWith(offsets);
+    expect([...starts]).toEqual([0, 7, 3, 5]);
+    expect(ownSpan).toEqual({ fromNs: 0, toNs: 8 });
+  }
+  expect(startsWith({ n2: yearsNs }).baseNs).toBe(columns.baseNs + yearsNs);
 });
 
 test('links are exact within a call of the same thread, inferred during a sync, and the same from both ends', () => {

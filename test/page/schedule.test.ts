@@ -47,7 +47,7 @@ const settings = fc.record({
   ),
 });
 
-async function modelOf({ get }: Served, clockOffsetsNs: ReadonlyMap<string, number>) {
+async function modelOf({ get }: Served, clockOffsetsNs: ReadonlyMap<string, bigint>) {
   const accept = 'application/vnd.kreplay.columns';
   const builder = createColumnsBuilder();
   const { text } = await get('/api/events?transaction_id=order-1', { headers: { accept } });
@@ -74,7 +74,8 @@ test('every event is where the time line of a session has it, with what is skipp
       const nodes = (await daemon.get('/api/nodes')).json.nodes as string[];
       for (const { offset, ...given } of several) {
         const offsets = new Map(nodes.filter((node) => node === 'n2').map((node) => [node, offset]));
-        const model = await modelOf(daemon, offsets);
+        const exact = new Map(Array.from(offsets, ([node, ns]) => [node, BigInt(ns)] as const));
+        const model = await modelOf(daemon, exact);
         const clock_offsets_ns = Object.fromEntries(offsets);
         const { events, session } = await asked(daemon, { ...given, clock_offsets_ns });
         const of = { latencyNs: given.extra_latency_ns, only: given.only };

@@ -230,6 +230,26 @@ test('where more is recorded meanwhile, the answer of the daemon stands, and tha
   writer.close();
 });
 
+test('a clock that began in 1970 is set right in the page', async () => {
+  const at = START - 1000n * MS;
+  const began = 3_600_000_000_000n;
+  const one: Row[] = [{ at, duration: 10n * MS, transaction: 'order-1', service: 'shop' }];
+  const other: Row[] = [{ at: began, duration: MS, transaction: 'order-1', service: 'db' }];
+  const folders = [recordedOn('web-1', one), recordedOn('db-1', other)];
+  const daemon = await served(openRecordingStore(undefined, folders.map(recordingPath)));
+  const { page, errors } = await opened(daemon.url);
+  const field = page.locator('input[aria-label="Added to the clock of db-1"]');
+  await field.fill(`+${at - 5n * MS - began} ns`);
+  await field.press('Enter');
+  await page.waitForSelector('.projection:has-text("stays 15.0 ms")');
+  await page.waitForSelector('h1:has-text("took 15.0 ms")');
+  await page.click('[title="one event forward (.)"]');
+  await page.waitForSelector('text=the replay adds +');
+  const { sessions } = (await daemon.get('/api/replay/sessions')).json;
+  expect(sessions[0].replay_end_ns).toBe(15e6);
+  expect(errors).toEqual([]);
+});
+
 test('clocks of several nodes are set in the link, the picture, the what-if and the replay', async () => {
   const at = START - 1000n * MS;
   const one: Row[] = [{ at, duration: 10n * MS, transaction: 'order-1', service: 'shop' }];

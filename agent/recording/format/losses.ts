@@ -27,9 +27,12 @@ export function reasonText({ cause, service }: LossReason): string {
   return Buffer.byteLength(text) <= WORD_MAX ? text : cause;
 }
 
+/** A reason that is not known may concern any service. */
 export function parseReason(text: string): LossReason {
-  const [cause, ...service] = text.split(' ');
-  return service.length > 0 ? { cause: knownCause(cause!), service: service.join(' ') } : { cause: knownCause(text) };
+  const [first, ...service] = text.split(' ');
+  const cause = knownCause(first!);
+  if (service.length === 0) return { cause };
+  return cause === 'unknown' ? { cause } : { cause, service: service.join(' ') };
 }
 
 export interface ClockStep {

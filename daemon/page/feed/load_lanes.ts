@@ -28,7 +28,7 @@ export interface LanesQuestion {
   /** Number of requests of others after which reading ends. */
   othersMax: number;
   /** Nanoseconds that are added to the times of a node. */
-  clockOffsetsNs: ReadonlyMap<string, number>;
+  clockOffsetsNs: ReadonlyMap<string, bigint>;
   headers: Record<string, string>;
 }
 

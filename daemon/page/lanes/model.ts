@@ -2,7 +2,15 @@
  * The lanes of a picture: a lane for each thread, in groups by node, service and process, then for each device of a
  * node its own requests and those of others.
  */
-import { buffersOf, type EventColumns, recordingOf, threadOf, typeName, whatOf } from '../columns/event_columns.ts';
+import {
+  buffersOf,
+  type EventColumns,
+  exactValue,
+  recordingOf,
+  threadOf,
+  typeName,
+  whatOf,
+} from '../columns/event_columns.ts';
 import { OTHER, OWN, queuedRows, type ShareOptions, sharesOf } from './shares.ts';
 import { spread, type Track } from './tracks.ts';
 
@@ -46,7 +54,9 @@ export interface LanesModel {
   shares: Uint8Array;
   /** 1 for each request that a task of the transactions queued, whatever data it carries. */
   queued: Uint8Array;
-  /** Start of each row: offset from `columns.baseNs` with the offset of the node's clock added, nanoseconds. */
+  /** Time of offset 0, nanoseconds since the epoch. */
+  baseNs: bigint;
+  /** Start of each row: offset from `baseNs` with the offset of the node's clock added, nanoseconds. */
   starts: Float64Array;
   ends: Float64Array;
   devices: Device[];
@@ -62,20 +72,19 @@ export interface LanesModel {
 
 export interface LanesOptions extends ShareOptions {
   /** Nanoseconds that are added to the times of a node. */
-  clockOffsetsNs?: ReadonlyMap<string, number>;
+  clockOffsetsNs?: ReadonlyMap<string, bigint>;
 }
 
 export function createLanes(columns: EventColumns, options: LanesOptions): LanesModel {
   const { count, duration } = columns;
-  const [starts, ends] = [new Float64Array(count), new Float64Array(count)];
+  const { baseNs, starts } = startsOf(columns, shiftsOf(columns, options.clockOffsetsNs ?? new Map()));
+  const ends = new Float64Array(count);
   const shares = sharesOf(columns, options);
-  const shifts = shiftsOf(columns, options.clockOffsetsNs ?? new Map());
   let [firstNs, fromNs, toNs, lastEndNs] = [Infinity, Infinity, -Infinity, -Infinity];
   let writtenBackCount = 0;
   for (let row = 0; row < count; row++) {
-    const start = columns.start[row]! + shifts[columns.thread[row]!]!;
+    const start = starts[row]!;
     const end = start + duration[row]!;
-    starts[row] = start;
     ends[row] = end;
     if (shares[row] === OTHER) continue;
     firstNs = Math.min(firstNs, start);
@@ -88,7 +97,7 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
     }
   }
   const queued = queuedRows(columns, options);
-  const rows = { columns, shares, queued, starts, ends, ...devicesOf(columns) };
+  const rows = { columns, baseNs, shares, queued, starts, ends, ...devicesOf(columns) };
   return {
     ...rows,
     groups: groupsOf(rows),
@@ -98,11 +107,31 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
   };
 }
 
-/** The daemon's rule: shifts are at least 0, so that only the differences between clocks count. */
-function shiftsOf({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, number>): number[] {
-  const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0);
-  const leastNs = Math.min(...ofNode);
+/** The shift of each thread. The daemon's rule: shifts are at least 0, so that only the differences between clocks count. */
+function shiftsOf({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, bigint>): bigint[] {
+  const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0n);
+  const leastNs = ofNode.reduce((least, ns) => (ns < least ? ns : least), ofNode[0] ?? 0n);
   return threads.map(({ recording }) => ofNode[recording]! - leastNs);
+}
+
+/**
+ * Starts count from `baseNs`. Where a clock is years off, the times and its shift are more than a double holds, and
+ * their sums may be close to each other: these count from the first of them.
+ */
+function startsOf(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
+  const { count, start, thread, exact } = columns;
+  const starts = new Float64Array(count);
+  const isFar = count > 0 && (exact.start.size > 0 || shiftsNs.some((ns) => ns > Number.MAX_SAFE_INTEGER));
+  if (!isFar) {
+    const shifts = shiftsNs.map(Number);
+    for (let row = 0; row < count; row++) starts[row] = start[row]! + shifts[thread[row]!]!;
+    return { baseNs: columns.baseNs, starts };
+  }
+  const shiftedNs = (row: number) => exactValue(columns, 'start', row)! + shiftsNs[thread[row]!]!;
+  let leastNs = shiftedNs(0);
+  for (let row = 1; row < count; row++) if (shiftedNs(row) < leastNs) leastNs = shiftedNs(row);
+  for (let row = 0; row < count; row++) starts[row] = Number(shiftedNs(row) - leastNs);
+  return { baseNs: columns.baseNs + leastNs, starts };
 }
 
 /** Every type of requests to devices has a name that begins with `block_`. */

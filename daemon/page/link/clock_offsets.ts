@@ -3,8 +3,8 @@ import type { Link } from './link.ts';
 
 export type ClockOffsets = ReadonlyMap<string, bigint>;
 
-/** A double represents each of them exactly, as the API wants it. */
-const OFFSET_NS_MAX = BigInt(Number.MAX_SAFE_INTEGER);
+/** The API's limit. */
+const OFFSET_NS_MAX = 2n ** 63n - 1n;
 
 export interface ParsedOffsets {
   offsets: ClockOffsets;
@@ -23,16 +23,12 @@ export function clockOffsetsIn({ clock_offset }: Pick<Link, 'clock_offset'>, nod
     const [, node, digits] = FORM.exec(text) ?? [];
     const ns = digits === undefined ? null : BigInt(digits.replace('+', ''));
     if (node === undefined || ns === null) problems.push(`${text}: must be node:nanoseconds`);
-    else if (!isOffset(ns)) problems.push(`${text}: is more than 104 days`);
+    else if (ns < -OFFSET_NS_MAX || ns > OFFSET_NS_MAX) problems.push(`${text}: is more than 292 years`);
     else if (!nodes.includes(node)) problems.push(`${node}: no node of this transaction`);
     else if (offsets.has(node)) problems.push(`${node}: is given more than once`);
     else offsets.set(node, ns);
   }
   return { offsets, problems };
-}
-
-export function isOffset(ns: bigint): boolean {
-  return ns >= -OFFSET_NS_MAX && ns <= OFFSET_NS_MAX;
 }
 
 /** The field of a link; an offset of 0 is none. */

@@ -1,6 +1,6 @@
 /** What is added to the times of each node, where a transaction has several: no recording knows how far clocks differ. */
 import type { Session } from '../feed/answers.ts';
-import { formatClockOffsets, isOffset, type ParsedOffsets } from '../link/clock_offsets.ts';
+import { formatClockOffsets, type ParsedOffsets } from '../link/clock_offsets.ts';
 import { durationText, parseDuration } from '../numbers/duration_text.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { usePage } from './context.ts';
@@ -38,7 +38,7 @@ export function ClockFields({ nodes, clocks: { offsets, problems }, session }: P
                   text={signed(offsets.get(node) ?? 0n)}
                   onText={(text) => {
                     const ns = parseDuration(text);
-                    if (ns === null || !isOffset(ns)) return 'a duration with a sign, such as +1.5 ms';
+                    if (ns === null) return 'a duration with a sign, such as +1.5 ms';
                     set(node, ns);
                     return null;
                   }}

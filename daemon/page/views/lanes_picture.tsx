@@ -192,7 +192,7 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
 
 /** The time in view, and what the rest of the picture shows. */
 function usePictureSpan({ model, outline: recorded, times, around }: Props) {
-  const { baseNs } = model.columns;
+  const { baseNs } = model;
   const outline = useMemo(
     () => (times ? outlineOf(model, ownEndOf(model, times)) : recorded),
     [model, recorded, times],

@@ -95,7 +95,7 @@ export function questionOf(
 ): Omit<LanesQuestion, 'headers' | 'name' | 'ownPath' | 'firstNs'> {
   const { offsets } = clockOffsetsIn({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
   return {
-    clockOffsetsNs: new Map(Array.from(offsets, ([node, ns]) => [node, Number(ns)])),
+    clockOffsetsNs: offsets,
     transactions: transactions.map(({ transaction_id }) => transaction_id),
     eventCount: transactions.reduce((sum, { event_count }) => sum + event_count, 0),
     isDivided: transactions.every(({ written_back }) => written_back !== null),

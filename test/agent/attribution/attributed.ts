@@ -1,6 +1,8 @@
 /** Runs records through decoder and resolver with real tables, and gives access to the resulting columns. */
+
 import { type ContextDefinition, createContexts } from '../../../agent/attribution/contexts.ts';
 import { createFiles } from '../../../agent/attribution/files.ts';
+import type { Tables } from '../../../agent/attribution/fill.ts';
 import { createProcesses, type ProcessDefinition } from '../../../agent/attribution/processes.ts';
 import { createPrograms } from '../../../agent/attribution/programs.ts';
 import { createResolver } from '../../../agent/attribution/resolve.ts';
@@ -33,7 +35,7 @@ export function processDefinition(fields: Partial<ProcessDefinition>): ProcessDe
 
 export type Attribution = ReturnType<typeof createAttribution>;
 
-export function createAttribution(wallOffsetNs = 0n) {
+export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: Tables['wantsDataOwner'] = () => true) {
   const names = createNames();
   const transactions = createNames();
   const oldestIds = { name: 1, context: 1 };
@@ -62,6 +64,7 @@ export function createAttribution(wallOffsetNs = 0n) {
     processes,
     files,
     cgroupServiceId: (cgroupId: number) => (cgroupId === CHARGED_CGROUP ? names.intern('charged') : 0),
+    wantsDataOwner,
     internName: names.intern,
     oldestIds,
     wallOffset,

@@ -54,6 +54,27 @@ test('a request of several transactions is shared, and each owner is named', () 
   expect(slots()).toEqual(['dd order-1 8192', 'cp order-2 512']);
 });
 
+test('whose data a filter leaves out is not named, and its bytes are unnamed', () => {
+  attribution = createAttribution(0n, ({ service }, label) => service !== 'cp' && label !== 'shop');
+  attribution.program(DD, 'dd');
+  attribution.program(CP, 'cp');
+  attribution.marker(ORDER_1, 'txn=order-1');
+  attribution.marker(ORDER_2, 'txn=order-2');
+  attribution.marker(NAMED, 'txn=order-3 svc=shop');
+  attribution.resolve([
+    request([origin(ORDER_1, DD, 8192), origin(ORDER_2, CP, 512), origin(NAMED, DD)], {
+      bytes: 12_800,
+      operation: BLOCK_OPERATIONS.write,
+    }),
+  ]);
+  expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);
+  expect([slots(), unnamed()]).toEqual([['dd order-1 8192'], 4608]);
+  attribution.resolve([
+    request([origin(ORDER_2, CP)], { process_id: 0, context_id: 0, bytes: 4096, operation: BLOCK_OPERATIONS.write }),
+  ]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- none none unknown', [], 4096]);
+});
+
 test('a request of a transaction and of no transaction is shared', () => {
   attribution.resolve([request([origin(ORDER_1, DD), origin(0, CP)])]);
   expect(attribution.owner()).toMatch(/^- \w+ shared dd$/);

@@ -46,6 +46,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         own: false,
         isKernelThread: false,
         isWanted: true,
+        executable: '',
         cgroupPath: undefined,
         isNamedByRule: false,
         running: { pid: 0, startNs: 0, execId: 0, stackStart: 0 },

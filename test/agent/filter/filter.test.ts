@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type FilterFlags, filterOf, withFilterOptions } from '../../../agent/filter/options.ts';
-import { asksForProcesses, wantsProcess } from '../../../agent/filter/process_filter.ts';
+import {
+  asksForDataOwners,
+  asksForProcesses,
+  wantsDataOwner,
+  wantsProcess,
+} from '../../../agent/filter/process_filter.ts';
 import { type FilterSettings, type FilterTexts, filterSettings } from '../../../agent/filter/settings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-filter-'));
@@ -106,4 +111,39 @@ test.each<[FilterTexts, string, string | undefined, boolean]>([
   const settings = filterSettings(texts);
   expect(wantsProcess(settings, { service, cgroupPath })).toBe(wanted);
   expect(asksForProcesses(settings)).toBe(Object.keys(texts).length > 0);
+});
+
+test.each<[FilterTexts, boolean, string]>([
+  [{}, true, 'no filter'],
+  [{ only_labelled: true }, false, 'no label'],
+  [{ except_services: ['shop'] }, false, 'its service'],
+  [{ services: ['bank'] }, false, 'another service'],
+  [{ except_cgroups: ['/a'] }, false, 'its cgroup'],
+  [{ except_pids: ['7'] }, false, 'its pid'],
+  [{ pids: ['8'] }, false, 'another pid'],
+  [{ except_comms: ['a-long-command-name'] }, false, 'its command, which the kernel cuts'],
+  [{ comms: ['sh'] }, false, 'another command'],
+  [{ except_comms: ['sh'] }, true, 'another command is left out'],
+  [{ min_duration: '1s', event_types: ['block_io'] }, true, 'nothing of the process'],
+])('whether a request names whose data it carries: %j %s, by %s', (texts, isWanted) => {
+  const settings = filterSettings(texts);
+  const owner = {
+    service: 'shop',
+    cgroupPath: '/a/b',
+    executable: '/bin/a-long-command-name',
+    running: { pid: 7 },
+  };
+  expect(wantsDataOwner(settings, owner, undefined)).toBe(isWanted);
+  if (!isWanted) expect(asksForDataOwners(settings)).toBe(true);
+});
+
+test('a label decides about the service of data, and is needed where only labelled events are wanted', () => {
+  const owner = { service: 'shop', cgroupPath: '/a/b', executable: '', running: { pid: 7 } };
+  const wants = (texts: FilterTexts, label: string | null) => wantsDataOwner(filterSettings(texts), owner, label);
+  expect([wants({ only_labelled: true }, null), wants({ only_labelled: true }, 'bank')]).toEqual([true, true]);
+  expect([wants({ except_services: ['shop'] }, null), wants({ except_services: ['shop'] }, 'bank')]).toEqual([
+    false,
+    true,
+  ]);
+  expect([wants({ services: ['shop'] }, null), wants({ services: ['shop'] }, 'bank')]).toEqual([true, false]);
 });

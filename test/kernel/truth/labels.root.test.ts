@@ -118,10 +118,13 @@ describe('what a filter excludes leaves no name in the recording: no file, servi
             bash(`${environment} bash -c '${script}' > ${folder}/secret-labelled`);
           }
           bash(kept(`${folder}/wanted`));
-          if (program !== 'head') return;
-          const vector = `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`;
-          bash(`${environment} python3 -c "${vector}"`);
-          bash(`${environment} dd if=/dev/zero of=${folder}/secret-synced bs=1k count=1 conv=fsync status=none`);
+          if (program === 'head') {
+            const vector = `import os; os.writev(os.open('${folder}/secret-vector', 65), [b'x' * 40, b'y' * 40])`;
+            bash(`${environment} python3 -c "${vector}"`);
+            bash(`${environment} dd if=/dev/zero of=${folder}/secret-synced bs=1k count=1 conv=fsync status=none`);
+          }
+          // The data of both may be in one request, which the kernel queues.
+          bash(`sync -f ${folder}`);
         });
       }
     } finally {

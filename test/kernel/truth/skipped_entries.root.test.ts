@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { BpfObject, btfTypeExists, type ProgramInfo } from 'libbpf-ts';
 import { findCgroups } from '../../../agent/attribution/cgroups.ts';
 import { applyLayers, layerStates } from '../../../agent/capture/layers.ts';
+import { isRun } from '../../../agent/capture/probes.ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../../bpf/schema/filter.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX } from '../../../bpf/schema/losses.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
@@ -48,7 +49,7 @@ if (!canPreempt) console.warn('skipped: this kernel has no bpf_preempt_disable()
     object.setReadOnly('programs_are_preempted', true);
     object.load();
     const isAttached = ({ name, section, autoload }: ProgramInfo) =>
-      autoload && name !== 'call_enter' && !section.startsWith('iter/');
+      autoload && name !== 'call_enter' && !isRun(section);
     for (const { name } of object.programs.filter(isAttached)) object.attach(name);
     // The program is not passed as an argument: arguments are among the definitions.
     run('/usr/bin/python3', ['-'], { input: PROGRAM });
@@ -76,7 +77,7 @@ test('a call whose end was skipped is counted, also the last one of a thread', (
     object.map('filter_settings').set(u32(0), u32(0, 0, 0, FILTER_COMMS | FILTER_ONLY_COMMS));
     object.map('filter_comms').set(Buffer.from(name.padEnd(16, '\0')), Uint8Array.of(FILTER_VERDICTS.FILTER_ONLY));
     const isAttached = ({ name, section, autoload }: ProgramInfo) =>
-      autoload && name !== 'call_exit' && !section.startsWith('iter/');
+      autoload && name !== 'call_exit' && !isRun(section);
     for (const program of object.programs.filter(isAttached)) object.attach(program.name);
     symlinkSync('/bin/dd', join(folder, name));
     for (const count of [1, 7]) {

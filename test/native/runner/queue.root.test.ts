@@ -54,7 +54,7 @@ test.each([
   expect(all.length).toBe(threads * calls);
   // The program and the helper may each lose their CPU between reading the clock and their call.
   const isBounded = all.filter(({ waitedNs, queuedNs }) => queuedNs + MS > waitedNs);
-  expect(isBounded.length).toBeGreaterThan(all.length * 0.98);
+  expect(isBounded.length).toBeGreaterThanOrEqual(all.length - Math.max(1, all.length * 0.02));
   const [waited, queued] = [all.map(({ waitedNs }) => waitedNs), all.map(({ queuedNs }) => queuedNs)];
   expect(at(queued, 0.5)).toBeLessThan(2 * at(waited, 0.5) + MS);
 });
