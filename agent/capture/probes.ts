@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
-import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
+import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader, readClocks } from 'libbpf-ts';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { RequestReading } from '../attribution/http_processes.ts';
 import type { ThreadLocal } from '../attribution/otel/thread_local.ts';
@@ -36,6 +36,8 @@ export interface Probes {
   readonly eventRingBytes: number;
   /** Bytes that wait in both rings. */
   pendingBytes(): number;
+  /** CLOCK_BOOTTIME before the first program was attached: nothing was recorded, or lost, until then. */
+  readonly attachedFromNs: number;
   /** Names of the attached programs. */
   readonly attached: readonly string[];
   readonly layers: readonly LayerState[];
@@ -119,6 +121,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       processes: object.map('filter_processes'),
     });
     if (settings) filter.apply(settings);
+    const clocks = new BigInt64Array(4);
+    readClocks(clocks);
     const attached = attachAll(object);
     const events = object.ring('events');
     const definitions = object.ring('definitions');
@@ -128,6 +132,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     /** The programs do not know of them. */
     let forgottenBios = 0n;
     return {
+      attachedFromNs: Number(clocks[1]),
       attached,
       layers,
       events,

@@ -114,7 +114,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     pass: writer.setInProgress,
   });
   let recursionMisses = 0n;
-  let lookedBootNs = clock.bootNs();
+  let lookedBootNs = probes.attachedFromNs;
   let eventCount = 0;
   let lossCount = 0;
   let nextRoomBootNs = 0;

@@ -130,3 +130,20 @@ test.each([
   // The last write that the ring held has a time by the clock's new setting.
   expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
 });
+
+test('what is lost before the recorder is there, in the time that its start takes, is within the range', () => {
+  const path = join(folder.path, 'started.kreplay');
+  const beforeNs = BigInt(Date.now()) * 1_000_000n;
+  const { recorder, writer, remove } = openRecorderParts(path, readClocks, OPTIONS, overflowTheRing);
+  try {
+    for (let turns = 0; turns < 3; turns++) recorder.turn();
+    writer.flush();
+    const { times, losses } = recordedIn(path);
+    expect(losses.length).toBeGreaterThan(0);
+    // The events that fitted came first, and those that did not came right behind.
+    expect(times.length).toBeGreaterThan(0);
+    for (const { fromNs } of losses) expect([fromNs > beforeNs, fromNs <= times.at(-1)!]).toEqual([true, true]);
+  } finally {
+    remove();
+  }
+});

@@ -10,11 +10,13 @@ export function openRecorderParts(
   path: string,
   read: ReadClocks,
   sizes: Pick<ProbesOptions, 'eventRingBytes' | 'requestsInFlightMax' | 'settings'>,
+  onAttached: () => void = () => undefined,
 ) {
   const clock = createWallClock(read);
   const writer = openWriter({ path, node: 'n', bootId: 'b', machineId: 'm', nowNs: clock.nowNs });
   const cgroups = findCgroups();
   const probes = openProbes({ agentPid: process.pid, cgroupHierarchy: cgroups.hierarchy, ...sizes });
+  onAttached();
   const recorder = createRecorder({
     probes,
     writer: {
