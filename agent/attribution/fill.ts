@@ -1,6 +1,6 @@
 /** Fills the columns that hold references, with one loop per source. */
 import type { ColumnArray } from '../../bpf/schema/block.ts';
-import { CONTEXT_FLAGS } from '../../bpf/schema/common.ts';
+import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../bpf/schema/common.ts';
 import { type DecodedBlock, type ReferenceField, recordOffset } from '../../bpf/schema/decoder.ts';
 import type { Owner, OwnerLookup } from './contexts.ts';
 import {
@@ -146,12 +146,13 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
       const record = offsets[i]!;
       const at = (record + layout.offset) >>> 2;
       const flags = words[(record + FLAGS_OFFSET) >>> 2]!;
+      // A lost context is counted for each process that refers to it.
+      const isLost = words[at] === CONTEXT_LOST && words[at + 1] === 0;
       // Only contexts held by reference depend on the time.
       const asBefore =
         flags === lastFlags &&
         (flags & BY_REFERENCE) === 0 &&
-        // What several processes inherit is lost to each of them.
-        ((flags & INHERITED_FLAGS) === 0 || isSame(words, (record + PROCESS_OFFSET) >>> 2, lastProcessAt));
+        (!isLost || isSame(words, (record + PROCESS_OFFSET) >>> 2, lastProcessAt));
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
         const process = processes.of(u64At(words, record + PROCESS_OFFSET));
         owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET), process);

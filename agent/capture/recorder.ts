@@ -90,10 +90,7 @@ export interface RecorderOptions {
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
-  const wanted: Wanted = {
-    ...{ asks: false, minDurationNs: 0 },
-    ...{ service: () => true, process: () => true, dataOwner: () => true },
-  };
+  const wanted: Wanted = { ...EVERYTHING };
   const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
   const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
   const decoder = createDecoder();
@@ -255,6 +252,15 @@ interface Wanted {
   process(process: ProcessFacts): boolean;
   dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
+
+/** Without a filter. */
+const EVERYTHING: Wanted = {
+  asks: false,
+  minDurationNs: 0,
+  service: () => true,
+  process: () => true,
+  dataOwner: () => true,
+};
 
 /** Minimum interval between searches for old bios: visiting all of them takes some 10 ms. */
 const ROOM_EVERY_NS = 60e9;

@@ -8,7 +8,7 @@ import { createPeak } from './peak.ts';
 /** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** What the agent knows only when it is asked. */
+/** Values that the agent reads at the time of the report. */
 export interface ReportedNow {
   ringBytes: number;
   pendingBytes: number;

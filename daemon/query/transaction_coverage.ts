@@ -66,7 +66,7 @@ async function transactionCoverage(
   const { unlisted } = unended.own;
   // A first call on another node is no event yet.
   const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
-  // What others lost is said beside: anyone may name a transaction, but it is of those that are seen in it.
+  // A loss of a service that was not seen in the transaction is listed in `others`: any user may name any transaction.
   const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
   const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
   const own = { ...window, nodes: window.nodes ?? knownNodes, services };

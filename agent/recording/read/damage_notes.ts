@@ -1,7 +1,9 @@
 /** Collects what a reader found damaged and left out, to be reported as losses with every answer that it affects. */
-
+import type Database from 'better-sqlite3';
+import { damagedFrame } from '../format/database.ts';
 import type { Loss } from '../format/losses.ts';
 import { U64_MAX } from '../format/schema.ts';
+import type { FollowedWriter } from './followed_writer.ts';
 import type { LossReader } from './loss_reader.ts';
 import { isDamage } from './salvage.ts';
 import type { SegmentMeta } from './segment_index.ts';
@@ -9,7 +11,7 @@ import type { StateReader } from './state_reader.ts';
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
 
-/** What a reader found, for another reader of the same file; each looks at the log itself. */
+/** The damage that one reader found, for another reader of the same file. Every reader checks the log by itself. */
 export interface FoundDamage {
   segments: readonly DamagedSegment[];
   entries: boolean;
@@ -105,4 +107,27 @@ function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
     damage.addEntry();
     return [];
   }
+}
+
+/**
+ * Keeps the note about the log right: a writer may end a damaged log before the frame that is damaged. It returns a
+ * function to be called before the file is read; something of the file must have been read already.
+ */
+export function followLog(
+  database: Database.Database,
+  damage: DamageNotes,
+  writer: Pick<FollowedWriter, 'follow' | 'version'>,
+): () => void {
+  let seenVersion = writer.version();
+  let isDamaged = false;
+  function look(): void {
+    seenVersion = writer.version();
+    isDamaged = damagedFrame(database) !== undefined;
+    damage.setLog(isDamaged);
+  }
+  look();
+  return () => {
+    writer.follow();
+    if (isDamaged && writer.version() !== seenVersion) look();
+  };
 }

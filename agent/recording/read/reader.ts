@@ -1,23 +1,22 @@
 /** Reads a recording, even while a writer appends to it. */
+import { existsSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { hasChecksums, openDatabase } from '../format/database.ts';
-import { asDamage, corrupt, toRecordingError, withRecordingErrors } from '../format/errors.ts';
+import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
 import { readOlder } from '../format/older_versions.ts';
-import { checkFormat, fromStoredMax } from '../format/schema.ts';
+import { checkFormat, fromStoredMax, PAGE_BYTES } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
-import { type DamageNotes, damageNotes, type FoundDamage, withDamage } from './damage_notes.ts';
+import { type DamageNotes, damageNotes, type FoundDamage, followLog, withDamage } from './damage_notes.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
-import { followLog } from './followed_log.ts';
 import { followedWriter } from './followed_writer.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
 import { type LossReader, openLossReader } from './loss_reader.ts';
-import { checkFiles, openError } from './openable.ts';
 import { openPieceCache } from './piece_cache.ts';
 import { readTransactions } from './read_transaction.ts';
 import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
@@ -361,3 +360,37 @@ function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefi
 }
 
 export type { EventFilter, EventKey };
+
+/** Replaces SQLite's errors about writing, which a user who only reads does not understand. */
+function openError(error: unknown, path: string): unknown {
+  const code = String((error as { code?: unknown }).code);
+  const has = (end: string) => existsSync(path + end);
+  if (code === 'SQLITE_READONLY_ROLLBACK' && statSync(path).size <= PAGE_BYTES) {
+    const message = `${path} was just being created when its agent ended: start the agent again`;
+    return new RecordingError('recording_missing', message, error);
+  }
+  // A log is read with the help of the -shm file, which SQLite makes if it is missing.
+  if (code.startsWith('SQLITE_CANTOPEN') && has('-wal') && !has('-shm')) {
+    const message = `${path} was not closed, and to read its -wal a user must be able to write to the folder: start the agent, or copy both files to a folder of your own`;
+    return new RecordingError('recording_not_readable', message, error);
+  }
+  return toRecordingError(error, path);
+}
+
+/** Only regular files are opened: opening a pipe or a device would wait for a process at its other end. */
+function checkFiles(path: string): void {
+  if (isRegular(path) === undefined)
+    throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
+  for (const name of [path, ...['-wal', '-shm', '-journal'].map((end) => path + end)])
+    if (isRegular(name) === false)
+      throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
+}
+
+/** Returns undefined when there is no such file, or this user may not look at it. */
+function isRegular(path: string): boolean | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile();
+  } catch {
+    return undefined;
+  }
+}

@@ -38,7 +38,7 @@ if (committer) {
       });
     },
   });
-  // What an earlier writer left in the log may not be on the disk either.
+  // The commits of an earlier writer may be in the log only, and that log may not be on the disk.
   sync.committed();
   send({ kind: 'opened', opened: committer.opened });
   port.on('message', (message: ToWriterThread) => {

@@ -8,7 +8,7 @@ const FAILURE = new RecordingError('recording_io_error', 'the disk fails');
 /** Syncs that the disk was asked for and has not made yet. */
 let asked: ((failure?: RecordingError) => void)[];
 let askedCount: number;
-/** What the next copies of the log come to. */
+/** Results of the next copies of the log. */
 let copies: (boolean | RecordingError)[];
 let reported: (string | undefined)[];
 let nowMs: number;
@@ -81,7 +81,7 @@ test('while a disk takes long for a sync, it is not asked for another, and what 
   }
   expect([askedCount, sync.unsyncedSinceNs()]).toEqual([1, sinceNs]);
   answer();
-  // What was committed meanwhile is not covered by it, and is synced at once.
+  // The sync does not cover commits that were made during it: the next sync begins at once.
   expect(sync.unsyncedSinceNs()! > sinceNs).toBe(true);
   pass(0);
   expect(askedCount).toBe(2);

@@ -1,6 +1,6 @@
 /**
- * What a disk may hold at a loss of power: the calls of a process on the files of a folder, and images of the folder in
- * which what was synced is there, and what was not is there, missing, or torn into sectors, in any order.
+ * Images of a folder as a disk may hold it at a loss of power, made from the calls of a process on its files: synced
+ * writes are there; each of the others is there, is missing, or is torn into sectors, in any order.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
