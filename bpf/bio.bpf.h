@@ -91,6 +91,17 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
 }
 
+/* Adds the owner of a write whose range is known, if it came behind the store that made the page dirty. */
+static __always_inline void add_later_write(struct dirtier *dirtier, const __u64 *key, const struct bio_page *at,
+					    __u32 device)
+{
+	__u64 place = place_key(at->mapping, at->index);
+	struct dirtier *later = dirtier_at(&place, at, device);
+
+	if (later && later->origin.time_ns > dirtier->origin.time_ns)
+		add_dirtier(dirtier, *key, &later->origin, ALL_SECTORS);
+}
+
 /*
  * Returns the dirtier of a file's page that waits for write-back, or NULL if it is unknown, and sets `key` to the key
  * of its entry.
@@ -108,6 +119,8 @@ static __always_inline struct dirtier *dirtier_of(const struct bio_page *at, __u
 		return dirtier_by_range(of_folio, at, device, key, since_ns);
 	*key = at->page;
 	dirtier = dirtier_at(key, at, device);
+	if (dirtier && dirtier->stores == STORES_OWN)
+		add_later_write(dirtier, key, at, device);
 	/* The page may belong to a large folio that became dirty as a whole. */
 	if (of_folio && (!dirtier || of_folio->origin.time_ns > dirtier->origin.time_ns)) {
 		*key = at->folio | 1;

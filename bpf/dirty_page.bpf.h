@@ -170,6 +170,9 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 			known->own_sectors = known->second_sectors;
 			known->second_sectors = 0;
 			known->count = 1;
+			/* The owner that stored is gone. */
+			if (known->stores == STORES_OWN)
+				known->stores = STORES_NONE;
 		}
 	}
 	return known->own_sectors | known->second_sectors | known->other_sectors;

@@ -112,22 +112,22 @@ struct {
 } listed SEC(".maps");
 
 /* Entries of a map belong to classes by their keys, each to the same class at any time. */
-struct list_request {
+struct element_class {
 	__u32 classes;
 	__u32 class;
 };
 
 struct list_state {
-	struct list_request wanted;
+	struct element_class asked;
 	/* Number of records that the ring has no room for. */
 	__u32 missed;
 };
 
-static __always_inline bool is_wanted(const struct list_state *list, __u64 key)
+static __always_inline bool is_in_class(const struct list_state *list, __u64 key)
 {
 	/* Without a check, the verifier does not know that the divisor is not 0. */
-	return list->wanted.classes &&
-	       (__u32)(key * 0x9e3779b97f4a7c15ull >> 32) % list->wanted.classes == list->wanted.class;
+	return list->asked.classes &&
+	       (__u32)(key * 0x9e3779b97f4a7c15ull >> 32) % list->asked.classes == list->asked.class;
 }
 
 static __always_inline void list_block_io(struct list_state *list, struct block_io *event,
@@ -157,7 +157,7 @@ static long list_request(void *map, const __u64 *key, struct request_state *requ
 	__u32 zero = 0;
 
 	event = bpf_map_lookup_elem(&listed_block_io, &zero);
-	if (!event || !is_wanted(list, *key) || request->stage == REQUEST_ENDED || !request->owner.queuer.is_wanted ||
+	if (!event || !is_in_class(list, *key) || request->stage == REQUEST_ENDED || !request->owner.queuer.is_wanted ||
 	    is_freed((struct request *)*key))
 		return 0;
 	event->sector = request->sector;
@@ -176,7 +176,7 @@ static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struc
 	struct bio *bio;
 
 	event = bpf_map_lookup_elem(&listed_block_io, &zero);
-	if (!event || !is_wanted(list, *key) || !owner->queuer.is_wanted)
+	if (!event || !is_in_class(list, *key) || !owner->queuer.is_wanted)
 		return 0;
 	bio = (struct bio *)*key;
 	event->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
@@ -192,18 +192,18 @@ static long list_bio(void *map, const __u64 *key, struct bio_owner *owner, struc
  * Both programs return how many records the ring had no room for.
  */
 SEC("syscall")
-int requests_in_progress(struct list_request *wanted)
+int requests_in_progress(struct element_class *asked)
 {
-	struct list_state list = {.wanted = *wanted};
+	struct list_state list = {.asked = *asked};
 
 	bpf_for_each_map_elem(&request_states, list_request, &list, 0);
 	return list.missed;
 }
 
 SEC("syscall")
-int bios_in_progress(struct list_request *wanted)
+int bios_in_progress(struct element_class *asked)
 {
-	struct list_state list = {.wanted = *wanted};
+	struct list_state list = {.asked = *asked};
 
 	bpf_for_each_map_elem(&bio_owners, list_bio, &list, 0);
 	return list.missed;
