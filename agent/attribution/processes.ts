@@ -35,6 +35,8 @@ export interface Process {
   isKernelThread: boolean;
   /** Whether the filter wants its service and cgroup. If an event is labelled, its label decides instead. */
   isWanted: boolean;
+  /** Whether the filter's lists of pids and commands have it. */
+  isListed: boolean;
   cgroupPath: string | undefined;
   /** Path of its program: empty if it is not known. */
   executable: string;
@@ -70,6 +72,8 @@ export interface ProcessesOptions {
   isOwn(program: RunningProgram, uid: number): boolean;
   /** Whether the events of a process are recorded; by default all are. */
   wants?(process: { service: string; cgroupPath: string | undefined }): boolean;
+  /** Whether a request may name the process for its data; by default it may. */
+  lists?(pid: number, executable: string): boolean;
   /** Called for a process whose events are not recorded. */
   onUnwanted?(processId: number): void;
   /** Called for a process whose events are recorded after all, as it has another service name by now. */
@@ -103,6 +107,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     own: false,
     isKernelThread: false,
     isWanted: true,
+    isListed: true,
     cgroupPath: undefined,
     executable: '',
     isNamedByRule: false,
@@ -129,6 +134,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
   function consider(process: Process): void {
     const wasWanted = process.isWanted;
     process.isWanted = wants?.(process) ?? true;
+    process.isListed = options.lists?.(process.running.pid, process.executable) ?? true;
     if (process.isKernelThread) return;
     if (!process.isWanted) options.onUnwanted?.(process.id);
     else if (!wasWanted) options.onWantedAgain?.(process.id);
@@ -152,6 +158,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         isKernelThread,
         // A process that is defined again may have been left out so far.
         isWanted: processes.get(process_id)?.isWanted ?? true,
+        isListed: true,
         cgroupPath,
         executable: facts.executable,
         isNamedByRule,

@@ -23,9 +23,9 @@ import { createResolver } from '../attribution/resolve.ts';
 import type { ServiceRule } from '../attribution/service_name/rules.ts';
 import { serviceOfCgroup } from '../attribution/service_name/service_name.ts';
 import {
-  asksForDataOwners,
   asksForProcesses,
   type DataOwner,
+  listsProcess,
   type ProcessFacts,
   wantsDataOwner,
   wantsProcess,
@@ -197,9 +197,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
       wanted.minDurationNs = Number(settings.minDurationNs);
       wanted.service = (service) => wantsService(settings, service);
       wanted.process = (process) => wantsProcess(settings, process);
-      wanted.dataOwner = asksForDataOwners(settings)
-        ? (owner, label) => wantsDataOwner(settings, owner, label)
-        : () => true;
+      wanted.lists = (pid, executable) => listsProcess(settings, pid, executable);
+      wanted.dataOwner = (owner, label) => wantsDataOwner(settings, owner, label);
       probes.filter.apply(settings);
       processes.reconsider();
     },
@@ -250,6 +249,7 @@ interface Wanted {
   minDurationNs: number;
   service(service: string): boolean;
   process(process: ProcessFacts): boolean;
+  lists(pid: number, executable: string): boolean;
   dataOwner(owner: DataOwner, label: string | null | undefined): boolean;
 }
 
@@ -259,6 +259,7 @@ const EVERYTHING: Wanted = {
   minDurationNs: 0,
   service: () => true,
   process: () => true,
+  lists: () => true,
   dataOwner: () => true,
 };
 
@@ -311,6 +312,7 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     oldestIds,
     isOwn: options.isOwnProcess,
     wants: (process) => wanted.process(process),
+    lists: (pid, executable) => wanted.lists(pid, executable),
     onUnwanted: probes.filter.dropProcess,
     onWantedAgain: probes.filter.keepProcess,
     rules: options.serviceRules,

@@ -17,24 +17,11 @@ export function wantsService({ services }: FilterSettings, service: string): boo
   return passes(services, (name) => name === service);
 }
 
-/** A process whose data a request carries. */
-export interface DataOwner extends ProcessFacts {
-  /** Path of its program, of which its threads have their name unless they have changed it: empty if it is not known. */
-  executable: string;
-  running: { pid: number };
-}
-
-/**
- * Whether a request that is kept, as it carries wanted data, may name a process whose data it carries as well. `label` is
- * the service that the process's label names: null if it names none, undefined without a label.
- */
-export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
-  const { pids, comms, onlyLabelled } = settings;
-  if (!passes(pids, (pid) => pid === String(owner.running.pid))) return false;
-  const command = commandOf(owner.executable);
-  if (command !== '' && !passes(comms, (comm) => commandOf(comm) === command)) return false;
-  if (label) return wantsService(settings, label);
-  return !(onlyLabelled && label === undefined) && wantsProcess(settings, owner);
+/** Whether the lists of pids and commands leave in the process: they are about threads, which take part in its data. */
+export function listsProcess({ pids, comms }: FilterSettings, pid: number, executable: string): boolean {
+  if (!passes(pids, (item) => item === String(pid))) return false;
+  const command = commandOf(executable);
+  return command === '' || passes(comms, (item) => commandOf(item) === command);
 }
 
 const COMMAND_BYTES_MAX = 15;
@@ -45,10 +32,20 @@ function commandOf(executable: string): string {
   return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
 }
 
-/** Whether the filter leaves out any owner of data. */
-export function asksForDataOwners(settings: FilterSettings): boolean {
-  const hasItems = ({ only, except }: List) => only.size + except.size > 0;
-  return settings.onlyLabelled || [settings.pids, settings.comms].some(hasItems) || asksForProcesses(settings);
+/** A process whose data a request carries: whether the filter wants its service and cgroup, and lists it. */
+export interface DataOwner {
+  isWanted: boolean;
+  isListed: boolean;
+}
+
+/**
+ * Whether a request that is kept, as it carries wanted data, may name a process whose data it carries as well. `label` is
+ * the service that the process's label names: null if it names none, undefined without a label.
+ */
+export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
+  if (!owner.isListed) return false;
+  if (label) return wantsService(settings, label);
+  return owner.isWanted && !(settings.onlyLabelled && label === undefined);
 }
 
 /** Whether any process can be rejected: otherwise none needs to be checked. */

@@ -46,6 +46,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
         own: false,
         isKernelThread: false,
         isWanted: true,
+        isListed: true,
         executable: '',
         cgroupPath: undefined,
         isNamedByRule: false,

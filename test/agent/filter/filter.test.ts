@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type FilterFlags, filterOf, withFilterOptions } from '../../../agent/filter/options.ts';
-import {
-  asksForDataOwners,
-  asksForProcesses,
-  wantsDataOwner,
-  wantsProcess,
-} from '../../../agent/filter/process_filter.ts';
+import { asksForProcesses, listsProcess, wantsDataOwner, wantsProcess } from '../../../agent/filter/process_filter.ts';
 import { type FilterSettings, type FilterTexts, filterSettings } from '../../../agent/filter/settings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-filter-'));
@@ -126,24 +121,19 @@ test.each<[FilterTexts, boolean, string]>([
   [{ except_comms: ['sh'] }, true, 'another command is left out'],
   [{ min_duration: '1s', event_types: ['block_io'] }, true, 'nothing of the process'],
 ])('whether a request names whose data it carries: %j %s, by %s', (texts, isWanted) => {
-  const settings = filterSettings(texts);
-  const owner = {
-    service: 'shop',
-    cgroupPath: '/a/b',
-    executable: '/bin/a-long-command-name',
-    running: { pid: 7 },
-  };
-  expect(wantsDataOwner(settings, owner, undefined)).toBe(isWanted);
-  if (!isWanted) expect(asksForDataOwners(settings)).toBe(true);
+  expect(wants(texts, undefined, '/bin/a-long-command-name')).toBe(isWanted);
 });
 
+function wants(texts: FilterTexts, label: string | null | undefined, executable = ''): boolean {
+  const settings = filterSettings(texts);
+  const isWanted = wantsProcess(settings, { service: 'shop', cgroupPath: '/a/b' });
+  return wantsDataOwner(settings, { isWanted, isListed: listsProcess(settings, 7, executable) }, label);
+}
+
 test('a label decides about the service of data, and is needed where only labelled events are wanted', () => {
-  const owner = { service: 'shop', cgroupPath: '/a/b', executable: '', running: { pid: 7 } };
-  const wants = (texts: FilterTexts, label: string | null) => wantsDataOwner(filterSettings(texts), owner, label);
   expect([wants({ only_labelled: true }, null), wants({ only_labelled: true }, 'bank')]).toEqual([true, true]);
-  expect([wants({ except_services: ['shop'] }, null), wants({ except_services: ['shop'] }, 'bank')]).toEqual([
-    false,
-    true,
-  ]);
+  expect(wants({ except_services: ['shop'] }, null)).toBe(false);
+  expect(wants({ except_services: ['shop'] }, 'bank')).toBe(true);
   expect([wants({ services: ['shop'] }, null), wants({ services: ['shop'] }, 'bank')]).toEqual([true, false]);
+  expect(wants({ except_pids: ['7'] }, 'bank')).toBe(false);
 });
