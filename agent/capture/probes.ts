@@ -184,6 +184,9 @@ export function isRun(section: string): boolean {
   return section.startsWith('iter/') || section === 'syscall';
 }
 
+/** With so many classes, each has some elements of the largest map, and the ring has room for a thousand. */
+const CLASSES_MAX = 1 << 16;
+
 /**
  * Returns a function that runs a program which lists the elements of a map, and returns their frames. What the ring has
  * no room for is listed in classes of elements: while others come and go, each element that stays is in one of them.
@@ -211,10 +214,11 @@ function listing(object: BpfObject): (program: string) => Uint8Array {
   }
 
   return (program) => {
-    for (let classes = 1; ; classes *= 4) {
+    for (let classes = 1; classes <= CLASSES_MAX; classes *= 4) {
       const listed = listClasses(program, classes);
       if (listed) return listed.length === 1 ? listed[0]! : Buffer.concat(listed);
     }
+    throw new AgentError(`the BPF program ${program} has no room for what it lists: report it`);
   };
 }
 

@@ -196,7 +196,8 @@ test('with damage anywhere, returned data is correct and missing data is reporte
   const bytes = readFileSync(good);
   let readable = 0;
   fc.assert(
-    fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, bit) => {
+    // Damage near the beginning, which is otherwise drawn more often, makes every file unreadable.
+    fc.property(fc.noBias(fc.nat(bytes.length - 1)), fc.integer({ min: 1, max: 255 }), (at, bit) => {
       const damaged = Buffer.from(bytes);
       for (let i = at; i < Math.min(at + 16, damaged.length); i++) damaged[i]! ^= bit;
       writeFileSync(path, damaged);
@@ -204,6 +205,5 @@ test('with damage anywhere, returned data is correct and missing data is reporte
     }),
     { numRuns: times(100) },
   );
-  // One file in seven can be read; damage is drawn more often near the beginning, where none can.
-  expect(readable).toBeGreaterThan(0);
+  expect(readable).toBeGreaterThan(times(100) / 20);
 });

@@ -48,13 +48,13 @@ const at = (values: number[], share: number) =>
 test.each([
   [1000, 5],
   [64, 10],
-  [2, 20],
+  [2, 100],
 ])('%s threads: the reported delay is not less than they waited', async (threads, calls) => {
   const all = await felt(threads, calls);
   expect(all.length).toBe(threads * calls);
   // The program and the helper may each lose their CPU between reading the clock and their call.
   const isBounded = all.filter(({ waitedNs, queuedNs }) => queuedNs + MS > waitedNs);
-  expect(isBounded.length).toBeGreaterThanOrEqual(all.length - Math.max(1, all.length * 0.02));
+  expect(isBounded.length).toBeGreaterThan(all.length * 0.98);
   const [waited, queued] = [all.map(({ waitedNs }) => waitedNs), all.map(({ queuedNs }) => queuedNs)];
   expect(at(queued, 0.5)).toBeLessThan(2 * at(waited, 0.5) + MS);
 });
