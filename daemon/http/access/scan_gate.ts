@@ -94,7 +94,8 @@ export function createScanGate({
   });
   const small = createTurns({
     isFull: ({ size }) => size >= scansMax || unsent?.makeRoom({ isSmall: true }) === false,
-    ...{ waitMsMax, waitingMax: scansMax * WAITING_PER_SCAN },
+    waitMsMax,
+    waitingMax: scansMax * WAITING_PER_SCAN,
     onTurn: (res) => favour(res, true),
   });
   const keeping = createTurns({
