@@ -4,7 +4,16 @@
  * environment of each process that a suite starts names the run.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -101,7 +110,10 @@ function removeRun(run) {
     } catch {
       // It has ended by itself.
     }
-  if (IS_ROOT) detachLoops(run);
+  if (IS_ROOT) {
+    detachLoops(run);
+    restoreSysctl(join(run, 'sysctl'));
+  }
   // What was mounted below it is gone with the namespace of the run.
   rmSync(run, { recursive: true, force: true, maxRetries: 20 });
   return left;
@@ -113,6 +125,15 @@ function detachLoops(run) {
   });
   for (const line of (stdout ?? '').split('\n').filter((one) => one.includes(run)))
     spawnSync('losetup', ['--detach', line.split(' ')[0]]);
+}
+
+/** Sets what a killed suite changed (`test/kernel/sysctl.ts`). */
+function restoreSysctl(kept) {
+  if (!existsSync(kept)) return;
+  for (const name of readdirSync(kept)) {
+    const value = readFileSync(join(kept, name), 'utf8');
+    if (value !== '') writeFileSync(join('/proc/sys', decodeURIComponent(name)), value);
+  }
 }
 
 /** A run that was killed could not remove anything. */

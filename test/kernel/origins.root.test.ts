@@ -2,7 +2,7 @@
  * The owner of data on the disk: each block names its writer, and is read back from the disk. Whatever the kernel does
  * on the way, no block may be charged to another transaction.
  */
-import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent, SysSyncEvent } from '../../bpf/schema/api.ts';
@@ -13,6 +13,7 @@ import { type TruthTable, truthOf } from './disk_truth.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
 import { bash, compileProgram, run } from './programs.ts';
 import { newRecorder, type Recorded, record, removeFolders, temporaryFolder } from './recorded_run.ts';
+import { withSysctl } from './sysctl.ts';
 
 const WRITER = join(import.meta.dirname, 'patterned_writes.py');
 
@@ -164,17 +165,6 @@ for page in range(${PAGES}): os.pwrite(file, b"x" * ${size}, page * 8192 + ${fro
     ...{ under: block, above: 0, discarded: 0, rewritten: 4096 },
   });
 });
-
-/** Sets the values until `work` is over. */
-async function withSysctl(values: Readonly<Record<string, string>>, work: () => Promise<void>): Promise<void> {
-  const before = Object.keys(values).map((name) => [name, readFileSync(`/proc/sys/${name}`, 'utf8')] as const);
-  for (const [name, value] of Object.entries(values)) writeFileSync(`/proc/sys/${name}`, value);
-  try {
-    await work();
-  } finally {
-    for (const [name, value] of before) writeFileSync(`/proc/sys/${name}`, value);
-  }
-}
 
 test.each([['4M'], ['64k'], ['4k']])(
   'XFS: pages of a file made in pieces of %s, whose folios are as large',

@@ -54,9 +54,14 @@ export function wallClockNs(): bigint {
   return BigInt(run('date', ['+%s%N']).trim());
 }
 
+/** Mounts tracefs where the machine has not: bpftrace knows the tracepoints from it. */
+export function mountTracefs(): void {
+  if (!existsSync('/sys/kernel/tracing/events')) run('mount', ['-t', 'tracefs', 'tracefs', '/sys/kernel/tracing']);
+}
+
 /** Runs `workload` while bpftrace watches, and returns what its END block and maps printed. */
 export async function watchedByBpftrace(script: string, workload: () => void): Promise<string> {
-  if (!existsSync('/sys/kernel/tracing/events')) run('mount', ['-t', 'tracefs', 'tracefs', '/sys/kernel/tracing']);
+  mountTracefs();
   const tracer = spawn('bpftrace', ['-e', `BEGIN { printf("watching\\n"); } ${script}`]);
   let output = '';
   let complaints = '';

@@ -1,5 +1,6 @@
 /** Incidents that a recorder goes through in a soak; one at a time, each until it is over. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Loss } from '../../agent/recording/format/losses.ts';
 import type { SmallDisk } from '../kernel/small_disk.ts';
 import { killAgent, type Part } from './recorder.ts';
 import type { SetClock } from './set_clock.ts';
@@ -15,6 +16,8 @@ export interface Scene {
   /** Number of writes that the load has made, and that a full ring has. */
   made(): number;
   ringWrites: number;
+  /** Number of losses of a cause that the recording has told by now. */
+  toldLosses(cause: Loss['cause']): number;
 }
 
 /** The agent reads its clock at each turn. */
@@ -59,13 +62,16 @@ export const INCIDENTS = {
     disk.free();
     await agent.begin();
   },
-  async stall({ agent, lasts, made, ringWrites }: Scene) {
+  async stall({ agent, lasts, made, ringWrites, toldLosses }: Scene) {
+    const told = toldLosses('ring_full');
     agent.running().process.kill('SIGSTOP');
     const before = made();
     await sleep(lasts.stallMs);
     // A busy machine slows the load down.
     await until(() => made() - before > 1.2 * ringWrites, 'the load to fill the ring');
     agent.running().process.kill('SIGCONT');
+    // An agent killed earlier than it has counted the loss leaves a loss of another cause.
+    await until(() => toldLosses('ring_full') > told, 'the agent to tell what the full ring lost');
   },
   async set_clock({ clock, random }: Scene) {
     clock.set(random);

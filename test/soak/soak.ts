@@ -145,8 +145,12 @@ async function soakIn({ pace, disk, folder, seconds, seed, onProgress, atEnd }: 
   ]);
   const incidents: SoakReport['incidents'] = [];
   const random = randomNumbers(seed);
+  const toldLosses = (cause: Loss['cause']) => {
+    seen.lookForLosses();
+    return seen.losses().filter((loss) => loss.cause === cause).length;
+  };
   const ringWrites = (pace.ringMiB << 20) / RECORD_BYTES;
-  const scene = { agent, daemon, disk, clock, random, lasts: pace.lasts, made: load.made, ringWrites };
+  const scene = { agent, daemon, disk, clock, random, lasts: pace.lasts, made: load.made, ringWrites, toldLosses };
   const half = { scene, seconds: seconds / 2, pauseMs: seconds * 1000 * PAUSE_SHARE, random, incidents, onProgress };
   await Promise.race([makeIncidents({ ...half, kinds: pace.kinds }), watch]);
   const calmMs = performance.now();

@@ -6,8 +6,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BlockIoEvent } from '../../../bpf/schema/api.ts';
 import { type LoopDevice, loopDevice } from '../loop_device.ts';
-import { bash, run } from '../programs.ts';
+import { bash, mountTracefs, run } from '../programs.ts';
 import { record, removeFolders, temporaryFolder } from '../recorded_run.ts';
+import { withSysctl } from '../sysctl.ts';
 
 /** Only loop devices: what the tracer prints goes to the host's own journal, and would be printed again. */
 const ON_LOOP = '/(args->dev >> 20) == 7/';
@@ -77,11 +78,12 @@ interface Seen {
 async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
   const trace = join(temporaryFolder(), 'trace');
   let tasks = '';
+  mountTracefs();
   const offsetNs = bootedNs();
   const recorded = await record(() => {
     const touches = `exec 5> >(python3 -c "$TOUCH" $folder; touch $folder/ended); sleep 1`;
     // The output goes to a file, as no process reads a pipe meanwhile; with -o its lines would wait in a buffer.
-    const watch = `bpftrace -B line -e "$WATCH" > ${trace} & tracer=$!; until grep -q watching ${trace}; do sleep 0.1; done 2> /dev/null`;
+    const watch = `bpftrace -B line -e "$WATCH" > ${trace} & tracer=$!; until grep -q watching ${trace}; do kill -0 $tracer || exit 1; sleep 0.1; done 2> /dev/null`;
     const end = 'exec 5>&-; until [ -e $folder/ended ]; do sleep 0.1; done; sync -f $folder';
     tasks = bash(`${watch}; ${touches}; ${work}; ${end}; kill $tracer; wait $tracer || true`, {
       env: { ...process.env, WATCH, TOUCH, FILL, folder: disk.mountPoint },
@@ -111,17 +113,7 @@ async function journalOf(disk: LoopDevice, work: string): Promise<Seen> {
   return seen;
 }
 
-const DIRTY = ['dirty_expire_centisecs', 'dirty_writeback_centisecs'].map((name) => `/proc/sys/vm/${name}`);
-const before = DIRTY.map((file) => run('cat', [file]).trim());
-
-function setExpiry(values: readonly string[]): void {
-  for (const [i, file] of DIRTY.entries()) bash(`echo ${values[i]} > ${file}`);
-}
-
-afterAll(() => {
-  setExpiry(before);
-  removeFolders();
-});
+afterAll(removeFolders);
 
 test('a task that only touched an inode does not own what kernel threads add to the same transaction', async () => {
   const disk = loopDevice(256);
@@ -129,13 +121,12 @@ test('a task that only touched an inode does not own what kernel threads add to 
     run('mkfs.ext4', ['-q', disk.path]);
     // A commit each second makes a few transactions that both take part in.
     run('mount', ['-o', 'commit=1', disk.path, disk.mountPoint]);
-    setExpiry(['200', '50']);
-    const seen = await journalOf(disk, 'python3 -c "$FILL" $folder; sleep 8');
+    const early = { 'vm/dirty_expire_centisecs': '200', 'vm/dirty_writeback_centisecs': '50' };
+    const seen = await withSysctl(early, () => journalOf(disk, 'python3 -c "$FILL" $folder; sleep 8'));
     expect(seen.common).toBeGreaterThan(0);
     expect(seen.wrong).toEqual([]);
     expect(seen.right).toBeGreaterThan(0);
   } finally {
-    setExpiry(before);
     disk.remove();
   }
 }, 300_000);
