@@ -2,12 +2,15 @@
  * Pins a transaction: retention then keeps it, and what the node did right before it. A server of the recording writes
  * pins while the agent writes events: a pin is one short transaction.
  */
+import { existsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { contextFinder } from '../format/context_finder.ts';
 import { openDatabase } from '../format/database.ts';
 import { RecordingError, withRecordingErrors } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
+import { openLog } from '../format/recording_log.ts';
 import { checkFormat, FORMAT_VERSION, toStored } from '../format/schema.ts';
+
 import { pinnedSegments } from './pinned_segments.ts';
 
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
@@ -74,6 +77,20 @@ export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }:
 /** Returns whether the transaction was pinned. */
 export function unpinTransaction(path: string, transactionId: string): boolean {
   return writing(path, (database) => database.prepare(UNPIN).run(transactionId).changes > 0);
+}
+
+/**
+ * Resolves once all pins of the recording are on the disk, with what they keep: a loss of power takes none of them. It
+ * waits for the disk on another thread.
+ * @throws RecordingError recording_io_error, recording_full
+ */
+export async function syncPins(path: string): Promise<void> {
+  // Without a log, the file itself has all, and was synced.
+  if (!existsSync(`${path}-wal`)) return;
+  const log = openLog(path);
+  const failure = await new Promise<RecordingError | undefined>((done) => log.beginSync(done));
+  log.close();
+  if (failure) throw failure;
 }
 
 function writing<T>(path: string, work: (database: Database.Database) => T): T {

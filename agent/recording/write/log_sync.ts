@@ -3,47 +3,10 @@
  * takes only what is not on the disk yet. SQLite itself syncs a log only before it copies it to the file, which may be
  * never. The sync runs on a thread of libuv's, so that no commit waits for it.
  */
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { RecordingError } from '../format/errors.ts';
+import type { RecordingLog } from '../format/recording_log.ts';
 
 const SYNC_EVERY_MS = 1000;
-
-/** A second descriptor of the log: no locks are on that file, so closing it releases none. */
-export interface RecordingLog {
-  /** Calls `done` later, with the reason if it failed. The log must stay open until then. */
-  beginSync(done: (failure: RecordingError | undefined) => void): void;
-  sync(): void;
-  close(): void;
-}
-
-/** Must be called when SQLite has the log open. */
-export function openLog(path: string): RecordingLog {
-  const fd = withSyncErrors(path, () => openSync(`${path}-wal`, 'r'));
-  return {
-    beginSync: (done) => fdatasync(fd, (error) => done(error ? syncError(path, error) : undefined)),
-    sync: () => withSyncErrors(path, () => fdatasyncSync(fd)),
-    close: () => closeSync(fd),
-  };
-}
-
-function withSyncErrors<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw syncError(path, error);
-  }
-}
-
-function syncError(path: string, error: unknown): RecordingError {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const isFull = code === 'ENOSPC' || code === 'EDQUOT';
-  const advice = isFull ? 'free some space, or move the data folder' : 'check the disk and the kernel log';
-  return new RecordingError(
-    isFull ? 'recording_full' : 'recording_io_error',
-    `${path}-wal cannot be synced, so a loss of power may take what was recorded since: ${advice} (${message})`,
-    error,
-  );
-}
 
 export interface LogSync {
   /** Notes a commit that a loss of power must not take. */

@@ -73,8 +73,16 @@ export function embeddedStore(
       const filter = yield* chosen(request.filter);
       return yield* inTurn(() => recordings.transactions({ ...request, filter }));
     },
-    pin: async (request) => recordings.pin(request),
-    unpin: async (transactionId) => recordings.unpin(transactionId),
+    async pin(request) {
+      const pins = recordings.pin(request);
+      if (pins) await recordings.syncPins();
+      return pins;
+    },
+    async unpin(transactionId) {
+      const wasPinned = recordings.unpin(transactionId);
+      if (wasPinned) await recordings.syncPins();
+      return wasPinned;
+    },
     pins: async (transactionId) => recordings.pins(transactionId),
     services: async () => recordings.services(),
     nodes: async () => recordings.nodes(),

@@ -4,10 +4,10 @@
  */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
-import { pinTransaction, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
+import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
 import { Problem } from '../../problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
-import { failureOf, withFailuresOf } from './failures.ts';
+import { failureOf, storeError, withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
@@ -32,6 +32,19 @@ export function pinIn(recordings: readonly OpenRecording[], request: PinRequest)
 export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
   const pinned = recordings.filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0);
   return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
+}
+
+/** Resolves once what was pinned and unpinned is on the disk. */
+export async function syncPinsOf(files: readonly ServedFile[]): Promise<void> {
+  for (const file of files)
+    await syncPins(file.path).catch((error: unknown) => {
+      throw storeError(failureOf(file, error));
+    });
+}
+
+/** The recordings that retention removes events from: their files alone have pins. */
+export function pinnable(recordings: readonly OpenRecording[]): ServedFile[] {
+  return recordings.filter(canLose).map(({ file }) => file);
 }
 
 /** Returns the recordings that `change` modified. It is all or nothing: if one fails, the others are restored. */

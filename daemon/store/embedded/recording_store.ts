@@ -9,7 +9,7 @@ import type { ScanRequest } from '../store.ts';
 import { arrivedIn, extentsOf, lookForFiles, lossesSince, removedFrom } from './arrived.ts';
 import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
 import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
-import { pinIn, pinsIn, unpinIn } from './merged_pins.ts';
+import { pinIn, pinnable, pinsIn, syncPinsOf, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
 import { createTransactionLists, transactionIn, transactionsIn } from './merged_transactions.ts';
 import { unendedIn } from './merged_unended.ts';
@@ -125,6 +125,7 @@ export function openRecordingStore(
       }),
     pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
+    syncPins: () => syncPinsOf(read(pinnable)),
     pins: (transactionId) => read((open) => pinsIn(open, transactionId)),
     services: () =>
       read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),

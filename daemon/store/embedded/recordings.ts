@@ -110,6 +110,8 @@ export interface Recordings {
   gatherTransactions<Result>(filter: ChosenFilter, begin: () => Gathering<Result>): Generator<void, Gathered<Result>>;
   pin(request: PinRequest): Pin[] | undefined;
   unpin(transactionId: string): boolean;
+  /** Resolves once all pins are on the disk. */
+  syncPins(): Promise<void>;
   pins(transactionId?: string): Pin[];
   services(): string[];
   nodes(): string[];

@@ -6,6 +6,8 @@ import type { RetentionLimits } from '../../../agent/recording/retain/retention.
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
+import { traced, WAYS, writeImage } from '../../agent/recording/power/disk.ts';
+import { FLUSH_ROWS } from '../../agent/recording/power/events.ts';
 import { exported } from '../export/exported.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Sent, type Served, served } from '../served.ts';
@@ -343,4 +345,18 @@ describe('while the recording is at its limit', () => {
     expect(await eventCount(daemon, 'tx-40')).toBe(0);
     writer.close();
   });
+});
+
+test('a loss of power takes no pin that was acknowledged, nor what is pinned', async () => {
+  const folder = newFolder();
+  const pinner = traced([join(import.meta.dirname, 'pinner.ts'), folder], folder);
+  await pinner.until((line) => line.endsWith('pinned'));
+  const calls = await pinner.kill();
+  const pinned = calls.findIndex((call) => call.kind === 'said');
+  for (const way of WAYS) {
+    const image = newFolder();
+    writeImage(image, calls.slice(0, pinned + 1), way, Math.random);
+    const daemon = await served(image);
+    expect([way, await pinnedIds(daemon), await eventCount(daemon, 'pinned')]).toEqual([way, ['pinned'], FLUSH_ROWS]);
+  }
 });
