@@ -52,7 +52,7 @@ const INTERRUPTED_SHARE_MAX = 0.005;
 /**
  * Judges calls that a signal reached before the helper received them. Until then, a call to a file fails with EINTR if
  * the signal's handler has no SA_RESTART, which it never does otherwise. The count includes threads that ended then, and
- * calls that the kernel made again for handlers with a stack of their own.
+ * some of the calls that the kernel made again.
  */
 export function withInterrupted(
   { verdict, reasons }: Judgement,

@@ -73,32 +73,60 @@ static bool is_before_call(const char *registers, const struct seccomp_data *dat
 	return true;
 }
 
-uint32_t repetition_of(uint32_t tid, const struct seccomp_data *data)
+/* Searches the frame below the address at which the kernel began to write it. */
+static uint32_t search_frame(uint32_t tid, uint64_t below, const struct seccomp_data *data, uint64_t stack_pointer)
 {
 	char stack[PIECES * PIECE_BYTES];
 	struct iovec here[PIECES], there[PIECES];
-	uint64_t stack_pointer;
 
-	if (!read_stack_pointer(tid, &stack_pointer))
-		return 0;
 	/* The upper pieces come first: the stack may end within the lower ones. */
 	for (unsigned i = 0; i < PIECES; i++) {
 		here[i] = (struct iovec){stack + sizeof(stack) - (i + 1) * PIECE_BYTES, PIECE_BYTES};
-		there[i] = (struct iovec){(char *)stack_pointer - (i + 1) * PIECE_BYTES, PIECE_BYTES};
+		there[i] = (struct iovec){(char *)below - (i + 1) * PIECE_BYTES, PIECE_BYTES};
 	}
 	const ssize_t bytes = process_vm_readv(tid, here, PIECES, there, PIECES, 0);
 	/* Frames are aligned to 16, but the stack pointer need not be. */
-	const char *end = stack + sizeof(stack) - stack_pointer % 8;
+	const char *end = stack + sizeof(stack) - below % 8;
 	for (const char *at = end - FRAME_BYTES; at >= stack + sizeof(stack) - bytes; at -= 8)
 		if (is_before_call(at, data, stack_pointer))
 			return (uint32_t)hash_bytes(at, FRAME_BYTES) >> 1 | 1;
 	return 0;
 }
 
+static uint32_t search_signal_stacks(struct signal_stacks *stacks, uint32_t process, uint32_t tid,
+				     const struct seccomp_data *data, uint64_t stack_pointer)
+{
+	uint64_t ends[SIGNAL_STACKS_MAX];
+	const size_t count = signal_stacks_get(stacks, process, ends);
+
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t repetition = search_frame(tid, ends[i], data, stack_pointer);
+		if (repetition)
+			return repetition;
+	}
+	return 0;
+}
+
+uint32_t repetition_of(struct signal_stacks *stacks, uint32_t process, uint32_t tid, const struct seccomp_data *data)
+{
+	uint64_t stack_pointer;
+
+	if (!read_stack_pointer(tid, &stack_pointer))
+		return 0;
+	uint32_t repetition = search_frame(tid, stack_pointer, data, stack_pointer);
+	if (!repetition)
+		repetition = search_signal_stacks(stacks, process, tid, data, stack_pointer);
+	if (!repetition && signal_stacks_search(stacks, process) > 0)
+		repetition = search_signal_stacks(stacks, process, tid, data, stack_pointer);
+	return repetition;
+}
+
 #else
 
-uint32_t repetition_of(uint32_t tid, const struct seccomp_data *data)
+uint32_t repetition_of(struct signal_stacks *stacks, uint32_t process, uint32_t tid, const struct seccomp_data *data)
 {
+	(void)stacks;
+	(void)process;
 	(void)tid;
 	(void)data;
 	return 0;

@@ -185,7 +185,7 @@ void replay_look(void *context, struct call *call)
 {
 	struct replay *replay = context;
 	const uint32_t tid = call->record.tid;
-	const uint32_t repetition = repetition_of(tid, &call->data);
+	const uint32_t repetition = repetition_of(&replay->signal_stacks, call->record.pid, tid, &call->data);
 
 	if (repetition == 0)
 		return;
@@ -221,10 +221,10 @@ enum verdict replay_decide(void *context, const struct seccomp_notif *notif, str
 	}
 	if (!replay->calibration->features.wait_killable && was_over(replay, thread, &notif->data, call))
 		return VERDICT_PASS;
+	record->pid = thread->process;
 	call->is_output = place_is_output(replay, notif, thread->role, op, record->received_ns);
 	if (call->is_output)
 		return call->is_looked_at ? VERDICT_MAKE : VERDICT_PASS;
-	record->pid = thread->process;
 	record->tid = notif->pid;
 	record->op = op;
 	record->size = bytes_asked(notif, op);

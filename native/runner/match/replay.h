@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "identify/links.h"
+#include "identify/signal_stacks.h"
 #include "identify/threads.h"
 #include "match/classes.h"
 #include "match/faults.h"
@@ -40,7 +41,8 @@ struct replay {
 	uint64_t interrupted_ns; /* when the last one was */
 	pthread_mutex_t repetitions_lock;
 	struct table repetitions; /* by thread: the last one that was seen */
-	_Atomic bool is_passing;  /* all calls pass unseen */
+	struct signal_stacks signal_stacks;
+	_Atomic bool is_passing; /* all calls pass unseen */
 	_Atomic uint64_t uncovered[UNCOVERED_COUNT];
 };
 

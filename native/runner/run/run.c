@@ -107,6 +107,7 @@ static bool prepare(struct run *run)
 	run->server.interrupted_before = replay_interrupted;
 	run->server.look = replay_look;
 	pthread_mutex_init(&run->replay.repetitions_lock, NULL);
+	signal_stacks_init(&run->replay.signal_stacks);
 	run->server.context = &run->replay;
 	run->server.report = &run->report;
 	run_line_calibrated(&run->control, &run->calibration);

@@ -168,6 +168,19 @@ static int made_again(void)
 	return write_with(SA_RESTART);
 }
 
+/* The handler runs on a stack of its own, as each one does in Go. */
+static int made_again_aside(void)
+{
+	const size_t stack_bytes = 32 << 10;
+	/* It lies within a larger piece of memory, as an allocator would place it. */
+	char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const stack_t stack = {.ss_sp = memory + (300 << 10), .ss_size = stack_bytes};
+
+	if (memory == MAP_FAILED || sigaltstack(&stack, NULL))
+		return 1;
+	return write_with(SA_RESTART | SA_ONSTACK);
+}
+
 static int close_all(void)
 {
 	syscall(SYS_close_range, 0u, ~0u, 0u);
@@ -290,6 +303,7 @@ int main(int words, char **word)
 	    {"uncovered", uncovered},
 	    {"interrupted", interrupted},
 	    {"made_again", made_again},
+	    {"made_again_aside", made_again_aside},
 	};
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(what, all[i].name) == 0)

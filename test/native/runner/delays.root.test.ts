@@ -99,10 +99,13 @@ describe('a static build', () => {
     expect(statSync(file).size).toBe(5000 * 64);
   });
 
-  test('has no call counted that the kernel makes again after the signal', async () => {
+  test.each([
+    ['the stack of their thread', 'made_again'],
+    ['a stack of their own', 'made_again_aside'],
+  ])('has no call counted that the kernel makes again after the signal, with handlers on %s', async (_, what) => {
     const calls = Array.from({ length: 5000 }, () => ({ targetNs: MS / 10, size: 64 }));
     const plan = planOf([{ path: file, calls }]);
-    const { stdout, line } = await run(folder, { plan, command: [build, 'made_again', file, '5000', '64'] });
+    const { stdout, line } = await run(folder, { plan, command: [build, what, file, '5000', '64'] });
     expect(numbersIn(stdout)).toEqual([0]);
     const interrupted = line('ended')!.interrupted as number;
     expect(interrupted).toBeGreaterThan(0);
