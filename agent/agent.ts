@@ -27,7 +27,6 @@ import { ownFiles } from './recording/write/own_files.ts';
 import { openWriterThread, type WriterThread } from './recording/write/writer_thread.ts';
 import { recordingPath } from './recording_path.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
-import { noteUpgrade } from './upgrade_notice.ts';
 
 /** If a new recording is damaged within this time of the last one, it is no accident, and the agent ends. */
 const SET_ASIDE_AGAIN_MS = 60_000;
@@ -255,7 +254,6 @@ async function openRecording(
   { dataFolder, retention, log }: AgentOptions,
   { path, node, clock, counts, lossLog, leftBefore, onTrouble }: Opening,
 ): Promise<WriterThread> {
-  const onUpgraded = noteUpgrade(path, log);
   const writer = await openWriterThread({
     path,
     node,
@@ -274,7 +272,6 @@ async function openRecording(
       lossLog.committed(commit.batch.losses);
     },
   });
-  onUpgraded();
   if (leftBefore) {
     const { fromNs, place, events, cause = 'recording_removed' } = leftBefore;
     const count = place === undefined ? events : 0;

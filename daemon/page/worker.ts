@@ -49,11 +49,11 @@ async function load(question: LanesQuestion): Promise<void> {
 }
 
 async function sumCalls(question: CallsQuestion): Promise<void> {
-  const { othersPath, othersMax, transactions, isDivided, clockOffsetsNs } = question;
+  const { othersPath, othersMax, transactions, clockOffsetsNs } = question;
   const own = await readOwn(question, () => {});
   const others = await readColumns(asked(question, othersPath), othersMax, () => {});
   const columns = mergeColumns(own.columns(), others.columns());
-  const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
+  const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   const { coverage } = own;
   const isOthersCut = others.coverage === null;
   const calls = { sums: callSums(model), breakdown: breakdownOf(model), coverage, isOthersCut };
@@ -61,11 +61,11 @@ async function sumCalls(question: CallsQuestion): Promise<void> {
 }
 
 function answer(
-  { transactions, eventCount, name, isDivided, clockOffsetsNs, firstNs }: LanesQuestion,
+  { transactions, eventCount, name, clockOffsetsNs, firstNs }: LanesQuestion,
   columns: EventColumns,
   known: Pick<ReadLanes, 'coverage' | 'isOthersCut'>,
 ): void {
-  const model = createLanes(columns, { transactions: new Set(transactions), isDivided, clockOffsetsNs });
+  const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - model.baseNs);
   const isWhole = known.coverage !== null;
   const breakdown = isWhole ? breakdownOf(model) : null;

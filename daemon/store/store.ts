@@ -91,8 +91,7 @@ export interface TransactionSummary {
   firstTimestampNs: bigint;
   /** When the last of its own events ended; equal to `firstTimestampNs` if it has none. */
   lastEndNs: bigint;
-  /** Null if a recording does not distinguish write-back: `lastEndNs` then covers all events. */
-  writtenBack: WrittenBack | null;
+  writtenBack: WrittenBack;
   eventCount: number;
   errorCount: number;
   slowestEventId: string;

@@ -64,7 +64,6 @@ test('the end is that of the last event, own or written back', () => {
   expect(lastEndNs({ last_end_ns: own, ...writtenBack(later) })).toBe(later);
   expect(lastEndNs({ last_end_ns: later, ...writtenBack(own) })).toBe(later);
   expect(lastEndNs({ last_end_ns: 5, ...writtenBack(null) })).toBe(5n);
-  expect(lastEndNs({ last_end_ns: own, written_back: null })).toBe(own);
 });
 
 type Counted = { at: bigint; node: string; pid: number; event_type: string };

@@ -130,16 +130,13 @@ test('the breakdown adds up with offsets of 19 digits, too', () => {
   expect(parts).toEqual({ queue: 0, service: 0, sync: 2, write: 1, request: 0, untraced: Number(days) });
 });
 
-test('events are own, written back or of others; an undivided recording has only own ones', () => {
+test('events are own, written back or of others', () => {
   fc.assert(
     fc.property(manyEvents, (events) => {
       const columns = columnsOf(events);
       const rows = inRows(events, columns);
       const model = createLanes(columns, OF_ORDER);
       expect([...model.shares]).toEqual(rows.map((one) => (isOwn(one) ? 0 : hasData(one) ? 1 : 2)));
-      const undivided = createLanes(columns, { ...OF_ORDER, isDivided: false });
-      expect([...undivided.shares]).toEqual(rows.map((one) => (isOwn(one) || hasData(one) ? 0 : 2)));
-      expect(undivided.writtenBack).toBeNull();
       expect(createLanes(columns, { transactions: null }).shares.every((share) => share === 0)).toBe(true);
       const late = rows.filter((one) => !isOwn(one) && hasData(one)).map((one) => spanOf(one)[1]);
       const baseNs = Number(rows[0]!.start);

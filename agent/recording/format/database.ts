@@ -46,10 +46,10 @@ export function setChecksums(database: Database.Database): void {
   database.prepare('SELECT set_checksums()').get();
 }
 
-/** Copies the database to `path`; the copy has checksums if the database has them. */
+/** Copies the database to `path`, with checksums. */
 export function copyTo(database: Database.Database, path: string): void {
   const setInCopies = database.prepare<[number]>('SELECT set_checksums_of_copies(?)').pluck();
-  setInCopies.get(hasChecksums(database) ? 1 : 0);
+  setInCopies.get(1);
   try {
     database.prepare('VACUUM INTO ?').run(path);
   } finally {

@@ -6,13 +6,7 @@ import { schemaCheck } from './schema_check.ts';
 
 /** "krpl" in ASCII, which `file` and SQLite's own tools show. */
 export const APPLICATION_ID = 0x6b72706c;
-export const FORMAT_VERSION = 5;
-
-/** Older files have no checksums in their pages. */
-export const CHECKSUMS_VERSION = 3;
-
-/** The oldest version that is still read, and that a writer upgrades. */
-const FORMAT_VERSION_MIN = 1;
+export const FORMAT_VERSION = 1;
 
 /**
  * Pages are small because a flush on a quiet host changes the last page of a handful of tables, however little it adds,
@@ -125,7 +119,7 @@ CREATE TABLE segment_context (
 
 -- services: name ids, as u32. last_number: of the event that arrived last. trace_id: of the first context.
 -- first_timestamp_ns, last_end_ns, slowest_*: of its own events, which its caller waited for; any, 0 and any when it has
--- none. written_back_*: the requests that carried its data later. written_back_count is null where they were not told apart.
+-- none. written_back_*: the requests that carried its data later.
 CREATE TABLE transaction_summary (
   transaction_key INTEGER PRIMARY KEY,
   first_timestamp_ns INTEGER NOT NULL,
@@ -138,7 +132,7 @@ CREATE TABLE transaction_summary (
   transaction_id TEXT NOT NULL,
   trace_id TEXT,
   services BLOB NOT NULL,
-  written_back_count INTEGER,
+  written_back_count INTEGER NOT NULL,
   written_back_bytes INTEGER NOT NULL,
   written_back_end_ns INTEGER NOT NULL
 ) STRICT;
@@ -170,17 +164,7 @@ CREATE TABLE clock (
 ) STRICT;
 `;
 
-/** Tables that only version 1 has. */
-const OLDER_TABLES = `
-CREATE TABLE context_hash (
-  batch INTEGER NOT NULL,
-  hash INTEGER NOT NULL,
-  context_id INTEGER NOT NULL,
-  PRIMARY KEY (batch, hash, context_id)
-) STRICT, WITHOUT ROWID;
-`;
-
-const schema = schemaCheck(CREATE_TABLES + OLDER_TABLES);
+const schema = schemaCheck(CREATE_TABLES);
 
 const I64_MAX = 2n ** 63n - 1n;
 export const U64_MAX = 2n ** 64n - 1n;
@@ -222,10 +206,8 @@ export function isBlank(database: Database.Database): boolean {
   return isEmpty;
 }
 
-/**
- * Returns the version of the open database; throws unless it is a recording of a version that this program supports.
- */
-export function checkFormat(database: Database.Database, path: string): number {
+/** Throws unless the open database is a recording of the version that this program reads and writes. */
+export function checkFormat(database: Database.Database, path: string): void {
   if (isBlank(database)) {
     throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
   }
@@ -233,18 +215,17 @@ export function checkFormat(database: Database.Database, path: string): number {
     throw new RecordingError('not_a_recording', `${path} is not a kreplay recording: give the path of one`);
   }
   const version = Number(database.pragma('user_version', { simple: true }));
-  if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
+  if (version !== FORMAT_VERSION) {
     throw new RecordingError(
       'unsupported_format',
-      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
+      `${path} has format version ${version}, this kreplay reads ${FORMAT_VERSION}: use the kreplay that wrote it, or a newer one`,
     );
   }
   const foreign = schema.foreign(database);
   if (foreign !== undefined) {
     throw new RecordingError('not_a_recording', `${path} has a ${foreign}, which no kreplay makes: do not trust it`);
   }
-  if (version >= CHECKSUMS_VERSION && !hasChecksums(database)) throw corrupt('its pages have lost their checksums');
-  return version;
+  if (!hasChecksums(database)) throw corrupt('its pages have lost their checksums');
 }
 
 /** SQL for the number after the last event. In a bundle the last segment need not contain that event. */

@@ -14,8 +14,6 @@ FROM main.sqlite_schema
 LIMIT ${OBJECTS_MAX + 1}`;
 
 const TABLE = /^CREATE TABLE "?(\w+)"? \(([^()]*(?:\([\w, ]*\)[^()]*)?)\)\s*(STRICT(?:, WITHOUT ROWID)?)$/;
-/** The default values of columns that an upgrade added. */
-const DEFAULT_VALUE = / DEFAULT (?:-?\d+|'')/g;
 
 interface Shape {
   parts: ReadonlySet<string>;
@@ -27,7 +25,7 @@ export interface SchemaCheck {
   foreign(database: Database.Database): string | undefined;
 }
 
-/** `createTables` has the statements of all versions; older files lack some of the columns. */
+/** `createTables` has the statements that make the tables. */
 export function schemaCheck(createTables: string): SchemaCheck {
   const statements = createTables
     .replaceAll(/^\s*--.*$/gm, '')
@@ -63,8 +61,6 @@ function tableOf(sql: string): ({ name: string } & Shape) | undefined {
   const [, name, body, options] = TABLE.exec(sql) ?? [];
   if (name === undefined || body === undefined || options === undefined) return undefined;
   // Commas inside the parentheses of a key do not separate columns.
-  const parts = body
-    .split(/,(?![^(]*\))/)
-    .map((part) => part.replaceAll(DEFAULT_VALUE, '').replaceAll(/\s+/g, ' ').trim());
+  const parts = body.split(/,(?![^(]*\))/).map((part) => part.replaceAll(/\s+/g, ' ').trim());
   return { name, parts: new Set(parts), options };
 }

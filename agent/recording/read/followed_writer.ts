@@ -1,9 +1,7 @@
-/** Follows what a newer writer may do to the file of an open reader: upgrade it, add columns, or replace it. */
+/** Follows what a newer writer may do to the file of an open reader: add columns, or replace it. */
 import type Database from 'better-sqlite3';
 import { corrupt, RecordingError } from '../format/errors.ts';
-import { forgetOlder } from '../format/older_versions.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
-import { checkFormat, FORMAT_VERSION } from '../format/schema.ts';
 import type { ColumnLocations } from './segment.ts';
 
 const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
@@ -12,8 +10,6 @@ const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
 
 interface Opened {
   path: string;
-  /** The file's format version. */
-  version: number;
   recordingId: string;
 }
 
@@ -25,16 +21,14 @@ export interface FollowedWriter {
   /** The same number, read now. */
   newestVersion(): number;
   locations(): ColumnLocations;
-  formatVersion(): number;
   isReplaced(): boolean;
 }
 
-export function followedWriter(database: Database.Database, { path, version, recordingId }: Opened): FollowedWriter {
+export function followedWriter(database: Database.Database, { path, recordingId }: Opened): FollowedWriter {
   const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
   const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
   const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
   const newestVersion = () => dataVersion.get()!;
-  let formatVersion = version;
   let locations = readColumnLocations(database, path);
   let seenVersion = newestVersion();
   let isReplaced = currentId.get() !== recordingId;
@@ -44,17 +38,11 @@ export function followedWriter(database: Database.Database, { path, version, rec
       if (current === seenVersion) return;
       seenVersion = current;
       isReplaced = currentId.get() !== recordingId;
-      if (formatVersion < FORMAT_VERSION && checkFormat(database, path) === FORMAT_VERSION) {
-        forgetOlder(database, formatVersion);
-        formatVersion = FORMAT_VERSION;
-        locations = readColumnLocations(database, path);
-      }
       if (lastColumn.get() !== locations.lastId) locations = readColumnLocations(database, path);
     },
     version: () => seenVersion,
     newestVersion,
     locations: () => locations,
-    formatVersion: () => formatVersion,
     isReplaced: () => isReplaced,
   };
 }

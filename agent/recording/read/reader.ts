@@ -4,10 +4,9 @@ import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { hasChecksums, openDatabase } from '../format/database.ts';
+import { openDatabase } from '../format/database.ts';
 import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
 import type { Loss } from '../format/losses.ts';
-import { readOlder } from '../format/older_versions.ts';
 import { checkFormat, fromStoredMax, PAGE_BYTES } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
@@ -44,11 +43,6 @@ const EXTENT = `
 SELECT min(min_timestamp_ns), max(max_timestamp_ns), coalesce(sum(event_count), 0)
 FROM segment`;
 
-const SEGMENT_INDEXES = [
-  ['segment_by_start', 'min_timestamp_ns'],
-  ['segment_by_end', 'max_timestamp_ns'],
-] as const;
-
 /** How long to wait for a writer that is creating or closing the file. */
 const BUSY_TIMEOUT_MS = 2000;
 
@@ -62,7 +56,6 @@ export interface RecordingInfo {
   node: string;
   bootId: string;
   machineId: string;
-  formatVersion: number;
   createdNs: bigint;
   /** Size limit of the last agent; null without one, as in a bundle. */
   retainBytes: number | null;
@@ -104,7 +97,6 @@ export interface RecordingReader
   readonly node: string;
   readonly transactionIndex: TransactionIndex;
   info(): RecordingInfo;
-  formatVersion(): number;
   /** Damage found in this file so far, without the damage of its source that the file itself reports. */
   foundDamage(): { any: boolean; losses: Loss[] };
   /** What to pass to other readers of this file; undefined if no damage was found. */
@@ -134,10 +126,9 @@ export function openReader(
   try {
     database = openDatabase(path, { readonly: true, timeout: BUSY_TIMEOUT_MS });
     database.pragma(`cache_size = -${takesOnce ? ONCE.kibibytes : CACHE_KIBIBYTES}`);
-    const version = checkFormat(database, path);
+    checkFormat(database, path);
     if (isForeign) checkSizes(database);
-    readOlder(database, version);
-    return readerOf(database, path, { version, isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
+    return readerOf(database, path, { isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
   } catch (error) {
     database?.close();
     throw openError(error, path);
@@ -158,18 +149,17 @@ function readOrigin(database: Database.Database) {
 }
 
 interface Opening {
-  version: number;
   isDamaged: boolean;
   /** Entries of each dictionary. */
   cached: number;
 }
 
-function readerOf(database: Database.Database, path: string, { version, isDamaged, cached }: Opening): RecordingReader {
+function readerOf(database: Database.Database, path: string, { isDamaged, cached }: Opening): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
   const extent = database.prepare<[], [bigint | null, bigint | null, bigint]>(EXTENT).raw().safeIntegers();
-  const writer = followedWriter(database, { path, version, recordingId });
+  const writer = followedWriter(database, { path, recordingId });
   const keep = keepUntilCommit(writer.version);
   const lookup = openLookup(database, keep, cached);
   const cache = openPieceCache();
@@ -177,7 +167,6 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
   if (isDamaged) damage.addFailure();
   const guarded = guardOf(path, damage, followLog(database, damage, writer));
   const index = openSegmentIndex(database, damage.addEntry);
-  if (!hasChecksums(database) && !hasSoundIndexes(database)) damage.addEntry();
   const source: ScanSource = {
     index,
     columnIds: () => writer.locations().ids,
@@ -219,7 +208,6 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
     ...openArrivals(database, source, lookup, node),
     ...wholeReads(source, () => resolveFilter({}, lookup, node)!),
     services: lookup.services,
-    formatVersion: writer.formatVersion,
     foundDamage: () => ({ any: damage.any(), losses: damage.losses() }),
     nodes: () => [node],
     isReplaced: writer.isReplaced,
@@ -228,7 +216,6 @@ function readerOf(database: Database.Database, path: string, { version, isDamage
       if ([first, last, count].some((value) => (value ?? 0n) < 0n)) throw corrupt('times of its events are malformed');
       return {
         ...origin,
-        formatVersion: writer.formatVersion(),
         retainBytes: Number(retainBytes.get()) || null,
         firstTimestampNs: first,
         lastTimestampNs: last === null ? null : fromStoredMax(last),
@@ -305,21 +292,6 @@ function filtersOf(guarded: ReturnType<typeof guardOf>, lookup: Lookup, node: st
   }
 
   return { look, resolved };
-}
-
-/** Segments are found through indexes: one that is missing in an index would be left out silently. */
-function hasSoundIndexes(database: Database.Database): boolean {
-  return SEGMENT_INDEXES.every(([index, column]) => {
-    const lost = database.prepare(`
-SELECT 1
-FROM main.segment AS entry NOT INDEXED
-WHERE sealed = 1 AND NOT EXISTS (
-  SELECT 1 FROM main.segment INDEXED BY ${index}
-  WHERE sealed = 1 AND ${column} = entry.${column} AND first_number = entry.first_number
-)
-LIMIT 1`);
-    return lost.get() === undefined;
-  });
 }
 
 function eventNumbered(source: ScanSource, damage: DamageNotes, number: bigint): NumberedBlock | undefined {

@@ -30,8 +30,7 @@ export interface TransactionSummary {
   firstTimestampNs: bigint;
   /** The last end of its own events; `firstTimestampNs` when it has none. */
   lastEndNs: bigint;
-  /** Null when write-back is not counted separately: `lastEndNs` is then that of all events. */
-  writtenBack: WrittenBack | null;
+  writtenBack: WrittenBack;
   eventCount: number;
   errorCount: number;
   /** The longest of its own events, or of the write-back when it has none. */
@@ -81,21 +80,16 @@ type Row = [
   string | null,
   ...[bigint, bigint, bigint, bigint, bigint, bigint],
   Buffer,
-  bigint | null,
-  bigint,
-  bigint,
+  ...[bigint, bigint, bigint],
 ];
-
-const SERVICES_AT = 9;
 
 export function openTransactions(database: Database.Database, lookup: Lookup): Transactions {
   const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
   const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
 
   function summaryOf(row: Row): TransactionSummary {
-    const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services] = row;
-    const [writtenCount, writtenBytes, writtenEnd] = row.slice(SERVICES_AT + 1) as [bigint | null, bigint, bigint];
-    const written = [writtenCount ?? 0n, writtenBytes, writtenEnd];
+    const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services, ...written] = row;
+    const [writtenCount, writtenBytes, writtenEnd] = written;
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
     if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n) || typeof transactionId !== 'string')
       throw corrupt('a summary of a transaction is malformed');
@@ -108,8 +102,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
       traceId,
       firstTimestampNs: first,
       lastEndNs: end > first ? end : first,
-      writtenBack:
-        writtenCount === null ? null : { count: Number(writtenCount), bytes: writtenBytes, lastEndNs: writtenEnd },
+      writtenBack: { count: Number(writtenCount), bytes: writtenBytes, lastEndNs: writtenEnd },
       eventCount: Number(events),
       errorCount: Number(errors),
       slowestDurationNs: slowest,
@@ -161,26 +154,19 @@ type Ends = Pick<TransactionSummary, 'lastEndNs' | 'writtenBack' | 'eventCount'>
 
 /** Whether the transaction has events that are not write-back. */
 function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBack' | 'eventCount'>): boolean {
-  return writtenBack === null || eventCount > writtenBack.count;
+  return eventCount > writtenBack.count;
 }
 
-/**
- * When the first own event of all parts began. Without own events, or if a part does not separate them, that of all
- * events.
- */
+/** When the first own event of all parts began; the first of all events without own ones. */
 export function firstOf(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
-  const own = isDivided(parts) ? parts.filter(hasOwn) : [];
+  const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
   return starts.reduce((a, b) => (b < a ? b : a));
 }
 
-function isDivided(parts: readonly Ends[]): boolean {
-  return parts.every(({ writtenBack }) => writtenBack !== null);
-}
-
-/** When the own events of all parts ended, or all events if a part does not separate them; at least `firstNs`. */
+/** When the own events of all parts ended; at least `firstNs`. */
 export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
-  const ends = isDivided(parts) ? parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs) : parts.map(wholeEndOf);
+  const ends = parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs);
   return ends.reduce((a, b) => (b > a ? b : a), firstNs);
 }
 
@@ -189,22 +175,17 @@ export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {
   return b.slowestDurationNs > a.slowestDurationNs ? b : a;
 }
 
-/** Returns null if a part does not count write-back separately. */
-export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writtenBack'>[]): WrittenBack | null {
-  let joined: WrittenBack = { count: 0, bytes: 0n, lastEndNs: 0n };
-  for (const { writtenBack } of parts) {
-    if (!writtenBack) return null;
-    const { count, bytes, lastEndNs } = writtenBack;
-    joined = {
-      count: joined.count + count,
-      bytes: joined.bytes + bytes,
-      lastEndNs: lastEndNs > joined.lastEndNs ? lastEndNs : joined.lastEndNs,
-    };
+export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writtenBack'>[]): WrittenBack {
+  const joined: WrittenBack = { count: 0, bytes: 0n, lastEndNs: 0n };
+  for (const { count, bytes, lastEndNs } of parts.map(({ writtenBack }) => writtenBack)) {
+    joined.count += count;
+    joined.bytes += bytes;
+    if (lastEndNs > joined.lastEndNs) joined.lastEndNs = lastEndNs;
   }
   return joined;
 }
 
 /** When the last of all events of the transaction ended. */
 export function wholeEndOf({ lastEndNs, writtenBack }: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
-  return writtenBack && writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
+  return writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
 }

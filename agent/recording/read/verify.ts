@@ -1,7 +1,8 @@
 /** Reads all of a recording, and reports which parts of it are damaged. The file is not changed. */
 import type Database from 'better-sqlite3';
-import { damagedFrame, damagedLog, damagedPages, hasChecksums, openDatabase } from '../format/database.ts';
+import { damagedFrame, damagedLog, damagedPages, openDatabase } from '../format/database.ts';
 import { type RecordingError, toRecordingError } from '../format/errors.ts';
+import { FORMAT_VERSION } from '../format/schema.ts';
 import { openReader, type RecordingReader } from './reader.ts';
 import { isDamage } from './salvage.ts';
 import { checkSizes } from './sizes.ts';
@@ -31,8 +32,6 @@ export interface Verified {
   recordingId: string;
   node: string;
   formatVersion: number;
-  /** False for formats 1 and 2, where checksums guard only the columns of events. */
-  hasChecksums: boolean;
   /** Number of events that were read. */
   events: number;
   pages: number;
@@ -95,8 +94,7 @@ function verified(database: Database.Database, reader: RecordingReader, path: st
   return {
     recordingId: reader.recordingId,
     node: reader.node,
-    formatVersion: reader.formatVersion(),
-    hasChecksums: hasChecksums(database),
+    formatVersion: FORMAT_VERSION,
     events,
     pages: database.pragma('page_count', { simple: true }) as number,
     damagedPages: damagedPages(database, LISTED_MAX),

@@ -9,8 +9,7 @@ import { openDatabase } from '../format/database.ts';
 import { RecordingError, withRecordingErrors } from '../format/errors.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { openLog } from '../format/recording_log.ts';
-import { checkFormat, FORMAT_VERSION, toStored } from '../format/schema.ts';
-
+import { checkFormat, toStored } from '../format/schema.ts';
 import { pinnedSegments } from './pinned_segments.ts';
 
 /** How long to wait for the agent's commit. The server of the recording is blocked meanwhile. */
@@ -97,12 +96,7 @@ function writing<T>(path: string, work: (database: Database.Database) => T): T {
   return withRecordingErrors(path, () => {
     const database = openDatabase(path, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
     try {
-      if (checkFormat(database, path) !== FORMAT_VERSION) {
-        throw new RecordingError(
-          'unsupported_format',
-          `${path} is of an older format: start the agent once, it updates it`,
-        );
-      }
+      checkFormat(database, path);
       return database.transaction(() => work(database)).immediate();
     } finally {
       database.close();

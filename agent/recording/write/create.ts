@@ -4,7 +4,6 @@ import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { damagedFrame, damagedLog, isCopiedPast, openDatabase, setChecksums } from '../format/database.ts';
 import { corrupt, RecordingError, toRecordingError } from '../format/errors.ts';
-import { upgradeOlder } from '../format/older_versions.ts';
 import { pieceOf, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
 import { mayHaveLostPower } from './gaps.ts';
@@ -36,7 +35,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
   try {
     database = openDatabase(path, { timeout: BUSY_TIMEOUT_MS });
     const blank = isBlank(database);
-    const version = blank ? FORMAT_VERSION : checkFormat(database, path);
+    if (!blank) checkFormat(database, path);
     const lostPower = !blank && mayHaveLostPower(database, origin.bootId);
     const frame = damagedFrame(database);
     // New commits would replace those that cannot be read, and be based on pages of which some are older than others.
@@ -55,7 +54,6 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
     database.pragma(`cache_size = -${CACHE_KIBIBYTES}`);
     database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (blank) create(database, origin);
-    else if (version < FORMAT_VERSION) upgradeOlder(database, version);
     return database;
   } catch (error) {
     database?.close();

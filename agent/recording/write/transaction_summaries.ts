@@ -10,7 +10,7 @@ import { summarize } from './transaction_sums.ts';
 
 /** An own event ranks above all write-back. */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
-  (row) => `(${row}.event_count > coalesce(${row}.written_back_count, 0))`,
+  (row) => `(${row}.event_count > ${row}.written_back_count)`,
 );
 const FIRST = `iif(
     ${NEW_HAS_OWN} = ${OLD_HAS_OWN}, min(first_timestamp_ns, excluded.first_timestamp_ns),
@@ -25,9 +25,7 @@ INSERT INTO transaction_summary (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (transaction_key) DO UPDATE SET
   first_timestamp_ns = ${FIRST},
-  last_end_ns = max(
-    last_end_ns, excluded.last_end_ns, iif(written_back_count IS NULL, excluded.written_back_end_ns, 0)
-  ),
+  last_end_ns = max(last_end_ns, excluded.last_end_ns),
   event_count = event_count + excluded.event_count,
   error_count = error_count + excluded.error_count,
   slowest_number = iif(${IS_NEW_SLOWER}, excluded.slowest_number, slowest_number),

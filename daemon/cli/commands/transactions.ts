@@ -44,7 +44,7 @@ interface Transaction {
   first_timestamp_ns: number | bigint;
   last_end_ns: number | bigint;
   duration_ns: number | bigint;
-  written_back: WrittenBack | null;
+  written_back: WrittenBack;
   event_count: number;
   error_count: number;
   services: string[];
@@ -113,7 +113,6 @@ export function transactionsCommand(): Command {
 
 /** Formats the number of bytes, and how long after the transaction's own last event they were written back. */
 function writtenBackText({ written_back, last_end_ns }: Transaction): string {
-  if (!written_back) return 'not separated';
   const { count, bytes, last_end_ns: backEndNs } = written_back;
   if (count === 0 || backEndNs === null) return '-';
   const laterNs = BigInt(backEndNs) - BigInt(last_end_ns);
@@ -123,8 +122,6 @@ function writtenBackText({ written_back, last_end_ns }: Transaction): string {
 async function listTransactions(url: string, options: Options): Promise<void> {
   const { transactions, coverage } = await transactionsOf(url, options);
   if (coverage) warnOf(coverage);
-  const undivided = transactions.filter(({ written_back }) => written_back === null).length;
-  if (undivided > 0) process.stderr.write(`kreplay: warning: ${undividedText(undivided)}\n`);
   await print(OUTPUTS[options.output](transactions));
 }
 
@@ -135,21 +132,17 @@ const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transa
   json: (transactions) => `${stringify({ transactions })}\n`,
 };
 
-function undividedText(count: number): string {
-  return `the durations of ${count} of these transactions include write-back: recordings of an older version do not separate it`;
-}
-
 interface CsvColumn {
   name: string;
   value: (transaction: Transaction) => unknown;
 }
 
 /** Columns as in the API; an object has one column for each of its fields. */
-const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name) => {
+const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).flatMap((name): CsvColumn[] => {
   if (name !== 'written_back') return [{ name, value: (transaction) => transaction[name as keyof Transaction] }];
   return Object.keys(writtenBackSchema.shape).map((field) => ({
     name: `${name}_${field}`,
-    value: ({ written_back }) => written_back?.[field as keyof WrittenBack] ?? null,
+    value: ({ written_back }) => written_back[field as keyof WrittenBack],
   }));
 });
 

@@ -75,8 +75,7 @@ function textOf(outcome: Outcome): string {
     if (damagedParts.length + problems.length + lost.length === 0) told.push('nothing is lost: no part uses them');
     return lines(outcome.path, told);
   }
-  const limit = verified.hasChecksums ? '' : '; its format has checksums of event columns alone';
-  return lines(outcome.path, [`whole: ${what}${limit}`]);
+  return lines(outcome.path, [`whole: ${what}`]);
 }
 
 function lostText({ fromNs, toNs, events }: LostTime): string {
@@ -99,7 +98,6 @@ function jsonOf(outcome: Outcome): object {
     recording_id: verified.recordingId,
     node: verified.node,
     format_version: verified.formatVersion,
-    checksums: verified.hasChecksums,
     events: verified.events,
     pages: verified.pages,
     damaged_pages: verified.damagedPages,

@@ -45,7 +45,7 @@ interface Answer {
   timeout_ns: Integer | null;
   clock: Clock[];
   event_count: number;
-  written_back_count: number | null;
+  written_back_count: number;
   affected_count: number;
   duration_ns: Integer;
   replay_duration_ns: Integer;
@@ -124,11 +124,7 @@ function textOf(answer: Answer): string {
     `recorded ${ns(duration_ns)}, projected ${ns(replay_duration_ns)}: ${ns(added)} longer`,
   ];
   lines.push(...answer.clock.filter(({ source }) => source === 'measured').map(clockLine));
-  if (answer.written_back_count === null)
-    lines.push(
-      'warning: a recording of an older version does not separate write-back: it counts as time of the transaction',
-    );
-  else if (answer.written_back_count > 0)
+  if (answer.written_back_count > 0)
     lines.push(`${answer.written_back_count} of the events write its data back to disk: no caller waited for them`);
   if (answer.timeout_ns === null) return `${lines.join('\n')}\n`;
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;

@@ -30,7 +30,7 @@ export interface TransactionSummary {
     first_timestamp_ns: Integer;
     last_end_ns: Integer;
     duration_ns: Integer;
-    written_back: { count: number; bytes: Integer; last_end_ns: Integer | null } | null;
+    written_back: { count: number; bytes: Integer; last_end_ns: Integer | null };
     services: string[];
   };
   calls: CallSums;
@@ -101,10 +101,10 @@ export function slowSpot(summary: TransactionSummary): string {
   return `${share(summary, duration_ns)} of the time went into ${name}: ${parts.filter(Boolean).join(', and ')}.`;
 }
 
-/** What was written back later; undefined if nothing was, or the recording does not separate it. */
+/** What was written back later; undefined if nothing was. */
 export function laterText({ transaction }: TransactionSummary): string | undefined {
   const { written_back: back, last_end_ns } = transaction;
-  if (!back || back.count === 0 || back.last_end_ns === null) return undefined;
+  if (back.count === 0 || back.last_end_ns === null) return undefined;
   const laterNs = BigInt(back.last_end_ns) - BigInt(last_end_ns);
   const requests = back.count === 1 ? '1 request' : `${back.count} requests`;
   const when = laterNs > 0n ? `until ${formatDuration(laterNs)} after its end` : 'before its end';

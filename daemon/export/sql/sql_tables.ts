@@ -75,9 +75,9 @@ function* transactionRows({ reader, dictionary }: Source): Generator<FlatValue[]
         formatEventId(dictionary.recordingId, whole.slowestNumber),
         whole.slowestDurationNs,
         stringify(whole.services),
-        whole.writtenBack?.count ?? null,
-        whole.writtenBack?.bytes ?? null,
-        whole.writtenBack?.count ? whole.writtenBack.lastEndNs : null,
+        whole.writtenBack.count,
+        whole.writtenBack.bytes,
+        whole.writtenBack.count ? whole.writtenBack.lastEndNs : null,
       ];
     }
     if (page.length < TRANSACTIONS_AT_ONCE) return;

@@ -52,7 +52,7 @@ export const sessionSchema = z
       'with the extra latency, before speed; null until all events have been looked at',
     ).nullable(),
     replay_end_ns: durationNs(
-      'end of its last event, which may be write-back long after its own events; replay_duration_ns where a recording of an older version does not separate them; null likewise',
+      'end of its last event, which may be write-back long after its own events; null likewise',
     ).nullable(),
     event_index: count('of the next event; the event count when none is left'),
     event_count: count('events of the transaction'),
@@ -143,9 +143,6 @@ export const curvesSchema = z.object({
   extra_latency_ns: durationNs('for times_out_count'),
   timeout_ns: durationNs("a caller's deadline, from the start, for the counts").nullable(),
   transaction_count: count('transactions of this answer'),
-  undivided_count: count(
-    'how many of them are of a recording of an older version, which does not separate write-back: their curves are those of all events',
-  ),
   recorded_times_out_count: count('how many of them took longer than the deadline; 0 without one'),
   times_out_count: count('how many of them would with the extra latency; 0 without a deadline'),
   are_more: z.boolean().meta({
@@ -164,8 +161,8 @@ export const whatIfSchema = z.object({
   clock: clockSchema,
   event_count: count('events of the transaction'),
   written_back_count: count(
-    'how many of these write its data back to disk, mostly later: no duration includes them, and none is late; null where a recording of an older version does not separate them, and all count as its own',
-  ).nullable(),
+    'how many of these write its data back to disk, mostly later: no duration includes them, and none is late',
+  ),
   affected_count: count('events that get the latency'),
   duration_ns: durationNs('of its own events, as recorded'),
   replay_duration_ns: durationNs('likewise, with the extra latency'),

@@ -23,10 +23,7 @@ export const transactionSchema = z
     ),
     last_end_ns: integer('when the last of its own events ended, which its caller waited for'),
     duration_ns: integer('between these two'),
-    written_back: described(
-      writtenBackSchema.nullable(),
-      'write-back of its data by other processes, mostly after its end; null where a recording does not separate it, and the duration is that of all events',
-    ),
+    written_back: described(writtenBackSchema, 'write-back of its data by other processes, mostly after its end'),
     event_count: described(z.int().positive(), 'events recorded, also those that retention has removed since'),
     error_count: described(z.int().nonnegative(), 'events of them that failed'),
     slowest_event_id: z.string(),

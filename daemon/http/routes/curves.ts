@@ -77,7 +77,7 @@ async function* curvesWhere(
   turn.keepsNoMore();
   const applied = yield* waitedFor(() => offsets(async () => page.reach?.nodes ?? []));
   const transactions: Curves['transactions'] = [];
-  const counts = { undivided_count: 0, recorded_times_out_count: 0, times_out_count: 0 };
+  const counts = { recorded_times_out_count: 0, times_out_count: 0 };
   const timesOut = (curve: Curve, latencyNs: bigint) => timeout_ns !== null && endWith(curve, latencyNs) > timeout_ns;
   let bytes = 0;
   let read = 0;
@@ -88,11 +88,9 @@ async function* curvesWhere(
     const curves = yield* waitedFor((signal) => sessions.curves(request, signal));
     for (const [at, curve] of curves.entries()) {
       if (!curve) continue;
-      const { transactionId, writtenBack } = batch[at]!;
-      const view = { transaction_id: transactionId, curve: curveView(curve) };
+      const view = { transaction_id: batch[at]!.transactionId, curve: curveView(curve) };
       bytes += stringify(view).length;
       transactions.push(view);
-      if (writtenBack === null) counts.undivided_count++;
       if (timesOut(curve, 0n)) counts.recorded_times_out_count++;
       if (timesOut(curve, extra_latency_ns)) counts.times_out_count++;
     }
@@ -114,6 +112,5 @@ function batchFrom(transactions: readonly TransactionSummary[], from: number): T
 
 function curved({ transactionId, nodes, eventCount, ...times }: TransactionSummary): CurvedTransaction {
   const { firstTimestampNs: firstNs, lastEndNs, writtenBack } = times;
-  const [isDivided, isWrittenBack] = [writtenBack !== null, (writtenBack?.count ?? 0) > 0];
-  return { transactionId, nodes, isDivided, isWrittenBack, eventCount, firstNs, lastEndNs };
+  return { transactionId, nodes, isWrittenBack: writtenBack.count > 0, eventCount, firstNs, lastEndNs };
 }

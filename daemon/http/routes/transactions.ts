@@ -122,7 +122,7 @@ function viewOf(transaction: TransactionSummary, pinned: boolean): z.input<typeo
     first_timestamp_ns: transaction.firstTimestampNs,
     last_end_ns: transaction.lastEndNs,
     duration_ns: transaction.lastEndNs - transaction.firstTimestampNs,
-    written_back: writtenBack && {
+    written_back: {
       count: writtenBack.count,
       bytes: writtenBack.bytes,
       last_end_ns: writtenBack.count > 0 ? writtenBack.lastEndNs : null,

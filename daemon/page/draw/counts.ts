@@ -45,8 +45,8 @@ interface Ended {
 }
 
 /** The end of all events of a transaction: its data may be written back after its own end. */
-export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended | null }): bigint {
-  const [own, later] = [BigInt(last_end_ns ?? 0), BigInt(written_back?.last_end_ns ?? 0)];
+export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
+  const [own, later] = [BigInt(last_end_ns ?? 0), BigInt(written_back.last_end_ns ?? 0)];
   return own > later ? own : later;
 }
 

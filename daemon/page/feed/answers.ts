@@ -44,7 +44,7 @@ export interface Transaction {
   first_timestamp_ns: ExactInteger;
   last_end_ns: ExactInteger;
   duration_ns: ExactInteger;
-  written_back: WrittenBack | null;
+  written_back: WrittenBack;
   event_count: number;
   error_count: number;
   slowest_event_id: string;
@@ -139,7 +139,6 @@ export interface WhatIfAnswer {
 }
 
 export interface CurvesAnswer {
-  undivided_count: number;
   are_more: boolean;
   transactions: { transaction_id: string; curve: CurveLine[] }[];
   coverage: Coverage;

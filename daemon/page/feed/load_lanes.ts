@@ -16,8 +16,6 @@ export interface LanesQuestion {
   firstNs?: bigint;
   /** What the sentence is of, safe to read. */
   name: string;
-  /** False for a recording that does not divide own events from later write-back. */
-  isDivided: boolean;
   /**
    * Paths of the transactions' events, of the requests that their tasks queued, and of the requests to the devices of
    * its nodes in its time.

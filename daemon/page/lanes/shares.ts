@@ -10,25 +10,22 @@ export const OTHER = 2;
 export interface ShareOptions {
   /** Transactions of the picture; null for a picture of a window, where every event is its own. */
   transactions: ReadonlySet<string> | null;
-  /** False for a recording that does not divide own events from later write-back: all then count as own. */
-  isDivided?: boolean;
 }
 
 /** Returns OWN, WRITTEN_BACK or OTHER for each row. */
-export function sharesOf(columns: EventColumns, { transactions, isDivided = true }: ShareOptions): Uint8Array {
+export function sharesOf(columns: EventColumns, { transactions }: ShareOptions): Uint8Array {
   const { count, origins, owner } = columns;
   const shares = new Uint8Array(count);
   if (transactions === null) return shares.fill(OWN);
   const isOf = ({ transactionId }: { transactionId: string | null }) =>
     transactionId !== null && transactions.has(transactionId);
-  const ofWrittenBack = isDivided ? WRITTEN_BACK : OWN;
-  const ofOwner = columns.owners.map((one) => (!isOf(one) ? OTHER : one.source === 'origin' ? ofWrittenBack : OWN));
+  const ofOwner = columns.owners.map((one) => (!isOf(one) ? OTHER : one.source === 'origin' ? WRITTEN_BACK : OWN));
   const ofOrigin = origins.owners.map(isOf);
   for (let row = 0; row < count; row++) shares[row] = ofOwner[owner[row]!]!;
   // A request with the data of several owners has one of them as its own owner, or none.
   for (let at = 0; at < origins.row.length; at++) {
     const row = origins.row[at]!;
-    if (shares[row] === OTHER && ofOrigin[origins.owner[at]!]) shares[row] = ofWrittenBack;
+    if (shares[row] === OTHER && ofOrigin[origins.owner[at]!]) shares[row] = WRITTEN_BACK;
   }
   return shares;
 }

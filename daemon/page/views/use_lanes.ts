@@ -98,7 +98,6 @@ export function questionOf(
     clockOffsetsNs: offsets,
     transactions: transactions.map(({ transaction_id }) => transaction_id),
     eventCount: transactions.reduce((sum, { event_count }) => sum + event_count, 0),
-    isDivided: transactions.every(({ written_back }) => written_back !== null),
     queuedPaths: queuedPaths(transactions),
     othersPath: othersPath(transactions),
     othersMax: OTHERS_MAX,

@@ -2,7 +2,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../feed/answers.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { counted } from '../numbers/amounts.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { onlyIn } from '../replay/settings_in_link.ts';
 import { createPopulation, type Population } from '../what_if/population.ts';
@@ -64,7 +63,7 @@ interface SharesProps {
 }
 
 function Shares({ others, chosen: { latencyNs, timeoutNs }, unused }: SharesProps) {
-  const { population, where, are_more, undivided_count, coverage } = others;
+  const { population, where, are_more, coverage } = others;
   const { count } = population;
   const before = useMemo(() => (timeoutNs === null ? 0 : population.missed(0n, timeoutNs)), [population, timeoutNs]);
   const after = timeoutNs === null ? 0 : population.missed(latencyNs, timeoutNs);
@@ -85,9 +84,6 @@ function Shares({ others, chosen: { latencyNs, timeoutNs }, unused }: SharesProp
         <span class="quiet">
           {grouped(before)} → {grouped(after)} of {grouped(count)}
         </span>
-      )}
-      {undivided_count > 0 && (
-        <span class="quiet">{counted(undivided_count, 'transaction')} of an older recording, with write-back</span>
       )}
       {unused.length > 0 && <span class="quiet">without the filters {unused.join(', ')}</span>}
     </p>

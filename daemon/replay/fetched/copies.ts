@@ -101,7 +101,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
 function nameOf(transactions: readonly TransactionSummary[]): string {
   const hash = createHash('sha256');
   for (const { transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack } of transactions) {
-    const parts = [transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack?.count ?? 0];
+    const parts = [transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack.count];
     hash.update(`${JSON.stringify(parts.map(String))}\n`);
   }
   return hash.digest('hex').slice(0, 40);

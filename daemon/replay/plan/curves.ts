@@ -20,8 +20,6 @@ import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './only.ts';
 export interface CurvedTransaction {
   transactionId: string;
   nodes: readonly string[];
-  /** Whether its recordings distinguish write-back. */
-  isDivided: boolean;
   /** Whether any event is write-back, which mostly begins after `lastEndNs`. */
   isWrittenBack: boolean;
   eventCount: number;

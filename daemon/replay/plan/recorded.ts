@@ -7,7 +7,7 @@
 import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
 import { Problem } from '../../problem.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
-import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
+import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import type { EventKey, RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { type EventKind, newKinds } from './kinds.ts';
@@ -98,7 +98,6 @@ export function readRecorded(
   const [recordingIds, startOfRecording, marks]: [string[], bigint[], PageMark[]] = [[], [], []];
   const [threads, kinds, startOfNode] = [newThreads(), newKinds(), new Map<string, bigint>()];
   const owner = {};
-  const divided = isDivided(recordings.transaction(transactionId));
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
   const finding = recordings.scan({ filter: { transactionId }, order: 'asc', columns: COLUMNS });
@@ -122,7 +121,7 @@ export function readRecorded(
     const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
     const [eventTypes, services] = [column(block, 'event_type'), column(block, 'service')];
-    const isOwn = ownEventTest(scanned, transactionId, divided);
+    const isOwn = ownEventTest(scanned, transactionId);
     const [numberOf, kindOf] = [threads.ofNode(node), kinds.of(dictionary)];
     const place = placeOfRecording(recordingId);
     let startNs = startOfNode.get(node);

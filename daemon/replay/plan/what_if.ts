@@ -10,7 +10,7 @@ import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { Problem } from '../../problem.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
-import { isDivided, OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
+import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
@@ -38,11 +38,8 @@ export interface ProjectedEvent {
 export interface WhatIf {
   clocks: ReplayedClock[];
   eventCount: number;
-  /**
-   * Number of events that no caller waits for: they are never late, and not part of a duration. Null where a recording
-   * does not distinguish them.
-   */
-  writtenBackCount: number | null;
+  /** Number of events that no caller waits for: they are never late, and not part of a duration. */
+  writtenBackCount: number;
   /** Number of events that get the latency. */
   affectedCount: number;
   /** The duration without latency. */
@@ -100,8 +97,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   const late: Candidate[] = [];
   checkNodes(request, recordings);
   const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
-  const divided = isDivided(recordings.transaction(transactionId));
-  const origins = originsOf(recordings, request, nodes, divided);
+  const origins = originsOf(recordings, request, nodes);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
@@ -115,7 +111,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     const { block, dictionary } = scanned;
     const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
     const tids = column(block, 'tid');
-    const [isOwn, isAffected] = [ownEventTest(scanned, transactionId, divided), affected(scanned)];
+    const [isOwn, isAffected] = [ownEventTest(scanned, transactionId), affected(scanned)];
     const isCallAt = callTest(scanned);
     const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
     byNode.set(dictionary.node, lanes);
@@ -196,7 +192,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
   const clocks = clocksOf(recordings, request, nodes, [firstNs, lastEndNs]);
-  const counts = { eventCount, writtenBackCount: divided ? writtenBackCount : null, affectedCount, afterTimeoutCount };
+  const counts = { eventCount, writtenBackCount, affectedCount, afterTimeoutCount };
   const curve = curveOf(threads.flatMap(({ lines }) => listsOf(lines)));
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
@@ -206,12 +202,11 @@ function originsOf(
   recordings: Recordings,
   { transactionId, clockOffsetsNs }: WhatIfRequest,
   nodes: readonly string[],
-  divided: boolean,
 ): (node: string) => bigint {
   const shiftNs = clockShifts(clockOffsetsNs, nodes);
   let firstNs: bigint | undefined;
   for (const node of nodes) {
-    const startNs = firstOwnStart(recordings, transactionId, node, divided);
+    const startNs = firstOwnStart(recordings, transactionId, node);
     if (startNs === undefined) continue;
     const shiftedNs = startNs + shiftNs(node);
     if (firstNs === undefined || shiftedNs < firstNs) firstNs = shiftedNs;
@@ -219,11 +214,11 @@ function originsOf(
   return (node) => (firstNs ?? 0n) - shiftNs(node);
 }
 
-function firstOwnStart(recordings: Recordings, transactionId: string, node: string, divided: boolean) {
+function firstOwnStart(recordings: Recordings, transactionId: string, node: string) {
   const filter = { transactionId, nodes: [node] };
   const columns = ['timestamp_ns', ...OWN_EVENT_COLUMNS];
   for (const scanned of recordings.scan({ filter, order: 'asc', columns })) {
-    const isOwn = ownEventTest(scanned, transactionId, divided);
+    const isOwn = ownEventTest(scanned, transactionId);
     for (let row = 0; row < scanned.block.rowCount; row++)
       if (isOwn(row)) return bigColumn(scanned.block, 'timestamp_ns')[row]!;
   }

@@ -10,8 +10,6 @@ export const OWNED_COLUMNS = [...OWN_EVENT_COLUMNS, ...ORIGINS.map(({ context })
 
 export interface OwningTransaction {
   transactionId: string;
-  /** Whether its recordings distinguish write-back. */
-  isDivided: boolean;
 }
 
 /** Called for an event once for each of the transactions that it belongs to; `owner` is the transaction's index. */
@@ -48,7 +46,7 @@ export function ownedRows(
     const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
     const originsOf = originReader(scanned);
     const see = (row: number, owner: number, isOfContext: boolean) =>
-      onOwned(row, owner, isOwnEvent(transactions[owner]!.isDivided, isOfContext, sources[row]!));
+      onOwned(row, owner, isOwnEvent(isOfContext, sources[row]!));
     for (let row = 0; row < block.rowCount; row++) {
       const own = ownerOf(contexts[row]!);
       if (own !== NONE) see(row, own, true);

@@ -3,7 +3,6 @@
  * into, so no pin is made there.
  */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
-import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
 import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
 import { Problem } from '../../problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
@@ -92,9 +91,7 @@ export function pinsIn(recordings: readonly OpenRecording[], transactionId?: str
 
 function canLose({ file, reader }: OpenRecording): boolean {
   if (file.source === 'imported') return false;
-  const { retainBytes, formatVersion } = withFailuresOf(file, () => reader.info());
-  // An agent of an older format has set no limit; the next agent sets one.
-  return retainBytes !== null || (file.source === 'live' && formatVersion < FORMAT_VERSION);
+  return withFailuresOf(file, () => reader.info()).retainBytes !== null;
 }
 
 function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | undefined): Pin[] {

@@ -18,16 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FORMAT_VERSION } from '../../../agent/recording/format/schema.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
+import { recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { freePort } from '../../e2e/kreplay.ts';
 import { type DebianRoot, newDebianRoot } from './debian_root.ts';
 import { listenForNotifications } from './notifications.ts';
 import { isTheSameAgain, LARGEST, PROJECT, packageOfThisRun, repack } from './packages.ts';
 import { commandOf } from './unit_facts.ts';
-
-const SAMPLE = join(PROJECT, 'test/agent/recording/samples/version_1.kreplay');
-const SAMPLE_EVENTS = 660;
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-package-'));
 /** Packages of two versions that have all files but the largest. */
@@ -277,14 +274,15 @@ test('a service with an invalid configuration ends with the status after which s
   expect(child.exitCode).toBe(2);
 });
 
-test('an upgrade keeps data and configuration, and continues a recording of an older format', async () => {
+test('an upgrade keeps data and configuration, and continues the recording', async () => {
   open();
   install(smallOlder);
   configure();
   const config = join(debian.path, 'etc/kreplay/kreplay.toml');
   writeFileSync(config, readFileSync(config, 'utf8').replace('# retain-age = "7d"', 'retain-age = "3650d"'));
   const recording = join(debian.path, 'var/lib/kreplay/recording.kreplay');
-  copyFileSync(SAMPLE, recording);
+  const rows = [{ at: START }, { at: START + 1n }];
+  copyFileSync(recordingPath(recorded(rows)), recording);
   chmodSync(recording, 0o640);
   done('chown', 'kreplay:kreplay', '/var/lib/kreplay/recording.kreplay');
   install(deb);
@@ -295,8 +293,8 @@ test('an upgrade keeps data and configuration, and continues a recording of an o
   agent.child.kill('SIGTERM');
   await once(agent.child, 'exit');
   const reader = openReader(recording);
-  const ofSample = [...reader.scan({ filter: { toNs: beganNs } })].reduce((sum, { rowCount }) => sum + rowCount, 0);
-  expect([ofSample, reader.formatVersion()]).toEqual([SAMPLE_EVENTS, FORMAT_VERSION]);
+  const before = [...reader.scan({ filter: { toNs: beganNs } })].reduce((sum, { rowCount }) => sum + rowCount, 0);
+  expect(before).toBe(rows.length);
   reader.close();
 }, 120_000);
 

@@ -1,13 +1,10 @@
 /** Tests `kreplay transactions`, `services`, `stats` and `tail` against a daemon and against a file. */
-import { copyFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { kreplay, start } from '../command_line.ts';
 import { hosted } from '../hosted.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordingPath, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 
 const SECOND = 1_000_000_000n;
-const SAMPLES = join(import.meta.dirname, '../../agent/recording/samples');
 
 const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({
   at: START - 600n * SECOND + BigInt(i) * SECOND,
@@ -186,18 +183,5 @@ describe('write-back', () => {
     expect(table.stdout).toMatch(/ 4096 bytes, until 1\.000s later {2}order-1 /);
     const csv = await hosted('transactions', ...place, '--output', 'csv');
     expect(csv.stdout).toContain(`,1000,1,4096,${START + SECOND + 1000n},2,`);
-  });
-
-  test.each(['version_1', 'version_2'])('is not separate in a recording of %s, which is reported', async (sample) => {
-    const path = recordingPath(newFolder());
-    copyFileSync(join(SAMPLES, `${sample}.kreplay`), path);
-    const place = ['--recording', path];
-    const table = await hosted('transactions', ...place, '--output', 'table');
-    expect(table.stdout).toMatch(/ not separated /);
-    const warning = /kreplay: warning: the durations of \d+ of these transactions include write-back/;
-    expect(table.stderr).toMatch(warning);
-    const csv = await hosted('transactions', ...place, '--output', 'csv');
-    expect(csv.stderr).toMatch(warning);
-    expect(csv.stdout).toMatch(/^[^\r]*\r\n([^,]*,){5},,,/);
   });
 });

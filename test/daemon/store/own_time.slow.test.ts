@@ -2,8 +2,6 @@
  * Tests that a transaction's duration is how long its caller waited, though the kernel writes its data back seconds
  * later.
  */
-import { copyFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { kreplay } from '../command_line.ts';
 import { appendRows, newFolder, newWriter, type Row, recorded, recordedOn, recordingPath, START } from '../recorded.ts';
@@ -165,39 +163,3 @@ describe('data that is written back before the first call', () => {
     await one.close();
   });
 });
-
-test.each([1, 2])('a recording of format %i states that write-back is not separate', async (version) => {
-  const folder = newFolder();
-  const sample = join(import.meta.dirname, `../../agent/recording/samples/version_${version}.kreplay`);
-  copyFileSync(sample, join(folder, 'recording.kreplay'));
-  const one = await serve(folder);
-  const { json } = await one.get('/api/transactions?limit=2');
-  expect(json.transactions).toHaveLength(2);
-  for (const { written_back, duration_ns } of json.transactions)
-    expect([written_back, duration_ns > 0]).toEqual([null, true]);
-  await one.close();
-});
-
-test.each([1, 2])(
-  'if version %d does not separate write-back, every answer has the time of all events',
-  async (version) => {
-    const sample = join(import.meta.dirname, `../../agent/recording/samples/version_${version}.kreplay`);
-    const folder = newFolder();
-    copyFileSync(sample, join(folder, 'recording.kreplay'));
-    const one = await served(folder);
-    const post = async (path: string, body: object) => {
-      const sent = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
-      return (await one.get(path, sent)).json;
-    };
-    const { transactions } = (await one.get('/api/transactions?limit=1000')).json;
-    expect(transactions.length).toBeGreaterThan(10);
-    for (const { transaction_id, duration_ns, written_back } of transactions) {
-      const whatIf = await post('/api/replay/whatif', { transaction_id });
-      const session = await post(SESSIONS, { transaction_id });
-      expect([written_back, whatIf.written_back_count]).toEqual([null, null]);
-      expect([whatIf.duration_ns, session.duration_ns, session.replay_duration_ns, session.replay_end_ns]).toEqual(
-        Array(4).fill(duration_ns),
-      );
-    }
-  },
-);

@@ -270,18 +270,6 @@ function appendRowsTo(folder: string, rows: readonly Row[]): void {
   writer.close();
 }
 
-test('a recording of an older format is refused with the command that updates it', async () => {
-  const folder = newFolder();
-  copyFileSync(join(import.meta.dirname, '../../agent/recording/samples/version_1.kreplay'), recordingPath(folder));
-  const daemon = await served(folder);
-  const { json } = await daemon.get('/api/events?limit=1000');
-  const id = json.events.find(({ transaction_id }: { transaction_id: string | null }) => transaction_id).transaction_id;
-  const { status, json: problem } = await pin(daemon, id);
-  expect([status, problem.code]).toEqual([503, 'unsupported_format']);
-  expect(problem.detail).toContain('start the agent once');
-  expect((await daemon.get(`/api/transactions/${id}`)).json.pinned).toBe(false);
-});
-
 describe('while the recording is at its limit', () => {
   const BATCH_ROWS = 4096;
   const block = blockOf(Array.from({ length: BATCH_ROWS }, () => ({})));
