@@ -65,8 +65,8 @@ build: setup ## set up and build everything: build/kreplay
 javascript: setup
 	$(Q)tsc -b
 	$(Q)tsc -p daemon/page
-	$(Q)node agent/package/guide.ts build/guide
-	$(Q)node agent/package/web_page.ts build/page
+	$(Q)node daemon/package/guide.ts build/guide
+	$(Q)node daemon/package/web_page.ts build/page
 	$(Q)install -m 755 agent/launcher.sh build/kreplay
 
 setup: packages node_modules/.package-lock.json ## install what the build needs: Debian packages, npm packages with the pinned Node
@@ -123,10 +123,10 @@ build/kreplay-runner: $(wildcard native/runner/*/*.[ch]) Makefile | setup
 	$(Q)mv $@.tmp $@
 
 deb: build ## build the Debian package: build/kreplay_VERSION_amd64.deb
-	node agent/package/build_deb.ts
+	node daemon/package/build_deb.ts
 
 ci-archive: build ## build the archive for CI runners, which records nothing: build/kreplay-ci_VERSION_linux_amd64.tar.gz
-	node agent/package/build_ci_archive.ts
+	node daemon/package/build_ci_archive.ts
 
 gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/gen/format.h, tables of the pages
 	node bpf/schema/generate.ts
@@ -136,7 +136,7 @@ gen: setup ## write the generated files again: bpf/gen/events.h, native/runner/g
 docs: build ## write native/API.md and take the pages' pictures again (as root: they are of a real recording)
 	$(call need,chromium:/usr/bin/chromium tmux:/usr/bin/tmux)
 	$(Q)$(MAKE) --no-print-directory -C native docs
-	$(Q)node agent/package/pictures.ts
+	$(Q)node daemon/package/pictures.ts
 
 test: build $(if $(TESTS),,lint) ## before a change lands: every promise once, in some twelve minutes (as root: BPF programs are loaded)
 	@$(MAKE) --no-print-directory test-packages

@@ -30,7 +30,7 @@ ship)
 daemon)
 	# Long answers take much short-lived memory in several threads: what V8 and malloc would keep of it grows to 200 MB.
 	export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
-	# agent/up.ts has the same settings. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
+	# daemon/cli/up.ts has the same settings. V8's threads, as many as four, would occupy both CPUs of a small machine for up to 3
 	# ms when an event of a replay is due.
 	# V8 would let a small heap grow by 16 MB only, no more than the space of new objects, and collect all the time.
 	exec "$node" --no-maglev --v8-pool-size=1 --no-parallel-scavenge --max-semi-space-size=8 \

@@ -113,7 +113,7 @@ describe('kreplay fleet', () => {
 
   test("status and retain take their servers from the package's configuration and its drop-ins", async () => {
     const file = join(folder, 'kreplay.toml');
-    copyFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), file);
+    copyFileSync(join(import.meta.dirname, '../../daemon/package/debian/kreplay.toml'), file);
     const run = (command: string) => startWith({ KREPLAY_CONFIG: file }, 'fleet', command, '--output', 'json').ended;
     expect(await run('status')).toMatchObject({ code: 2, stderr: expect.stringContaining('pass --url, or set `url`') });
     expect(await fleet('init', '--database', 'configured')).toMatchObject({ code: 0 });

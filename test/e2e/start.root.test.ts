@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openReader } from '../../agent/recording/read/reader.ts';
-import { wholeProgram } from '../../kreplay.ts';
+import { wholeProgram } from '../../daemon/cli/program.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
 import { withoutMissedEnds } from '../kernel/missed_ends.ts';
 import { AS_NOBODY, NOBODY } from '../unprivileged.ts';
@@ -107,7 +107,7 @@ test.each([
 
 test("up takes the package's configuration; if it is killed, agent and daemon end and the recording is complete", async () => {
   // It has settings of a daemon by itself, and of other commands.
-  const packaged = readFileSync(join(import.meta.dirname, '../../agent/package/debian/kreplay.toml'), 'utf8');
+  const packaged = readFileSync(join(import.meta.dirname, '../../daemon/package/debian/kreplay.toml'), 'utf8');
   writeFileSync(inFolder('package.toml'), packaged);
   const config = ['--config', inFolder('package.toml')];
   const data = inFolder('killed');

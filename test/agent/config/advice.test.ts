@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { wholeProgram } from '../../../kreplay.ts';
+import { wholeProgram } from '../../../daemon/cli/program.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const TEXTS = ['{agent,daemon,bpf/schema}/**/*.{ts,yml}', '{README,CHANGELOG}.md', '{agent,bpf,daemon,test}/**/*.md'];

@@ -4,7 +4,7 @@
  */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { wholeProgram } from '../../../kreplay.ts';
+import { wholeProgram } from '../../../daemon/cli/program.ts';
 import { startWith } from '../../daemon/command_line.ts';
 import { newFolder, type Row, recorded, recordingPath, START } from '../../daemon/recorded.ts';
 import { type Served, serve } from '../../daemon/served.ts';

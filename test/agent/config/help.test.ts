@@ -1,6 +1,6 @@
 /** Tests that the help of every command ends with examples, which the command accepts, and with its exit codes. */
 import type { Command } from 'commander';
-import { wholeProgram } from '../../../kreplay.ts';
+import { wholeProgram } from '../../../daemon/cli/program.ts';
 
 interface Helped {
   command: Command;

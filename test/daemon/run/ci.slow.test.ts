@@ -5,9 +5,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { archiveOfThisRun } from '../../agent/package/packages.ts';
 import { times } from '../../repeats.ts';
 import { AS_NOBODY, NOBODY } from '../../unprivileged.ts';
+import { archiveOfThisRun } from '../package/packages.ts';
 import { newFolder } from '../recorded.ts';
 import { bundleOf, writesTo } from './incident.ts';
 

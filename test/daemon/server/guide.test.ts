@@ -1,7 +1,7 @@
 /** Tests the pages as the daemon serves them, by following each link as a reader would. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
-import { guidePage } from '../../../agent/package/guide.ts';
+import { guidePage } from '../../../daemon/package/guide.ts';
 import { newFolder } from '../recorded.ts';
 import { type Served, served } from '../served.ts';
 

@@ -26,7 +26,7 @@ export async function build(
   { environment = {}, command = [] }: BuildOptions = {},
 ): Promise<void> {
   const options = [...(isFast ? FAST[script] : []), '--output', output];
-  const words = [process.execPath, join(PROJECT, `agent/package/${script}.ts`), ...options];
+  const words = [process.execPath, join(PROJECT, `daemon/package/${script}.ts`), ...options];
   const [file, ...args] = [...command, ...words];
   const child = spawn(file!, args, {
     env: { ...process.env, ...environment },

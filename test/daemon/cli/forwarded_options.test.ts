@@ -1,9 +1,9 @@
 /** Tests that options of `kreplay up` reach its agent and its daemon verbatim, each the ones that it supports. */
 import { Command } from 'commander';
-import { withAgentOptions } from '../../agent/command.ts';
-import { withLogOptions } from '../../agent/output/log.ts';
-import { forwardedOptions } from '../../agent/up.ts';
-import { withDaemonOptions } from '../../daemon/server/options.ts';
+import { withAgentOptions } from '../../../agent/command.ts';
+import { withLogOptions } from '../../../agent/output/log.ts';
+import { forwardedOptions } from '../../../daemon/cli/up.ts';
+import { withDaemonOptions } from '../../../daemon/server/options.ts';
 
 const ROOMS = { agent: withAgentOptions, daemon: withDaemonOptions, both: withLogOptions };
 

@@ -7,7 +7,7 @@ import { unitFacts } from './unit_facts.ts';
 
 const EXPOSURE_MAX = 2.5;
 
-const DEBIAN = join(import.meta.dirname, '../../../agent/package/debian');
+const DEBIAN = join(import.meta.dirname, '../../../daemon/package/debian');
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-units-'));
 

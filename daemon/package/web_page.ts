@@ -1,5 +1,5 @@
 /**
- * `node agent/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html is named by its
+ * `node daemon/package/web_page.ts FOLDER`: bundles daemon/page for browsers. Every file but index.html is named by its
  * content, so that a browser may keep it, and lies beside a compressed copy. inputs.json lists what was bundled.
  */
 import { execFileSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { basename, extname, join } from 'node:path';
 import { minify } from '@swc/core';
 import { type BuildOptions, build } from 'esbuild';
 
-const SOURCES = join(import.meta.dirname, '../../daemon/page');
+const SOURCES = join(import.meta.dirname, '../page');
 /** Where the daemon serves the files, beside the page: a proxy may have both below a path of its own. */
 const PLACE = 'page/';
 const INDEX = 'index.html';

@@ -1,7 +1,7 @@
 /** Tests pictures of terminals, read back by a parser of Python's: each character is there, in its column and style. */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
-import { screenSvg } from '../../../agent/package/screen_svg.ts';
+import { screenSvg } from '../../../daemon/package/screen_svg.ts';
 import { times } from '../../repeats.ts';
 
 const CELL_WIDTH_PX = 8.4;

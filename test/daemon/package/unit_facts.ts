@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const DEBIAN = join(import.meta.dirname, '../../../agent/package/debian');
+const DEBIAN = join(import.meta.dirname, '../../../daemon/package/debian');
 
 /** Settings by key; if a key is repeated, the last one counts. */
 export function unitFacts(unit: string): Record<string, string> {

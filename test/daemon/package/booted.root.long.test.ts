@@ -6,7 +6,7 @@
 import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { recorded, recordingPath, START } from '../../daemon/recorded.ts';
+import { recorded, recordingPath, START } from '../recorded.ts';
 import { type BootedDebian, bootDebian } from './debian_root.ts';
 import { packageOfThisRun, repack } from './packages.ts';
 

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { documents } from '../../../agent/package/documents.ts';
-import { picturePaths, shippedPages } from '../../../agent/package/pages.ts';
-import { wholeProgram } from '../../../kreplay.ts';
+import { wholeProgram } from '../../../daemon/cli/program.ts';
+import { documents } from '../../../daemon/package/documents.ts';
+import { picturePaths, shippedPages } from '../../../daemon/package/pages.ts';
 import { kreplay } from '../../e2e/kreplay.ts';
 import { brokenLinks } from '../../structure/page_links.ts';
 

@@ -1,7 +1,7 @@
 /** Makes the package's documentation of the commands: man pages and completions. */
 import type { Command } from 'commander';
-import { wholeProgram } from '../../kreplay.ts';
-import type { SectionName } from '../config/setting.ts';
+import type { SectionName } from '../../agent/config/setting.ts';
+import { wholeProgram } from '../cli/program.ts';
 import { factsOf } from './command_tree.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completions.ts';
 import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';

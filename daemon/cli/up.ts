@@ -3,13 +3,13 @@ import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'no
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { Command } from 'commander';
-import { withAgentOptions } from './command.ts';
-import { withConfigOption, withConfiguration } from './config/configuration.ts';
-import { EXIT_CODES, withHelpEnd } from './config/help.ts';
-import { declaredOf } from './config/setting.ts';
-import { withLogOptions } from './output/log.ts';
-import { endingSignal } from './process/ending.ts';
-import { serviceManager } from './process/service_manager.ts';
+import { withAgentOptions } from '../../agent/command.ts';
+import { withConfigOption, withConfiguration } from '../../agent/config/configuration.ts';
+import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
+import { declaredOf } from '../../agent/config/setting.ts';
+import { withLogOptions } from '../../agent/output/log.ts';
+import { endingSignal } from '../../agent/process/ending.ts';
+import { serviceManager } from '../../agent/process/service_manager.ts';
 
 /** A child that has not ended after this time is killed, which the recording survives. */
 const END_TIMEOUT_MS = 10_000;

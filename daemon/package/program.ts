@@ -38,7 +38,7 @@ export function ownPackage(): OwnPackage {
 /** The modules' paths below build/js, without those that only build packages. */
 export function allModules(): string[] {
   return filesIn(join(PROJECT, 'build/js')).filter(
-    (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('agent/package/'),
+    (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('daemon/package/'),
   );
 }
 

@@ -3,9 +3,9 @@
  */
 
 import type { Command } from 'commander';
-import { CONFIG_DEFAULT } from '../config/files.ts';
-import { expectedOf } from '../config/resolve.ts';
-import { type Declared, declaredOf, type SectionName, variableOf } from '../config/setting.ts';
+import { CONFIG_DEFAULT } from '../../agent/config/files.ts';
+import { expectedOf } from '../../agent/config/resolve.ts';
+import { type Declared, declaredOf, type SectionName, variableOf } from '../../agent/config/setting.ts';
 import { type CommandFacts, everyCommand, type OptionFacts } from './command_tree.ts';
 
 export interface PageFacts {

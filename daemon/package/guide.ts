@@ -1,5 +1,5 @@
 /**
- * `node agent/package/guide.ts FOLDER`: writes the pages as HTML, which the daemon serves where no network is. Each page
+ * `node daemon/package/guide.ts FOLDER`: writes the pages as HTML, which the daemon serves where no network is. Each page
  * keeps its path in the tree, so that links between pages stay what they are; README.md is the index.
  */
 import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ function linkFrom(page: string, href: string): string {
 
 /** Returns a page as HTML; `page` is its path in the tree. */
 export function guidePage(page: string, text: string): string {
-  const toRoot = '../'.repeat(page.split('/').length - 1);
+  const toRoot = '../../agent/'.repeat(page.split('/').length - 1);
   const marked = new Marked(gfmHeadingId(), {
     walkTokens(token) {
       if (token.type === 'link') token.href = linkFrom(page, token.href);

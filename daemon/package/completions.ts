@@ -4,7 +4,7 @@ import { type CommandFacts, everyCommand, type OptionFacts } from './command_tre
 /** Arguments of options that are paths. */
 const FILE_ARGUMENTS = new Set(['file', 'files', 'path', 'paths', 'folder']);
 
-const BANNER = '# Made from the commands by agent/package/completions.ts.';
+const BANNER = '# Made from the commands by daemon/package/completions.ts.';
 
 function isFile({ argument }: OptionFacts): boolean {
   return argument !== undefined && FILE_ARGUMENTS.has(argument);

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { version as projectVersion } from '../../kreplay.ts';
+import { version as projectVersion } from '../cli/program.ts';
 import { compiledIn } from './compiled_in.ts';
 import { documents } from './documents.ts';
 import { licenceTexts, ownLicence } from './licences.ts';

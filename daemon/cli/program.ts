@@ -1,0 +1,126 @@
+/** The program's commands, each of which comes from the folder that implements it. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { Command, type CommanderError } from 'commander';
+import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
+import { UserError } from '../../agent/process/errors.ts';
+
+/** Each command is loaded only when it is called: `kreplay exec` must not pay for the daemon. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  up: async () => {
+    const { withDaemonOptions, withDaemonCommandOptions } = await import('../server/options.ts');
+    return (await import('./up.ts')).upCommand(withDaemonOptions, withDaemonCommandOptions);
+  },
+  demo: async () => (await import('./demo/demo.ts')).demoCommand(),
+  agent: async () => (await import('../../agent/command.ts')).agentCommand(),
+  daemon: async () => (await import('../server/command.ts')).daemonCommand(),
+  config: async () => {
+    const [agent, daemon, ship, fleet] = await Promise.all([
+      import('../../agent/command.ts'),
+      import('../server/options.ts'),
+      import('../../agent/ship/command.ts'),
+      import('../../agent/fleet/section.ts'),
+    ]);
+    return (await import('../../agent/config/command.ts')).configCommand({
+      agent: agent.AGENT_SECTION,
+      daemon: daemon.DAEMON_SECTION,
+      ship: ship.SHIP_SECTION,
+      fleet: fleet.FLEET_SECTION,
+    });
+  },
+  doctor: async () => (await import('../../agent/doctor/command.ts')).doctorCommand(),
+  fleet: async () => (await import('../../agent/fleet/command.ts')).fleetCommand(),
+  ship: async () => (await import('../../agent/ship/command.ts')).shipCommand(),
+  exec: async () => (await import('../../agent/exec.ts')).execCommand(),
+  events: async () => (await import('./commands/events.ts')).eventsCommand(),
+  tail: async () => (await import('./commands/tail.ts')).tailCommand(),
+  show: async () => (await import('./commands/show.ts')).showCommand(),
+  transactions: async () => (await import('./commands/transactions.ts')).transactionsCommand(),
+  services: async () => (await import('./commands/services.ts')).servicesCommand(),
+  stats: async () => (await import('./commands/stats.ts')).statsCommand(),
+  pin: async () => (await import('./commands/pin.ts')).pinCommand(),
+  unpin: async () => (await import('./commands/pin.ts')).unpinCommand(),
+  export: async () => (await import('./commands/export.ts')).exportCommand(),
+  import: async () => (await import('./commands/import.ts')).importCommand(),
+  verify: async () => (await import('./commands/verify.ts')).verifyCommand(),
+  sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
+  token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  replay: async () => (await import('./player/replay.ts')).replayCommand(),
+  whatif: async () => (await import('./commands/whatif.ts')).whatIfCommand(),
+  diff: async () => (await import('./commands/diff.ts')).diffCommand(),
+  run: async () => (await import('./commands/run.ts')).runCommand(),
+};
+
+const EXAMPLES = [
+  'kreplay up',
+  'kreplay events --transaction order-1',
+  'kreplay replay order-1',
+  'kreplay run --bundle incident.kreplay --transaction order-1 -- make test',
+];
+
+interface OwnPackage {
+  version: string;
+  /** The commands that an archive has; an installed package and a built tree have all. */
+  commands?: string[];
+}
+
+const OWN_PACKAGE: OwnPackage = JSON.parse(readFileSync(createRequire(import.meta.url).resolve('#package'), 'utf8'));
+
+export const version = (): string => OWN_PACKAGE.version;
+
+const isHere = (name: string): boolean => OWN_PACKAGE.commands?.includes(name) !== false;
+
+/** A command that this archive leaves out. */
+class CommandLeftOut extends UserError {
+  override readonly exitCode = 2;
+
+  constructor(name: string, commands: readonly string[]) {
+    const others = commands.join(', ');
+    super(`this archive has no ${name}, only ${others}; install the Debian package to record and to look at events`);
+  }
+}
+
+/**
+ * Returns the program with the command of that name; with all commands if there is none. `exit` is called with wrong usage,
+ * and when help or the version was printed.
+ * @throws UserError for a command that this archive leaves out
+ */
+export async function loadProgram(name: string, exit: (error: CommanderError) => never): Promise<Command> {
+  const asked = COMMANDS[name];
+  if (asked && !isHere(name)) throw new CommandLeftOut(name, OWN_PACKAGE.commands!);
+  const here = Object.entries(COMMANDS).filter(([other]) => isHere(other));
+  const program = newProgram().exitOverride(exit);
+  await addCommands(program, asked ? [asked] : here.map(([, load]) => load));
+  return program;
+}
+
+async function addCommands(program: Command, loaders: readonly (() => Promise<Command>)[]): Promise<void> {
+  for (const load of loaders) {
+    const command = await load();
+    program.addCommand(command);
+    for (const one of [command, ...command.commands]) pointToHelp(one.copyInheritedSettings(program));
+  }
+}
+
+/** Makes wrong usage point to the help. */
+function pointToHelp(command: Command): Command {
+  const names: string[] = [];
+  for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
+  return command.showHelpAfterError(`See ${names.join(' ')} --help`);
+}
+
+/** The program with all commands, for code that describes it. */
+export async function wholeProgram(): Promise<Command> {
+  const program = newProgram();
+  await addCommands(program, Object.values(COMMANDS));
+  return program;
+}
+
+function newProgram(): Command {
+  const program = new Command('kreplay').description('A kernel flight recorder with replay.');
+  withHelpEnd(program, {
+    examples: EXAMPLES.filter((example) => isHere(example.split(' ')[1]!)),
+    exitCodes: { ...EXIT_CODES, other: 'see the help of the command' },
+  });
+  return pointToHelp(program.version(version(), '--version'));
+}
