@@ -1,6 +1,6 @@
 /** Turns a schema's validation errors into a problem that names the place of each. */
 import type { z } from 'zod';
-import { type InputError, Problem } from './problem.ts';
+import { type InputError, Problem } from './base/problem.ts';
 
 export function invalid(
   code: 'invalid_body' | 'invalid_parameter',

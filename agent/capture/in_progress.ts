@@ -6,6 +6,7 @@
  *
  * So whatever began before the look is among the drained events, or among what is passed on, and never in both.
  */
+
 import { type Block, columnLength } from '../../bpf/schema/block.ts';
 import { blockIo } from '../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../bpf/schema/columns.ts';
@@ -17,6 +18,7 @@ import {
   FRAME_HEADER_SIZE,
   recordOffset,
 } from '../../bpf/schema/decoder.ts';
+import { firstPlace } from '../../daemon/base/binary_search.ts';
 import { CONTEXT_OFFSET, TIMESTAMP_OFFSET, u64At } from '../attribution/fill.ts';
 import { blockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
@@ -294,13 +296,7 @@ function bySector(a: RequestEntry, b: RequestEntry): number {
 
 /** The place of the first request that begins at a sector or after it. */
 function firstFrom(requests: readonly RequestEntry[], sector: number): number {
-  let [low, high] = [0, requests.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (requests[middle]!.request.from < sector) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstPlace(0, requests.length, (place) => requests[place]!.request.from >= sector);
 }
 
 function isSameDevice(one: BlockRequest, other: BlockRequest): boolean {

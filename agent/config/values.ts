@@ -1,7 +1,7 @@
 /** Value types of settings and options: zod schemas from the user's text to the command's value. */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { parseDuration } from './duration.ts';
+import { parseDuration } from '../../daemon/base/duration.ts';
 
 /** Schema that applies `parse` to a text; if that returns undefined, `message` says what the text must be. */
 export function textAs<Value>(

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
-import { parseDuration } from '../config/duration.ts';
+import { parseDuration } from '../../daemon/base/duration.ts';
 import { Setting } from '../config/setting.ts';
 import { integer, oneOf } from '../config/values.ts';
 import { type FilterSettings, type FilterTexts, filterSettings, isPid, readFilterFile } from './settings.ts';

@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
-import { parseDuration } from '../config/duration.ts';
+import { parseDuration } from '../../daemon/base/duration.ts';
 import { AgentError } from '../process/errors.ts';
 
 /** Lists of a filter. If `only` has items, nothing else is recorded; `except` takes precedence over it. */

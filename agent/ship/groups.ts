@@ -1,9 +1,10 @@
 /** Groups of sealed segments, which are sent together: the same boundary has the same rows whenever it is sent. */
+
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import { max, min } from '../../daemon/base/bigints.ts';
 import { givenIn } from '../recording/format/numbers.ts';
 import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
-import { earlier, later } from './times.ts';
 
 export interface Group {
   /** The numbers [from, end): those that are in no segment were removed before. */
@@ -69,7 +70,7 @@ export function nextGroup(reader: SealedReader, from: number, { eventsMax }: Gro
   for (const segment of found) {
     const [low, high] = [
       taken.length === 0 || segment.minNs < minNs ? segment.minNs : minNs,
-      later(maxNs, segment.maxNs),
+      max(maxNs, segment.maxNs),
     ];
     const isOver = count + segment.eventCount > eventsMax || high - low > GROUP_SPAN_NS_MAX;
     if (taken.length > 0 && isOver) return groupOf(from, taken.at(-1)!.endNumber, taken, true);
@@ -92,8 +93,8 @@ function groupOf(from: number, end: number, segments: readonly SealedSegment[], 
     end,
     segments,
     eventCount: segments.reduce((sum, { eventCount }) => sum + eventCount, 0),
-    minNs: segments.map(({ minNs }) => minNs).reduce(earlier, segments[0]?.minNs ?? 0n),
-    maxNs: segments.map(({ maxNs }) => maxNs).reduce(later, 0n),
+    minNs: segments.map(({ minNs }) => minNs).reduce(min, segments[0]?.minNs ?? 0n),
+    maxNs: segments.map(({ maxNs }) => maxNs).reduce(max, 0n),
     typeMask: segments.reduce((mask, segment) => mask | segment.typeMask, 0n),
     isFull,
   };
@@ -134,8 +135,8 @@ export function gapOf(
     const count = until > next ? givenIn(next, until, seen) : 0;
     if (count === 0) return;
     gap.count += count;
-    gap.fromNs = earlier(gap.fromNs, earlier(lastNs, untilNs));
-    gap.toNs = later(gap.toNs, later(lastNs, untilNs));
+    gap.fromNs = min(gap.fromNs, min(lastNs, untilNs));
+    gap.toNs = max(gap.toNs, max(lastNs, untilNs));
   };
   for (const { firstNumber, endNumber, minNs, maxNs } of segments) {
     add(firstNumber, minNs);

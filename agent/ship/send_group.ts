@@ -2,11 +2,12 @@
  * Sends a group to all tables, the one that says that it has arrived last. A failure leaves the rows of some tables
  * there: the same group is sent again, and its rows replace those.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
+import { max, min, U64_MAX } from '../../daemon/base/bigints.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
-import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 import { type Arrived, askArrived, askListed, type Question } from './arrived.ts';
@@ -14,7 +15,6 @@ import { eventsWithin, type Group, gapOf, holesOf, partsOf, type TimePart } from
 import { type Position, settledIn } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
-import { earlier, later } from './times.ts';
 
 export interface Destination {
   connection: Connection;
@@ -158,8 +158,8 @@ async function removedFrom(
 export function timesOf({ group, begun }: Pick<Position, 'group' | 'begun'>): { fromNs: bigint; toNs: bigint } {
   const groups = [group, begun].filter((one) => one !== null);
   return {
-    fromNs: groups.map(({ minNs }) => BigInt(minNs ?? 0)).reduce(earlier, U64_MAX),
-    toNs: groups.map(({ maxNs }) => BigInt(maxNs ?? U64_MAX)).reduce(later, 0n),
+    fromNs: groups.map(({ minNs }) => BigInt(minNs ?? 0)).reduce(min, U64_MAX),
+    toNs: groups.map(({ maxNs }) => BigInt(maxNs ?? U64_MAX)).reduce(max, 0n),
   };
 }
 

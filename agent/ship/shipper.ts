@@ -2,12 +2,13 @@
  * Ships a recording: group after group, each with a boundary that is written down before it is sent, so that it is sent
  * again as it was if this process, the server or the way between them fails.
  */
+
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { max, min, U64_MAX } from '../../daemon/base/bigints.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { givenIn } from '../recording/format/numbers.ts';
-import { U64_MAX } from '../recording/format/schema.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import { identityOf } from '../recording/write/own_files.ts';
 import {
@@ -44,7 +45,6 @@ import {
   sendTable,
 } from './send_group.ts';
 import { nodeTable, type ShippingLoss } from './side_rows.ts';
-import { earlier, later } from './times.ts';
 
 export interface ShipperOptions extends Persisting {
   /** Folder of the position. */
@@ -163,8 +163,8 @@ export async function shipRecording(
     // No two shippers report at the same time: the parts of a millisecond are random.
     const nowNs = BigInt(Date.now()) * 1_000_000n + BigInt(randomInt(1_000_000));
     // The row with the latest time counts, also after the clock was set back.
-    const latestNs = later(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
-    const atNs = later(nowNs, latestNs + 1n);
+    const latestNs = max(known?.atNs ?? 0n, BigInt(position.saidNs ?? 0));
+    const atNs = max(nowNs, latestNs + 1n);
     moveTo({ ...position, saidNs: String(atNs) });
     const state = {
       atNs,
@@ -174,7 +174,7 @@ export async function shipRecording(
       aliveNs,
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
       shippedNumber: settledIn(position),
-      watermarkNs: position.number >= end ? aliveNs : earlier(BigInt(position.lastNs), waitsSinceNs),
+      watermarkNs: position.number >= end ? aliveNs : min(BigInt(position.lastNs), waitsSinceNs),
       backlog: givenIn(position.number, end, position.seen),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,

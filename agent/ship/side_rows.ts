@@ -1,4 +1,5 @@
 /** Rows of the tables that are not made from events: losses, clock steps, segments and the state of a node. */
+import { min, U64_MAX } from '../../daemon/base/bigints.ts';
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
 import { reasonText } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
@@ -10,7 +11,6 @@ import type { Gap } from './groups.ts';
 import type { SentTable } from './rows/group_rows.ts';
 import { tableNamed } from './rows/shipment_plan.ts';
 import { type Cell, sentColumns, tableRows } from './rows/table_rows.ts';
-import { earlier } from './times.ts';
 
 export interface ShippedBy {
   recordingId: string;
@@ -80,7 +80,7 @@ export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): Sen
 export function segmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
-    const endMaxNs = earlier(maxNs + maxDurationNs, 2n ** 64n - 1n);
+    const endMaxNs = min(maxNs + maxDurationNs, U64_MAX);
     return [idOf(by), BigInt(firstNumber), BigInt(endNumber), by.node, count, minNs, maxNs, endMaxNs];
   });
   return tableOf('segment', rows);

@@ -5,7 +5,7 @@ import type { Fields } from '../../bpf/schema/define.ts';
 import { apiName } from '../../bpf/schema/define.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Kind } from '../../bpf/schema/kinds.ts';
-import { stringify } from '../exact_json.ts';
+import { stringify } from '../base/exact_json.ts';
 
 export type FlatValue = string | number | bigint | null;
 

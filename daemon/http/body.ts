@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MIMEType } from 'node:util';
 import { type Request, type RequestHandler, raw } from 'express';
 import type { z } from 'zod';
+import { Problem, pointerTo } from '../base/problem.ts';
 import { invalid } from '../invalid_input.ts';
-import { Problem, pointerTo } from '../problem.ts';
 import { parseStrictly } from './strict_json.ts';
 
 export const BODY_BYTES_MAX = 64 * 1024;

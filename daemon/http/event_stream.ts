@@ -1,7 +1,7 @@
 /** Responses with server-sent events: their headers, and how frames reach the socket. */
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
-import type { Sink } from '../sse.ts';
+import type { Sink } from '../base/sse.ts';
 import { addDirectBytes, plainDescriptor } from './taken.ts';
 
 /** Sends the headers and returns the sink for frames. */

@@ -1,7 +1,7 @@
 /** Sends long answers piece by piece, as fast as the client reads. */
 
 import type { Response } from 'express';
-import { nextPiece } from '../pace.ts';
+import { yieldToEventLoop } from '../base/event_loop.ts';
 
 const AT_ONCE_BYTES_MAX = 128 * 1024;
 
@@ -36,7 +36,7 @@ export async function sendLines(
   for await (const piece of pieces) {
     await sending;
     if (piece.length > 0) sending = written(res, piece);
-    await nextPiece(res);
+    await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
   res.addTrailers(await trailers());

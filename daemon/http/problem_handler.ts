@@ -1,7 +1,7 @@
 /** Turns errors of requests into problem details (RFC 9457) and lines of the log. */
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { ERRORS, type ErrorCode, Problem, problemBody } from '../problem.ts';
+import { ERRORS, type ErrorCode, Problem, problemBody } from '../base/problem.ts';
 import { cut } from './cut.ts';
 import { requestIdOf, routeOf } from './request_log.ts';
 import { sendJson } from './send_json.ts';

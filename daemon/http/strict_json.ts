@@ -4,8 +4,8 @@
  * stack.
  */
 
-import { parseJson } from '../exact_json.ts';
-import { Problem, pointerTo } from '../problem.ts';
+import { parseJson } from '../base/exact_json.ts';
+import { Problem, pointerTo } from '../base/problem.ts';
 
 const DEPTH_MAX = 64;
 

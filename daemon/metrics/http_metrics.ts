@@ -1,8 +1,8 @@
 /** Metrics of answers: durations, and streams in progress. */
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 import type { RequestHandler, Response } from 'express';
+import { ERRORS } from '../base/problem.ts';
 import type { EndedRequest } from '../http/request_log.ts';
-import { ERRORS } from '../problem.ts';
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 

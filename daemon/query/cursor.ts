@@ -6,9 +6,9 @@
  * `now` is the time of the first page, so that `from=-15m` is the same window on every page.
  */
 import { createHash } from 'node:crypto';
-import { Problem } from '../problem.ts';
+import { itemsIn } from '../base/list_text.ts';
+import { Problem } from '../base/problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
-import { itemsIn } from './list_text.ts';
 import type { Query } from './query_string.ts';
 
 export interface Cursor {

@@ -1,7 +1,7 @@
 /** `GET /api/differences`: converts the URL's parameters to a box and to the window that it is compared with. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
-import { Problem } from '../problem.ts';
+import { Problem } from '../base/problem.ts';
 import type { ComparisonRequest, FoundComparison, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';

@@ -1,6 +1,6 @@
 /** `GET /api/events`: converts the URL's parameters to a scan. */
 import { z } from 'zod';
-import { Problem } from '../problem.ts';
+import { Problem } from '../base/problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../store/store.ts';
 import type { SlowKey } from '../sums/slowest.ts';

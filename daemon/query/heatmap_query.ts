@@ -1,6 +1,8 @@
 /** `GET /api/heatmap`: converts the URL's parameters to what is counted, and in which columns of time. */
+
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
+import { min } from '../base/bigints.ts';
 import type { NodeSpan, RecordingState, TransactionReach } from '../store/store.ts';
 import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
 import { eventConditions, filterOf } from './event_conditions.ts';
@@ -66,7 +68,7 @@ export function columnsOf(
     ...spans.filter(isAsked).map(({ toNs }) => toNs),
   ];
   const toNs = filter.toNs ?? ends.reduce<bigint | undefined>(larger, undefined) ?? nowNs;
-  const fromNs = filter.fromNs ?? starts.reduce<bigint>((a, b) => (b < a ? b : a), toNs);
+  const fromNs = filter.fromNs ?? starts.reduce(min, toNs);
   return heatmapColumns(fromNs, toNs > fromNs ? toNs : fromNs, columnCount);
 }
 

@@ -1,19 +1,21 @@
 /**
  * Kinds of query parameter. Each is parsed from text here, with an error message that describes the accepted values.
  */
+
 import { z } from 'zod';
-import { parseMilliseconds } from '../../agent/config/duration.ts';
 import { EVENT_TYPES, EVENTS, type EventType } from '../../bpf/schema/index.ts';
+import { I64_MAX } from '../base/bigints.ts';
+import { parseMilliseconds } from '../base/duration.ts';
+import { itemsIn, namesIn } from '../base/list_text.ts';
+import { parseTime, timeMessage } from '../base/time.ts';
 import { documented } from '../documented.ts';
 import { ERROR_NAMES, resultsOf } from '../store/blocks/errno.ts';
 import { fieldsOf } from '../store/blocks/named_fields.ts';
-import { itemsIn, namesIn } from './list_text.ts';
-import { parseTime, timeMessage } from './time.ts';
 
 export const noParameters = z.strictObject({});
 
 const U32_MAX = 2 ** 32 - 1;
-const DURATION_NS_MAX = 2n ** 63n - 1n;
+const DURATION_NS_MAX = I64_MAX;
 
 /** Must be given once and not be empty: `service=` is a mistake, and treating it as no filter would widen the query. */
 export const text = z

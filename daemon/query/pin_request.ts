@@ -1,6 +1,6 @@
 /** The body of a request to pin a transaction. */
 import { z } from 'zod';
-import { parseMilliseconds } from '../../agent/config/duration.ts';
+import { parseMilliseconds } from '../base/duration.ts';
 import { documented } from '../documented.ts';
 
 const BEFORE_MS_DEFAULT = 10_000;

@@ -1,7 +1,7 @@
 /** What a map counts and a comparison compares: transactions or events, and which of them. */
 import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
-import { type InputError, Problem } from '../problem.ts';
+import { type InputError, Problem } from '../base/problem.ts';
 import type { EventFilter, TransactionFilter } from '../store/store.ts';
 import type { Query } from './query_string.ts';
 

@@ -1,7 +1,7 @@
 /** Parses the query of a URL into typed values, or throws a problem that names the invalid parameters. */
 import type { z } from 'zod';
+import { Problem } from '../base/problem.ts';
 import { invalid } from '../invalid_input.ts';
-import { Problem } from '../problem.ts';
 
 /** Each parameter has one value; one that was given more than once is an array. */
 export type Query = Readonly<Record<string, string | readonly string[]>>;

@@ -1,13 +1,15 @@
 /** `GET /api/stats`: converts the URL's parameters to the events to count and their grouping. */
+
 import { z } from 'zod';
-import { parseDuration } from '../../agent/config/duration.ts';
+import { I64_MAX } from '../base/bigints.ts';
+import { parseDuration } from '../base/duration.ts';
 import type { EventFilter } from '../store/store.ts';
 import { DIMENSION_NAMES, type DimensionName } from '../sums/dimensions.ts';
 import { eventConditions, filterOf } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
-const DURATION_NS_MAX = 2n ** 63n - 1n;
+const DURATION_NS_MAX = I64_MAX;
 
 const bucket = parameter.parsed((value) => {
   const ns = parseDuration(value);

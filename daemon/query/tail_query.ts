@@ -1,5 +1,5 @@
 /** `GET /api/events` as a live tail: a query's filters, without the parameters that need an answer with an end. */
-import { Problem } from '../problem.ts';
+import { Problem } from '../base/problem.ts';
 import type { EventFilter } from '../store/store.ts';
 import { filterOf } from './event_conditions.ts';
 import { eventQuerySchema } from './event_query.ts';

@@ -1,7 +1,7 @@
 /** The `from` and `to` of a query. */
-import { type InputError, Problem } from '../problem.ts';
+import { type InputError, Problem } from '../base/problem.ts';
+import { resolveTime, type TimeExpression } from '../base/time.ts';
 import { omitUndefined } from './omit_undefined.ts';
-import { resolveTime, type TimeExpression } from './time.ts';
 
 export interface TimeRange {
   readonly fromNs?: bigint;

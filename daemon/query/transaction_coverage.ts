@@ -8,6 +8,7 @@
  */
 
 import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
+import { max, min } from '../base/bigints.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
 import { withAway } from './away_nodes.ts';
 import { type AnswerSpans, coverageIn } from './coverage.ts';
@@ -112,12 +113,4 @@ function reachAmong(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
   const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
   for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);
   return { fromNs, toNs };
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
-}
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }

@@ -1,11 +1,13 @@
 /** Schemas of the replay API's requests. */
+
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
+import { I64_MAX } from '../base/bigints.ts';
 import { int64 } from '../int64.ts';
 import { FILES_MAX, integer, NAMES_MAX, parsed, TOO_MANY_FILES, TOO_MANY_NAMES } from '../query/parameters.ts';
 import type { SeekTarget } from './target.ts';
 
-const MAX_INT64 = 2n ** 63n - 1n;
+const MAX_INT64 = I64_MAX;
 export const SPEED_FACTOR_MIN = 0.001;
 export const SPEED_FACTOR_MAX = 1000;
 /** One hour. */

@@ -1,5 +1,5 @@
 /** The state machine of a session: the state that each command leads to, or null where it is refused. */
-import { Problem } from '../problem.ts';
+import { Problem } from '../base/problem.ts';
 
 export const STATES = ['ready', 'playing', 'paused', 'finished', 'stopped'] as const;
 export type State = (typeof STATES)[number];

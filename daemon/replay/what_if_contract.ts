@@ -1,15 +1,17 @@
 /** Schemas of what-if requests: about one transaction, or about all that fit. */
+
 import { z } from 'zod';
-import { parseMilliseconds } from '../../agent/config/duration.ts';
 import { EVENT_TYPES } from '../../bpf/schema/index.ts';
+import { I64_MAX } from '../base/bigints.ts';
+import { parseMilliseconds } from '../base/duration.ts';
+import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../base/time.ts';
 import { documented } from '../documented.ts';
 import { errorArray, OPERATIONS, SYSCALLS, TIME_JSON } from '../query/parameters.ts';
-import { parseTime, TIME_FORMATS, type TimeExpression, timeMessage } from '../query/time.ts';
 import { clockOffsetsNs, extraLatencyNs, files, names, only, timeoutNs } from './contract.ts';
 
 const AFTER_TIMEOUT_MAX = 1000;
 export const AFTER_TIMEOUT_DEFAULT = 20;
-const DURATION_NS_MAX = 2n ** 63n - 1n;
+const DURATION_NS_MAX = I64_MAX;
 const MS_MESSAGE = 'must be decimal milliseconds, such as 0.05, and whole nanoseconds';
 
 const time = documented(

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { Router } from 'express';
-import { stringify } from '../exact_json.ts';
+import { stringify } from '../base/exact_json.ts';
 import { openApiDocument } from '../http/contract/openapi.ts';
 import { methodNotAllowed } from '../http/problem_handler.ts';
 import { noParameters } from '../query/parameters.ts';

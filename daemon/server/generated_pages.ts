@@ -1,9 +1,9 @@
 /** `make gen`: the tables of the pages, written from the code that they describe. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { eventTables, lossTable, ownerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
+import { ERRORS } from '../base/problem.ts';
 import { ENDPOINTS } from '../http/contract/openapi.ts';
 import { createMetrics } from '../metrics/metrics.ts';
-import { ERRORS } from '../problem.ts';
 import { limitTable } from './limit_table.ts';
 
 function errorTable(): string {

@@ -7,13 +7,13 @@ import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import { noteConnection } from '../base/event_loop.ts';
+import { Problem, problemBody } from '../base/problem.ts';
 import { type CloseReason, limitConnections } from '../http/access/connections.ts';
 import { oneAtATime } from '../http/access/one_at_a_time.ts';
 import { howToMakeToken } from '../http/access/token_file.ts';
 import { createUnsent, type Unsent } from '../http/access/unsent.ts';
 import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
-import { noteConnection } from '../pace.ts';
-import { Problem, problemBody } from '../problem.ts';
 
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;

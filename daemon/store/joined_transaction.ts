@@ -1,5 +1,5 @@
 /** Joins what several recordings have of a transaction. */
-import { formatEventId } from '../../agent/recording/format/event_id.ts';
+
 import {
   firstOf,
   joinWrittenBack,
@@ -7,6 +7,7 @@ import {
   type TransactionSummary as RecordedSummary,
   slowerOf,
 } from '../../agent/recording/read/transactions.ts';
+import { formatEventId } from '../base/event_id.ts';
 import type { NodeRecording } from './blocks/scanned_block.ts';
 import type { TransactionSummary } from './store.ts';
 

@@ -1,5 +1,7 @@
 /** A box in a map of durations over time, and the test of what is in it. */
+
 import { wordsOf } from '../../agent/recording/words64.ts';
+import { U64_MAX } from '../base/bigints.ts';
 
 export interface Box {
   /** Half-open range of the start: [fromNs, toNs). */
@@ -18,8 +20,6 @@ export interface TimedRows {
   durationsNs: BigUint64Array | BigInt64Array;
   hasFailed: (row: number) => boolean;
 }
-
-const U64_MAX = 2n ** 64n - 1n;
 
 /** Returns a test for rows; it reads the arrays as they are when it is called. */
 export function boxTest(

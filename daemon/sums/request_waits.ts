@@ -10,6 +10,8 @@
  * A request that begins within a call may be waited for until the call ends. One that begins between calls was queued in
  * something that is not recorded: in a read or a page fault, which waits, or by reading ahead, which does not.
  */
+import { firstAbove } from '../base/binary_search.ts';
+
 export const WAITS = { inCall: 0, unknown: 1, nobody: 2 } as const;
 
 /** The calls of one thread, by start, and of the same start by end. */
@@ -34,13 +36,8 @@ export function callTimes(calls: readonly number[]): CallTimes {
 const NO_CALLS: CallTimes = { starts: [], ends: [] };
 
 export function waitOf({ starts, ends }: CallTimes = NO_CALLS, startNs: number, endNs: number): RequestWait {
-  let [low, high] = [0, starts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (starts[middle]! <= startNs) low = middle + 1;
-    else high = middle;
-  }
-  if (low > 0 && startNs < ends[low - 1]!) return { kind: WAITS.inCall, untilNs: ends[low - 1]! };
-  const isNobody = low < starts.length && starts[low]! < endNs;
+  const next = firstAbove(starts, startNs);
+  if (next > 0 && startNs < ends[next - 1]!) return { kind: WAITS.inCall, untilNs: ends[next - 1]! };
+  const isNobody = next < starts.length && starts[next]! < endNs;
   return { kind: isNobody ? WAITS.nobody : WAITS.unknown, untilNs: startNs };
 }

@@ -1,6 +1,8 @@
 /** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
+
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
-import { Problem } from '../problem.ts';
+import { firstNotBelow } from '../base/binary_search.ts';
+import { Problem } from '../base/problem.ts';
 import { bigColumn } from '../store/blocks/column.ts';
 import { rowNumbers } from '../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
@@ -112,7 +114,7 @@ export function gatherCells(
       const numbers = groups.numbersOf(scanned);
       for (let row = 0; row < block.rowCount; ) {
         if (timestamps[row]! >= endNs) openBucketOf(timestamps[row]!);
-        const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, row + 1, block.rowCount, endNs);
+        const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, endNs, row + 1, block.rowCount);
         const used = nativeSums.addRows(sums, numbers, row, end, durations, results);
         if (closed + used > STATS_ROWS_MAX) throw tooMany();
         row = end;
@@ -125,17 +127,6 @@ export function gatherCells(
 function tooMany(): Problem {
   const message = `more than ${STATS_ROWS_MAX} buckets and groups: ask for longer buckets, fewer groups or a shorter time`;
   return new Problem('too_many_groups', message);
-}
-
-/** Binary search, because times are ascending. */
-function firstNotBelow(timestamps: ArrayLike<bigint>, from: number, to: number, limit: bigint): number {
-  let [low, high] = [from, to];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (timestamps[middle]! < limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 interface GroupNumbers {

@@ -1,6 +1,6 @@
 /** Writes what follows a position in the store as frames of a live tail. */
-import { stringify } from '../exact_json.ts';
-import { formatFrame } from '../sse.ts';
+import { stringify } from '../base/exact_json.ts';
+import { formatFrame } from '../base/sse.ts';
 import type { Followed, FollowedBatch, FollowRequest, Store } from '../store/store.ts';
 
 /** The id of each frame is the position after it. */

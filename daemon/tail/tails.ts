@@ -3,9 +3,9 @@
  * recording, so it costs nothing until it reads again. Tails with the same filter and position share one read.
  */
 import type { Logger } from 'pino';
-import { stringify } from '../exact_json.ts';
-import { Problem } from '../problem.ts';
-import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../sse.ts';
+import { stringify } from '../base/exact_json.ts';
+import { Problem } from '../base/problem.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../base/sse.ts';
 import type { EventFilter, FollowPosition, Store } from '../store/store.ts';
 import { type Frames, framesAfter } from './frames.ts';
 

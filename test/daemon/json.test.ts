@@ -1,6 +1,6 @@
 /** Tests integers through JSON, both ways, against their own decimal digits. */
 import fc from 'fast-check';
-import { parseJson, stringify } from '../../daemon/exact_json.ts';
+import { parseJson, stringify } from '../../daemon/base/exact_json.ts';
 
 const integers = fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n });
 

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlockIoEvent, SysSyncEvent } from '../../bpf/schema/api.ts';
-import { parseJson } from '../../daemon/exact_json.ts';
+import { parseJson } from '../../daemon/base/exact_json.ts';
 import { served } from '../daemon/served.ts';
 import { times } from '../repeats.ts';
 import { type TruthTable, truthOf } from './disk_truth.ts';

@@ -1,6 +1,6 @@
 /** Columns from the lines of an answer: exact, and never from lines that are not as agreed. */
 import fc from 'fast-check';
-import { formatEventId } from '../../agent/recording/format/event_id.ts';
+import { formatEventId } from '../../daemon/base/event_id.ts';
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import {
   buffersOf,

@@ -2,7 +2,7 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { stringify } from '../../daemon/exact_json.ts';
+import { stringify } from '../../daemon/base/exact_json.ts';
 import { newFolder, type Row, recorded, START } from '../daemon/recorded.ts';
 import { incidentOf } from '../daemon/run/planned.ts';
 import { type Call, ran, saidOf } from '../daemon/run/reported.ts';

@@ -1,6 +1,6 @@
 /** What the page keeps of live events, compared with lists that keep everything. */
 import fc from 'fast-check';
-import { stringify } from '../../daemon/exact_json.ts';
+import { stringify } from '../../daemon/base/exact_json.ts';
 import { createArrivals } from '../../daemon/page/live/arrivals.ts';
 import { eventHead } from '../../daemon/page/live/event_head.ts';
 import { createKept } from '../../daemon/page/live/kept.ts';

@@ -1,5 +1,5 @@
 /** The first sentence of an overview names what was planted in a recording, and nothing where nothing was. */
-import { parseJson } from '../../daemon/exact_json.ts';
+import { parseJson } from '../../daemon/base/exact_json.ts';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
 import { EMPTY_LINK, type Link } from '../../daemon/page/link/link.ts';
 import {

@@ -1,7 +1,7 @@
 /** `make soak`: runs a soak for SOAK_MINUTES, prints its result, and leaves it in build/soak/report.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { stringify } from '../../daemon/exact_json.ts';
+import { stringify } from '../../daemon/base/exact_json.ts';
 import { megabytes, tableText } from '../bench/table.ts';
 import { SOAK, type SoakReport, soak } from './soak.ts';
 

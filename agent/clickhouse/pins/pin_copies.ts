@@ -1,5 +1,6 @@
 /** Copies what a pin keeps. It may be repeated: copies replace themselves, and what has come since is added. */
 
+import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
 import { rowOf, rowsOf } from '../connection/rows.ts';
 import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
@@ -71,8 +72,8 @@ WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   return {
     ...pin,
     nodes: distinct(({ node }) => [node], pin.nodes),
-    endNs: rows.map((row) => row.t_max).reduce((a, b) => (a > b ? a : b), pin.endNs),
-    firstNs: rows.map((row) => row.t_min).reduce((a, b) => (a < b ? a : b), pin.startNs),
+    endNs: rows.map((row) => row.t_max).reduce(max, pin.endNs),
+    firstNs: rows.map((row) => row.t_min).reduce(min, pin.startNs),
     owners: distinct(({ owners }) => owners),
     traces: distinct((row) => (row.trace_id === NO_TRACE ? [] : [row.trace_id])),
   };

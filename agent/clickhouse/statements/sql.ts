@@ -3,6 +3,7 @@
  *
  *   sql`SELECT ${columns(['number'])} FROM ${identifier('event')} WHERE service = ${text(name)}`
  */
+import { I64_MIN, U64_MAX } from '../../../daemon/base/bigints.ts';
 import { INTEGERS, type IntegerName, type NativeType, nameOf } from '../native/types.ts';
 
 const MADE_HERE = Symbol('sql');
@@ -75,8 +76,6 @@ export function text(value: string | Uint8Array): Sql {
 export function fixedText(bytes: Uint8Array): Sql {
   return made(`toFixedString(${text(bytes).text}, ${bytes.length})`);
 }
-
-const [I64_MIN, U64_MAX] = [-(2n ** 63n), 2n ** 64n - 1n];
 
 export function number(value: number | bigint): Sql {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new SqlError(`${value} is not a whole number`);

@@ -1,4 +1,5 @@
 /** Decides which hours of a fleet are dropped: the oldest ones, until the rest is young and small enough. */
+import { max } from '../../../daemon/base/bigints.ts';
 
 const HOUR_NS = 3_600_000_000_000n;
 
@@ -24,7 +25,7 @@ export function firstKeptHour({ ageNs, freePercent }: Limits, disks: readonly Di
   const latest = nowNs / HOUR_NS - HOURS_KEPT + 1n;
   const byAge = ageNs === undefined || ageNs > nowNs ? 0n : (nowNs - ageNs) / HOUR_NS;
   const byDisk = freePercent === undefined ? [] : disks.map((disk) => firstThatFits(disk, freePercent));
-  const wanted = [byAge, ...byDisk].reduce((a, b) => (a > b ? a : b));
+  const wanted = [byAge, ...byDisk].reduce(max);
   return wanted < latest ? wanted : latest;
 }
 

@@ -3,7 +3,9 @@
  *
  *   copy what pins lack > journal with totals > oldest kept time > losses > drop partitions > clear the journal
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
+import { max } from '../../../daemon/base/bigints.ts';
 import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
 import { REMEMBERED_MS_MAX, raiseOldest, readOldest } from '../../clickhouse/tables/oldest.ts';
 import { UserError } from '../../process/errors.ts';
@@ -128,7 +130,7 @@ async function apply(
   works: readonly { shard: Shard; journal: Journal }[],
   nowNs: bigint,
 ): Promise<void> {
-  const firstHour = works.map(({ journal }) => journal.firstHour).reduce((a, b) => (a > b ? a : b));
+  const firstHour = works.map(({ journal }) => journal.firstHour).reduce(max);
   for (const { connection } of shards) await raiseOldest(connection, firstHour * HOUR_NS, nowNs);
   await sleep(2 * REMEMBERED_MS_MAX);
   for (const { shard, journal } of works) {

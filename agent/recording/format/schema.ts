@@ -1,5 +1,7 @@
 /** The tables of a recording, which the writer creates and the reader expects. FORMAT.md documents the whole format. */
+
 import type Database from 'better-sqlite3';
+import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
 import { damagedFrame, damagedLog, hasChecksums } from './database.ts';
 import { corrupt, RecordingError } from './errors.ts';
 import { schemaCheck } from './schema_check.ts';
@@ -165,9 +167,6 @@ CREATE TABLE clock (
 `;
 
 const schema = schemaCheck(CREATE_TABLES);
-
-const I64_MAX = 2n ** 63n - 1n;
-export const U64_MAX = 2n ** 64n - 1n;
 
 /** Packs name ids into a blob. */
 export function packIds(ids: Uint32Array): Buffer {

@@ -1,8 +1,9 @@
 /** Collects what a reader found damaged and left out, to be reported as losses with every answer that it affects. */
+
 import type Database from 'better-sqlite3';
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { damagedFrame } from '../format/database.ts';
 import type { Loss } from '../format/losses.ts';
-import { U64_MAX } from '../format/schema.ts';
 import type { FollowedWriter } from './followed_writer.ts';
 import type { LossReader } from './loss_reader.ts';
 import { isDamage } from './salvage.ts';

@@ -1,7 +1,8 @@
 /** The filter of a scan, and its resolved form for one recording: texts become ids, bounds become numbers that fit. */
+
 import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask } from '../codec/segment_facts.ts';
-import { U64_MAX } from '../format/schema.ts';
 import type { Lookup } from './lookup.ts';
 import { type OwnCondition, type OwnTexts, ownConditions } from './own_conditions.ts';
 

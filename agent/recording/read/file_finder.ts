@@ -1,6 +1,6 @@
 /** Finds files by path. No index has paths, so what was found is kept, and each list of patterns sees a file once. */
 import type Database from 'better-sqlite3';
-import { pathTest } from './file_pattern.ts';
+import { pathTest } from '../../../daemon/base/file_pattern.ts';
 
 const OLDEST = 'SELECT coalesce(min(file_id), 0) FROM file';
 

@@ -2,9 +2,10 @@
  * Which segments may contain what a scan looks for, by what their entries say about their events. An entry whose facts
  * are missing, damaged or of another form rules nothing out.
  */
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
+import { firstNotBelow } from '../../../daemon/base/binary_search.ts';
 import { type ColumnFacts, decodeFacts, hasInFilter, type Range } from '../codec/column_facts.ts';
 import { factsSeed } from '../format/pieces.ts';
-import { U64_MAX } from '../format/schema.ts';
 import type { Ids, ResolvedFilter } from './event_filter.ts';
 import type { SegmentMeta } from './segment_index.ts';
 
@@ -58,16 +59,7 @@ function reaches(eventTypes: Ids, min: bigint, max: bigint): Rule {
 
 /** `sorted` is in ascending order. */
 function hasOneOf(sorted: Ids | readonly number[]): Rule {
-  const firstFrom = (value: number) => {
-    let [low, high] = [0, sorted.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (sorted[middle]! < value) low = middle + 1;
-      else high = middle;
-    }
-    return sorted[low];
-  };
-  const isReached = ({ from, to }: Range) => (firstFrom(from) ?? Number.POSITIVE_INFINITY) <= to;
+  const isReached = ({ from, to }: Range) => (sorted[firstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;
   const tried = sorted.slice(0, TRIED_MAX);
   return ({ ranges, filter }) => {
     if (ranges && !ranges.some(isReached)) return false;

@@ -1,8 +1,10 @@
 /** Reads the losses and clock steps of a recording. */
+
 import type Database from 'better-sqlite3';
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { corrupt } from '../format/errors.ts';
 import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
-import { toStored, U64_MAX } from '../format/schema.ts';
+import { toStored } from '../format/schema.ts';
 
 const LOSSES = `
 SELECT from_ns, to_ns, cause, event_type, count

@@ -2,11 +2,12 @@
  * Selects the rows of a segment that match a filter. Each condition looks only at the rows that the ones before it
  * kept.
  */
+
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
-import { U64_MAX } from '../format/schema.ts';
 import { wordsOf } from '../words64.ts';
 import type { Ids, ResolvedFilter } from './event_filter.ts';
 import type { OwnCondition } from './own_conditions.ts';

@@ -1,8 +1,10 @@
 /** Reads a recording, even while a writer appends to it. */
+
 import { existsSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { firstPlace } from '../../../daemon/base/binary_search.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { openDatabase } from '../format/database.ts';
 import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
@@ -319,16 +321,10 @@ function eventOf(source: ScanSource, meta: SegmentMeta, number: number): Numbere
   }
 }
 
-/** A binary search: numbers grow with the rows. */
+/** Numbers grow with the rows. */
 function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefined {
-  let low = 0;
-  let high = rowCount - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (numberAt(middle) < number) low = middle + 1;
-    else high = middle;
-  }
-  return numberAt(low) === number ? low : undefined;
+  const row = firstPlace(0, rowCount - 1, (at) => numberAt(at) >= number);
+  return numberAt(row) === number ? row : undefined;
 }
 
 export type { EventFilter, EventKey };

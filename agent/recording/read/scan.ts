@@ -6,9 +6,11 @@
  * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
  * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
+
 import { type ColumnMaker, type NumberedBlock, newColumns, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { firstPlaceNear } from '../../../daemon/base/binary_search.ts';
 import { gather } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
 import { matchingRows } from './match.ts';
@@ -208,20 +210,8 @@ class Merge {
    */
   #countUntil(cursor: Cursor, key: EventKey): number {
     const length = cursor.rows.length;
-    const notAfter = (at: number) => !this.#isBefore(key, keyAt(cursor, at));
-    let low = cursor.position;
-    let step = 1;
-    while (low + step <= length && notAfter(low + step - 1)) {
-      low += step;
-      step *= 2;
-    }
-    let high = Math.min(length, low + step - 1);
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (notAfter(middle)) low = middle + 1;
-      else high = middle;
-    }
-    return low - cursor.position;
+    const isAfter = (at: number) => this.#isBefore(key, keyAt(cursor, at));
+    return firstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
   /** Returns a key before every event of the segment, in the scan's order. */

@@ -2,10 +2,12 @@
  * Reads sealed segments by the numbers of their events, for a reader that takes each of them once: they never change,
  * and retention removes them in nearly this order.
  */
+
 import { type NumberedBlock, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { I64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask as maskOf } from '../codec/segment_facts.ts';
 import { corrupt } from '../format/errors.ts';
 import { gather, wholeBlock } from './assemble_block.ts';
@@ -40,7 +42,7 @@ export interface SealedReader {
 const EVENT_TYPES = EVENTS.map(({ id }) => id).sort((a, b) => a - b);
 
 /** Bounds that each segment reaches into. */
-const EVERYWHERE = { firstNs: 0n, lastNs: 2n ** 63n - 1n, typeMask: -1n, minDurationNs: 0n };
+const EVERYWHERE = { firstNs: 0n, lastNs: I64_MAX, typeMask: -1n, minDurationNs: 0n };
 
 /** `everything` is a filter that all events of known types match. */
 export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {

@@ -2,6 +2,8 @@
  * Transactions in memory, as columns sorted by key, by which lists of them are filtered and sorted. A row takes some 50
  * bytes, so that a recording with a million transactions is searched without reading it.
  */
+import { firstNotBelow } from '../../../daemon/base/binary_search.ts';
+
 const ROWS_MIN = 1024;
 /** Rows that are gone are skipped; once they exceed this share of the rows, they are removed. */
 const GONE_SHARE_MAX = 1 / 3;
@@ -63,13 +65,7 @@ export function createTransactionTable(): TransactionTable {
   function placeOf(key: number): number {
     const { keys, length } = columns;
     if (length === 0 || key > keys[length - 1]!) return length;
-    let [low, high] = [0, length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (keys[middle]! < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return firstNotBelow(keys, key, 0, length);
   }
 
   function makeRoom(place: number): void {

@@ -1,5 +1,7 @@
 /** Reads the summaries of transactions that the writer keeps, and which transactions are pinned. */
+
 import type Database from 'better-sqlite3';
+import { max, min } from '../../../daemon/base/bigints.ts';
 import { corrupt } from '../format/errors.ts';
 import { unpackIds } from '../format/schema.ts';
 import type { Lookup } from './lookup.ts';
@@ -161,13 +163,13 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
 export function firstOf(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
   const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
-  return starts.reduce((a, b) => (b < a ? b : a));
+  return starts.reduce(min);
 }
 
 /** When the own events of all parts ended; at least `firstNs`. */
 export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
   const ends = parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs);
-  return ends.reduce((a, b) => (b > a ? b : a), firstNs);
+  return ends.reduce(max, firstNs);
 }
 
 export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {

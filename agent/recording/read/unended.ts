@@ -1,10 +1,13 @@
 /** Reads what is in progress, and what was when a writer ended: calls and requests that have begun and not ended. */
+
 import type Database from 'better-sqlite3';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { apiName } from '../../../bpf/schema/define.ts';
 import { type EventType, eventById } from '../../../bpf/schema/index.ts';
 import type { Queuer } from '../../../bpf/schema/kinds.ts';
+import { I64_MAX, U64_MAX } from '../../../daemon/base/bigints.ts';
+import { pathTest } from '../../../daemon/base/file_pattern.ts';
 import { HEAD_BYTES } from '../codec/encode_segment.ts';
 import { corrupt, isCorrupt } from '../format/errors.ts';
 import {
@@ -19,18 +22,17 @@ import {
 } from '../format/in_progress.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { queuerOf } from '../format/queuer.ts';
-import { toStored, U64_MAX } from '../format/schema.ts';
+import { toStored } from '../format/schema.ts';
 import { wholeBlock } from './assemble_block.ts';
 import type { DamageNotes } from './damage_notes.ts';
 import type { EventValues } from './event_filter.ts';
-import { pathTest } from './file_pattern.ts';
 import type { Lookup } from './lookup.ts';
 import { conditionColumn, OWN_FIELDS, type OwnField, type OwnTexts } from './own_conditions.ts';
 import { type ColumnLocations, openSegment, UnreadableSegment } from './segment.ts';
 
 const VALUES = `SELECT key, value FROM meta WHERE key IN ('${IN_PROGRESS}', '${IN_PROGRESS_UNLISTED}', '${UNFINISHED}')`;
 const REMOVED_UNTIL = "SELECT max(to_ns) FROM loss WHERE cause = 'retention'";
-const ALL_TYPES = 2n ** 63n - 1n;
+const ALL_TYPES = I64_MAX;
 
 export interface UnendedOwner {
   service_name: string;

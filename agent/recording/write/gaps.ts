@@ -1,6 +1,8 @@
 /** Records interruptions: the time between one writer and the next is a gap, which the recording reports. */
+
 import type Database from 'better-sqlite3';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { max, min } from '../../../daemon/base/bigints.ts';
 import { ALIVE } from '../format/in_progress.ts';
 import { afterPowerLoss } from '../format/numbers.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
@@ -71,14 +73,6 @@ function gapsOf(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs: big
   const after = { fromNs: nowNs - lastedNs, toNs: nowNs };
   if (nowNs < aliveNs) return lastedNs === 0n ? [before] : [after, before];
   return [{ fromNs: min(before.fromNs, after.fromNs), toNs: max(before.toNs, after.toNs) }];
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
-}
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }
 
 /** Returns a function that a commit calls inside its transaction. */

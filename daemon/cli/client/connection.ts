@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { parseJson, stringify } from '../../base/exact_json.ts';
 import { CommandError, RefusedError } from './command_error.ts';
 import { credentialsOf } from './credentials.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { exceeded, parseReport } from '../../run/report/diff.ts';
 import { type Difference, difference, type StreamChange } from '../../run/report/difference.ts';
 import { inWords } from '../../run/report/summary.ts';

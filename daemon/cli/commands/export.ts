@@ -3,14 +3,14 @@ import { join, parse } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
+import type { TimeExpression } from '../../base/time.ts';
+import { nowNs } from '../../base/wall_clock.ts';
 import { ExportError } from '../../export/errors.ts';
 import { FORMATS, type Format, type FormatName } from '../../export/formats/format.ts';
 import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/incident/export.ts';
 import { newProgress } from '../../export/incident/progress.ts';
 import { selectionOf } from '../../export/incident/selection.ts';
-import type { TimeExpression } from '../../query/time.ts';
-import { nowNs } from '../../wall_clock.ts';
 import { duration, names, time, words } from '../options/option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
 

@@ -1,9 +1,9 @@
 /** `kreplay pin`, `kreplay unpin`: protects transactions from retention, or stops protecting them. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { formatMilliseconds, parseDuration } from '../../../agent/config/duration.ts';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { formatMilliseconds, parseDuration } from '../../base/duration.ts';
+import { parseJson, stringify } from '../../base/exact_json.ts';
 import { BEFORE_NS_MAX } from '../../query/pin_request.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { urlOption } from '../options/option_values.ts';

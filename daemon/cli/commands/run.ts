@@ -1,7 +1,7 @@
 /** `kreplay run`: runs a test build with the latencies of an incident. */
 import { type Command as BaseCommand, Command } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { EXIT, toRunError } from '../../run/errors.ts';
 import { type OutputFile, openOutput } from '../../run/execution/output_files.ts';
 import { repeatRun } from '../../run/execution/repeat.ts';

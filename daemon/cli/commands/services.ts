@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { print } from '../print/standard_output.ts';

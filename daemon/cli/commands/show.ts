@@ -1,7 +1,7 @@
 /** `kreplay show`: shows where the time of one transaction went. */
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { positiveInteger } from '../options/option_values.ts';

@@ -1,7 +1,7 @@
 /** `kreplay stats`: aggregates events by time and group. */
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { parseJson, stringify } from '../../base/exact_json.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';

@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { createParser } from 'eventsource-parser';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { CommandError } from '../client/command_error.ts';
 import { callDaemon } from '../client/connection.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';

@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { parseJson, stringify } from '../../base/exact_json.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
 import { callDaemon, readText } from '../client/connection.ts';

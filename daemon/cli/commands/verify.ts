@@ -5,7 +5,7 @@ import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { isWhole, type LostTime, type Verified, verifyRecording } from '../../../agent/recording/read/verify.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { nothingServed, servedFiles } from '../../store/embedded/served_files.ts';
 import { formatTime } from '../print/display.ts';
 import { print } from '../print/standard_output.ts';

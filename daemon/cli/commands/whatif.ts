@@ -1,12 +1,12 @@
 /** `kreplay whatif`: computes the effect of extra latency on a transaction without playing it. */
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../exact_json.ts';
-import { itemsIn } from '../../query/list_text.ts';
+import { formatMilliseconds } from '../../base/duration.ts';
+import { parseJson } from '../../base/exact_json.ts';
+import { itemsIn } from '../../base/list_text.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
 import { wholeNumber } from '../options/option_values.ts';

@@ -1,9 +1,9 @@
 /** Parsers of option values. A value that makes no sense is wrong usage, reported before any request to the daemon. */
 import { InvalidArgumentError, Option } from 'commander';
-import { formatMilliseconds } from '../../../agent/config/duration.ts';
 import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
-import { itemsIn, namesIn } from '../../query/list_text.ts';
-import { parseTime, TIME_FORMATS, type TimeExpression } from '../../query/time.ts';
+import { formatMilliseconds } from '../../base/duration.ts';
+import { itemsIn, namesIn } from '../../base/list_text.ts';
+import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts';
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
 /** Gathers the lists of a repeated option as they are: the daemon reads them. */

@@ -1,7 +1,9 @@
 /** The options of `kreplay run`: which incident, how its latencies are given to calls, and what makes the run fail. */
+
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../../../agent/config/duration.ts';
 import { printable } from '../../../agent/output/printable.ts';
+import { U64_MAX } from '../../base/bigints.ts';
+import { parseDuration } from '../../base/duration.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
 import type { LatencyRange } from '../../run/execution/repeat.ts';
 import { TARGET_NS_MAX } from '../../run/plan/compile.ts';
@@ -43,7 +45,7 @@ interface Ruled<Rule> {
   rule: Rule;
 }
 
-const SEED_MAX = 2n ** 64n - 1n;
+const SEED_MAX = U64_MAX;
 
 export function withRunOptions(command: Command): Command {
   command

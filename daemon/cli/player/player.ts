@@ -1,5 +1,5 @@
 /** The player on a terminal: turns keys into requests to the session, and draws the session's frames on a screen. */
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readText } from '../client/connection.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import type { ReplayedEvent } from '../../replay/session/replayed_event.ts';
 import type { SessionView } from '../../replay/session/session_view.ts';
 import type { EndReason } from '../../replay/session/stream.ts';

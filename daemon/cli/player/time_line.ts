@@ -3,7 +3,7 @@
  * that.
  */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
 

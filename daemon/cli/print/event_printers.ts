@@ -1,6 +1,6 @@
 /** Prints the daemon's lines, one event each, in the format that the user chose. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { csvEvents, csvHead } from '../../export/formats/csv_lines.ts';
 import { EVENT_COLUMNS } from './event_table.ts';
 import { print } from './standard_output.ts';

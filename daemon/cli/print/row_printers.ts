@@ -1,6 +1,6 @@
 /** Prints rows of a query in the format that the user chose. */
 
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import type { SqlValue } from '../../export/sql/sql_query.ts';
 import { newTable } from './table.ts';

@@ -5,16 +5,16 @@
  * Integers are exact. SQLite's are signed: an unsigned field has no declared type, so that a value above 2^63 - 1 is
  * stored as text instead of being rounded to a REAL.
  */
+
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
+import { I64_MAX } from '../../base/bigints.ts';
 import { eventPieces } from '../../store/blocks/event.ts';
 import type { EventWriter, Surroundings } from '../encoder.ts';
 import { columnsOfType, EVENT_COLUMNS, type FlatType, type FlatValue } from '../flat_columns.ts';
 
 const DECLARED = { text: 'TEXT', integer: 'INTEGER', unsigned: '' } as const satisfies Record<FlatType, string>;
-
-const I64_MAX = 2n ** 63n - 1n;
 
 const BESIDE_EVENTS = `
 CREATE TABLE losses (

@@ -1,10 +1,11 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
-import { U64_MAX } from '../../../agent/recording/format/schema.ts';
+
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import { type Unended, type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
-import { resolveTime, type TimeExpression } from '../../query/time.ts';
+import { U64_MAX } from '../../base/bigints.ts';
+import { resolveTime, type TimeExpression } from '../../base/time.ts';
 import type { TimeRange } from '../../query/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { clockSpans } from '../clock_spans.ts';

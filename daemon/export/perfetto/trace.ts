@@ -4,8 +4,10 @@
  *
  * Perfetto uses the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
  */
+
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { I64_MAX, max } from '../../base/bigints.ts';
 import { eventPieces } from '../../store/blocks/event.ts';
 import type { Encoder, Surroundings } from '../encoder.ts';
 import type { Loss } from '../source.ts';
@@ -20,7 +22,7 @@ import { newTracks } from './tracks.ts';
 const SEQUENCE_ID = 1;
 
 /** The largest time: Perfetto's times are signed. */
-const TIME_NS_MAX = 2n ** 63n - 1n;
+const TIME_NS_MAX = I64_MAX;
 
 export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
   const writer = newMessageWriter();
@@ -102,10 +104,6 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
       return writer.take();
     },
   };
-}
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }
 
 /** Neighbouring events mostly belong to one transaction, so its flow is cached. */

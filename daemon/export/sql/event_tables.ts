@@ -5,7 +5,7 @@
  */
 import type Database from 'better-sqlite3';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { parseTime, resolveTime, TIME_FORMATS } from '../../query/time.ts';
+import { parseTime, resolveTime, TIME_FORMATS } from '../../base/time.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { ExportError } from '../errors.ts';

@@ -2,8 +2,9 @@
  * Conditions of an SQL query as the filter of a scan. SQLite checks them again, so a filter may let rows pass that they
  * exclude, but never the other way round.
  */
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import type { EventFilter } from '../../store/store.ts';
 import type { Operand, Operator } from './native_tables.ts';
 

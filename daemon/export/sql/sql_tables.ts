@@ -1,8 +1,8 @@
 /** A recording as tables of an SQLite database in memory, whose rows are made as a query asks for them. */
 import type Database from 'better-sqlite3';
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
-import { stringify } from '../../exact_json.ts';
+import { formatEventId } from '../../base/event_id.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { ExportError } from '../errors.ts';
 import type { FlatValue } from '../flat_columns.ts';
 import { storable } from '../formats/sqlite.ts';

@@ -2,7 +2,7 @@
  * Access control: local clients need no token, remote clients do, and browser pages must come from an allowed origin.
  */
 import type { Request, RequestHandler } from 'express';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { BearerCheck } from './bearer.ts';
 import { isFollowedLink, isForLoopback, isPageRequest, refuseForeignPage } from './browsers.ts';
 import { isLocalClient } from './client_address.ts';

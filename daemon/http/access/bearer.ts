@@ -1,7 +1,7 @@
 /** Bearer tokens (RFC 6750). */
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { cut } from '../cut.ts';
 import { clientOf } from './client_address.ts';
 import { createFailureLimit } from './failure_limit.ts';

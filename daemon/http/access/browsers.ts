@@ -1,6 +1,6 @@
 /** Checks that protect the daemon from web pages, with or without tokens. */
 import type { Request } from 'express';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { type Asker, hostOf } from './proxies.ts';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;

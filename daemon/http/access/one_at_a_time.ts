@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { begin } from '../../pace.ts';
+import { begin } from '../../base/event_loop.ts';
 
 /** Requests of one connection that may wait for the answers before them. */
 export const PIPELINED_MAX = 32;

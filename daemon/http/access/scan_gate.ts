@@ -1,7 +1,7 @@
 /** Limits the cost of queries: the number of concurrent scans, and the time until one yields something. */
 import type { Response } from 'express';
-import { favour } from '../../pace.ts';
-import { Problem } from '../../problem.ts';
+import { favour } from '../../base/event_loop.ts';
+import { Problem } from '../../base/problem.ts';
 import { createTurns, type Turns } from './turns.ts';
 import type { Unsent } from './unsent.ts';
 

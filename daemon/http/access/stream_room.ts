@@ -3,7 +3,7 @@
  * they may take half of the connections; the rest is reserved for answers that end.
  */
 import type { Response } from 'express';
-import { type ErrorCode, Problem } from '../../problem.ts';
+import { type ErrorCode, Problem } from '../../base/problem.ts';
 
 export const STREAMS_MAX = 512;
 

@@ -1,8 +1,8 @@
 /** Schemas of events, statistics, states and failures in the API's answers. */
 import { z } from 'zod';
 import { apiEventSchema, int64 } from '../../../bpf/schema/api.ts';
+import { ERRORS, type ErrorCode } from '../../base/problem.ts';
 import { AGENT_STATES } from '../../metrics/recording_agent.ts';
-import { ERRORS, type ErrorCode } from '../../problem.ts';
 import { coverageSchema } from '../../query/coverage_schema.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { STATS_ROWS_MAX } from '../../sums/stats.ts';

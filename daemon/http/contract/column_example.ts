@@ -1,5 +1,5 @@
 /** The events of a transaction as lines of columns, for the API's document. */
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { NODE, RECORDING } from './recorded_examples.ts';
 
 const LINE = {

@@ -1,6 +1,6 @@
 /** The description of one method of one path in the API's document. */
 import type { z } from 'zod';
-import type { ErrorCode } from '../../problem.ts';
+import type { ErrorCode } from '../../base/problem.ts';
 
 export interface Endpoint {
   method: 'get' | 'post' | 'patch' | 'delete';

@@ -1,5 +1,5 @@
 /** Examples of what the endpoints for events, transactions, pins and names take and answer. */
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { columnExample } from './column_example.ts';
 import type { Example } from './endpoint.ts';
 import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SYNC, SYNC_ID, WRITTEN_BACK } from './recorded_examples.ts';

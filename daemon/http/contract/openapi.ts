@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
-import { ERRORS, type ErrorCode } from '../../problem.ts';
+import { ERRORS, type ErrorCode } from '../../base/problem.ts';
 import { problemSchema } from './answers.ts';
 import { DAEMON_ENDPOINTS } from './daemon.ts';
 import { DAEMON_EXAMPLES } from './daemon_examples.ts';

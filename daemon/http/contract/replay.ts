@@ -1,6 +1,6 @@
 /** Describes the replay endpoints for the API's document. */
 import { z } from 'zod';
-import type { ErrorCode } from '../../problem.ts';
+import type { ErrorCode } from '../../base/problem.ts';
 import { sessionsQuerySchema } from '../../query/sessions_query.ts';
 import {
   changeRequest,

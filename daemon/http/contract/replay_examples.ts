@@ -1,5 +1,5 @@
 /** Examples of what the replay endpoints take and answer. */
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import type { Example } from './endpoint.ts';
 import { FIRST_WRITE, LAST_WRITE, NODE, RECORDED_UNTIL_NS, SECOND_WRITE, SYNC } from './recorded_examples.ts';
 

@@ -1,5 +1,5 @@
 /** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { AskedOffsets } from '../../replay/contract.ts';
 import type { AppliedOffsets } from '../../replay/plan/clock_offsets.ts';
 import { measuredOffsets } from '../../replay/plan/measured_offsets.ts';

@@ -1,13 +1,13 @@
 /** Computes how the durations of many transactions depend on extra latency. */
 import type { Response } from 'express';
 import type { z } from 'zod';
-import { stringify } from '../../exact_json.ts';
-import { Problem, pointerTo } from '../../problem.ts';
+import { stringify } from '../../base/exact_json.ts';
+import { Problem, pointerTo } from '../../base/problem.ts';
+import { resolveTime } from '../../base/time.ts';
 import { spansFor } from '../../query/coverage.ts';
 import { valuesOf } from '../../query/event_conditions.ts';
 import { omitUndefined } from '../../query/omit_undefined.ts';
 import { coverageOfTransactions } from '../../query/population_coverage.ts';
-import { resolveTime } from '../../query/time.ts';
 import { type Curve, curveView, endWith } from '../../replay/plan/curve.ts';
 import type { CurvedTransaction } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';

@@ -1,7 +1,7 @@
 import { type Request, type Response, Router } from 'express';
-import { stringify } from '../../exact_json.ts';
-import { nextPiece } from '../../pace.ts';
-import { Problem } from '../../problem.ts';
+import { yieldToEventLoop } from '../../base/event_loop.ts';
+import { stringify } from '../../base/exact_json.ts';
+import { Problem } from '../../base/problem.ts';
 import { spansFor } from '../../query/coverage.ts';
 import type { Coverage } from '../../query/coverage_schema.ts';
 import { encodeCursor } from '../../query/cursor.ts';
@@ -59,7 +59,7 @@ export function eventRoutes({ store, now, scanGate, streamRoom, tails }: Options
       if (mediaType === COLUMNS) refuseOtherOrders(query);
       const turn = await scanGate.enter(res, { isSmall: isSmall(query, mediaType) });
       // The first piece opens the scan.
-      await nextPiece(res);
+      await yieldToEventLoop(res);
       if (mediaType === COLUMNS) await sendColumns(req, res, store, query, turn);
       else if (query.slowest) await sendSlowest(req, res, store, { ...query, slowest: query.slowest }, turn);
       else if (mediaType === 'application/json') await sendPage(res, store, query, turn);
@@ -96,7 +96,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
     pieces.push(piece);
     page.bytes += piece.length;
     turn.gathered(page.bytes);
-    await nextPiece(res);
+    await yieldToEventLoop(res);
     if (!isOpen(res)) return;
   }
   const { last, hasMore } = page;

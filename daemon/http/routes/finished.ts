@@ -1,7 +1,7 @@
 /** Runs work that an answer needs whole, in steps between which other requests are served. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
-import { nextPiece } from '../../pace.ts';
+import { yieldToEventLoop } from '../../base/event_loop.ts';
 import type { Scan } from '../access/scan_gate.ts';
 import { isOpen } from '../ndjson.ts';
 
@@ -16,7 +16,7 @@ export async function finished<Result>(
     result = yield* work;
   }
   for await (const _step of turn.whole(steps())) {
-    await nextPiece(res);
+    await yieldToEventLoop(res);
     if (!isOpen(res)) return undefined;
   }
   return result;

@@ -1,5 +1,5 @@
 /** Answers that cannot say what they lack are refused while a shard of a fleet is away. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { ShardWatch } from '../../store/fleet_state.ts';
 
 /** `what` is not in the shards that answered. */

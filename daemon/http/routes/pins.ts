@@ -1,6 +1,6 @@
 /** Pins transactions, so that retention keeps them. */
 import { type Request, type RequestHandler, Router } from 'express';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { pinRequest } from '../../query/pin_request.ts';
 import { parseQuery } from '../../query/query_string.ts';

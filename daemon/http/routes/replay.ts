@@ -1,8 +1,8 @@
 /** Replay sessions over HTTP. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { z } from 'zod';
-import { stringify } from '../../exact_json.ts';
-import { Problem } from '../../problem.ts';
+import { stringify } from '../../base/exact_json.ts';
+import { Problem } from '../../base/problem.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { sessionsPage } from '../../query/sessions_query.ts';

@@ -1,6 +1,6 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { type AnswerSpans, spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { coverageOfTransactions } from '../../query/population_coverage.ts';

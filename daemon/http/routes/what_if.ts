@@ -1,6 +1,8 @@
 /** Computes the effect of extra latency on transactions without playing them. */
+
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
+import { min } from '../../base/bigints.ts';
 import { spansFor } from '../../query/coverage.ts';
 import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
@@ -107,8 +109,4 @@ function goesOnAfter(transaction: TransactionSummary | undefined, timeoutNs: big
   if (calls.some(({ timestamp_ns, untilNs }) => untilNs - (startNs ?? timestamp_ns) > timeoutNs)) return true;
   const isKnown = own.unlisted.every(({ isLost }) => isLost) && (calls.length === 0 || startNs !== undefined);
   return isKnown ? false : null;
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
 }

@@ -3,7 +3,7 @@
  * before its events count: an answer of another version ends in an error that says what is wrong, and not in a picture
  * that is.
  */
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { type Dictionaries, newDictionaries, readDictionaries } from './dictionaries.ts';
 import { type EventColumns, EXACT_FIELDS, type ExactField, newExactValues } from './event_columns.ts';
 import { INTEGER, indexIn, integerOf, listOf, type Parsed, recordOf } from './parsed.ts';

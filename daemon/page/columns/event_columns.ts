@@ -2,7 +2,7 @@
  * Events in the browser: one array per field, one place per event, in order of start. Names are kept once, in
  * dictionaries that the arrays refer to by index.
  */
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
+import { formatEventId } from '../../base/event_id.ts';
 
 export interface Recording {
   recordingId: string;

@@ -1,5 +1,5 @@
 /** Finds rows of events by their ids. */
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import { type EventColumns, exactValue, firstAtLeast } from './event_columns.ts';
 
 export interface RowFinder {

@@ -2,6 +2,7 @@
  * Events of a track, gathered by pixel column. With up to two events a column each event is looked at; with more, each
  * column is, and a search finds the events of it, so that a picture costs as much for a thousand as for a million.
  */
+import { firstPlace } from '../../base/binary_search.ts';
 import { firstAtLeast } from '../columns/event_columns.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { firstFailedIn, longestIn, type Track } from '../lanes/tracks.ts';
@@ -49,13 +50,7 @@ export function isInView(track: Track, view: TimeSpan): boolean {
 
 /** The first place that begins in view or reaches into it. */
 function firstInView({ starts, reach }: Track, { fromNs }: TimeSpan): number {
-  let [low, high] = [0, starts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (reach[middle]! > fromNs || starts[middle]! >= fromNs) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return firstPlace(0, starts.length, (place) => reach[place]! > fromNs || starts[place]! >= fromNs);
 }
 
 /** Fills the bins, which have a place for each column of the view, with what is in view. */
@@ -135,10 +130,5 @@ function gallop(
     }
     high = Math.min(probe, end);
   }
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((starts[middle]! - fromNs) * scale < column) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstPlace(low, high, (place) => (starts[place]! - fromNs) * scale >= column);
 }

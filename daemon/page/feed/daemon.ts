@@ -1,5 +1,5 @@
 /** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
 import { FailedRequest, type Failure, failureOf, unreachable } from './failure.ts';
 

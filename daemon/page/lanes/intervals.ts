@@ -1,4 +1,5 @@
 /** Sets of time as sorted intervals that do not touch. Their sums are exact as long as offsets are below 2^53. */
+import { firstPlace } from '../../base/binary_search.ts';
 
 /** Starts and ends, alternating and ascending. */
 export type TimeSet = Float64Array;
@@ -69,13 +70,8 @@ export function lengthNs(set: TimeSet): number {
 
 /** Whether an interval has time in common with the set. */
 export function overlaps(set: TimeSet, startNs: number, endNs: number): boolean {
-  let [low, high] = [0, set.length / 2];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (set[2 * middle + 1]! <= startNs) low = middle + 1;
-    else high = middle;
-  }
-  return 2 * low < set.length && set[2 * low]! < endNs && startNs < endNs;
+  const first = firstPlace(0, set.length / 2, (place) => set[2 * place + 1]! > startNs);
+  return 2 * first < set.length && set[2 * first]! < endNs && startNs < endNs;
 }
 
 /** Joins sets, or lists of intervals. */

@@ -2,6 +2,7 @@
  * Tracks: the events of one lane, spread so that no two of a track overlap. Each has what a search over many events
  * needs: how far its events reach, how many failed, and which are the longest.
  */
+import { firstAbove } from '../../base/binary_search.ts';
 
 export interface Track {
   /** Rows in the columns, in order of start. */
@@ -157,11 +158,5 @@ function longerIn(track: Track, level: number, from: number, to: number, best: n
 export function firstFailedIn({ failedBefore }: Track, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;
-  let [low, high] = [from, to];
-  while (low + 1 < high) {
-    const middle = (low + high) >>> 1;
-    if (failedBefore[middle]! > before) high = middle;
-    else low = middle;
-  }
-  return low;
+  return firstAbove(failedBefore, before, from, to) - 1;
 }

@@ -1,10 +1,11 @@
 /** The clock offsets of a link: `node:nanoseconds`, with a sign. */
+import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from './link.ts';
 
 export type ClockOffsets = ReadonlyMap<string, bigint>;
 
 /** The API's limit. */
-const OFFSET_NS_MAX = 2n ** 63n - 1n;
+const OFFSET_NS_MAX = I64_MAX;
 
 export interface ParsedOffsets {
   offsets: ClockOffsets;

@@ -1,5 +1,5 @@
 /** The command for a shell that answers what the page shows. */
-import { listed } from '../../query/list_text.ts';
+import { listed } from '../../base/list_text.ts';
 import { filtersOf } from './filters.ts';
 import type { Link } from './link.ts';
 

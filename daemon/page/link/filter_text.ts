@@ -1,5 +1,5 @@
 /** Filters as a user types them: `service:shop -device:vda file:"/srv/a b/*" from:-15m has_error:true`. */
-import { parseTime, resolveTime, TIME_FORMATS } from '../../query/time.ts';
+import { parseTime, resolveTime, TIME_FORMATS } from '../../base/time.ts';
 import { withValue } from './filters.ts';
 import { FILTERED, type Link } from './link.ts';
 

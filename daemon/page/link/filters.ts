@@ -1,5 +1,5 @@
 /** The filters of a link, as the daemon's parameters. */
-import { listed } from '../../query/list_text.ts';
+import { listed } from '../../base/list_text.ts';
 import { FILTERED, type Filtered, type Link } from './link.ts';
 
 const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const)] as const;

@@ -1,5 +1,6 @@
 /** The state of the page as it stands in the address: a link shows another person the same. */
 
+import { I64_MAX } from '../../base/bigints.ts';
 import { grouped } from '../numbers/exact_times.ts';
 
 export const VIEWS = ['overview', 'lanes', 'live', 'compare', 'health'] as const;
@@ -99,7 +100,7 @@ const VERSION = '1';
 const TEXT_MAX = 1024;
 /** Values of one list. */
 const LIST_MAX = 50;
-const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MAX = I64_MAX;
 /** Limits of the daemon. */
 const [SPEED_MIN, SPEED_MAX] = [0.001, 1000];
 const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new Map([

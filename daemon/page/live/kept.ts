@@ -1,5 +1,5 @@
 /** What the page keeps of live events, in memory that does not grow. */
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import { type Arrivals, createArrivals } from './arrivals.ts';
 import { eventHead } from './event_head.ts';
 import { createMinute, type Minute } from './minute.ts';

@@ -1,4 +1,5 @@
 /** The selected box of a map: in nanoseconds as the link has it, and in whole cells while it is drawn or moved. */
+import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from '../link/link.ts';
 import { bandAt, bandStartNs, columnAt, columnStartNs, type MapCell, type MapScale } from './scale.ts';
 
@@ -16,7 +17,7 @@ export interface CellBox {
 }
 
 /** A duration of the API is below 2^63. */
-const DURATION_NS_MAX = 2n ** 63n - 1n;
+const DURATION_NS_MAX = I64_MAX;
 
 export function boxOf({ box_from, box_to, box_min, box_max }: Link): Box | null {
   const box = { box_from, box_to, box_min, box_max };

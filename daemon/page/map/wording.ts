@@ -1,5 +1,5 @@
 /** What is different, in words. */
-import { isPatternOfFolder } from '../../../agent/recording/read/file_pattern.ts';
+import { isPatternOfFolder } from '../../base/file_pattern.ts';
 import type { ComparedField, DifferentValue, MapKind } from '../feed/answers.ts';
 import type { Filtered } from '../link/link.ts';
 

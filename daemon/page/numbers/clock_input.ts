@@ -1,8 +1,9 @@
 /** Reads a time of day in UTC, as a person writes it. */
+import { I64_MAX } from '../../base/bigints.ts';
 
 const CLOCK = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?Z?$/;
 const DIGITS = /^\d{1,19}$/;
-const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MAX = I64_MAX;
 
 /**
  * Nanoseconds since the epoch for `2026-11-21 01:37`, with seconds and up to nine digits of one, or for those

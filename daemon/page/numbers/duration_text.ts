@@ -1,4 +1,5 @@
 /** Durations as a person types them, and exactly as text. */
+import { I64_MAX } from '../../base/bigints.ts';
 import { decimal } from './exact_times.ts';
 
 /** Decimal places of each unit, so that the smallest digit is a nanosecond. */
@@ -15,7 +16,7 @@ const MINUTES_NS: ReadonlyMap<string, bigint> = new Map([
 ]);
 const FORM = /^([+-]?)([\d ]*\d)(?:\.(\d+))? *([a-zµ]*)$/;
 const TEXT_MAX = 60;
-const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MAX = I64_MAX;
 
 /**
  * The nanoseconds of `5 ms`, `1.5s`, `+250 us` or `3 200 187 ns`; a number alone is milliseconds. Null for what is no

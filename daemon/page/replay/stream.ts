@@ -1,6 +1,6 @@
 /** The frames of a session's stream. */
 import type { EventSourceMessage } from 'eventsource-parser';
-import { parseJson } from '../../exact_json.ts';
+import { parseJson } from '../../base/exact_json.ts';
 import type { PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { followStream } from '../feed/event_stream.ts';

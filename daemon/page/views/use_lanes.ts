@@ -1,6 +1,6 @@
 /** The events of a transaction and of what was in its way, as a model of lanes. */
 import { useEffect, useState } from 'preact/hooks';
-import { listed } from '../../query/list_text.ts';
+import { listed } from '../../base/list_text.ts';
 import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';

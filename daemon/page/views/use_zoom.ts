@@ -1,5 +1,7 @@
 /** The part of a picture that is in view. The link names it, and has it as soon as it rests. */
+
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { I64_MAX } from '../../base/bigints.ts';
 import { LEAST_NS } from '../draw/view.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { usePage } from './context.ts';
@@ -12,7 +14,7 @@ interface Zoom {
 
 const RESTS_AFTER_MS = 100;
 /** The largest time that a link can name. */
-const TIME_MAX_NS = 2n ** 63n - 1n;
+const TIME_MAX_NS = I64_MAX;
 
 /**
  * Offsets count from `baseNs`. `normal` is what a link without a zoom shows; one that names a time without any of the

@@ -1,5 +1,7 @@
 /** What if every such event took longer, and the caller waited only for so long: for a transaction and those like it. */
+
 import { useEffect, useRef } from 'preact/hooks';
+import { I64_MAX } from '../../base/bigints.ts';
 import type { Coverage } from '../feed/answers.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
@@ -15,7 +17,7 @@ import { WhatIfOnly } from './what_if_only.tsx';
 import { WhatIfOthers } from './what_if_others.tsx';
 
 /** Limits of the API. */
-const [LATENCY_NS_MAX, TIMEOUT_NS_MAX] = [3_600_000_000_000n, 2n ** 63n - 1n];
+const [LATENCY_NS_MAX, TIMEOUT_NS_MAX] = [3_600_000_000_000n, I64_MAX];
 const FOR_EVER = 'as long as it takes';
 
 interface Props {

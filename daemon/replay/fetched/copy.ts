@@ -2,10 +2,12 @@
  * Copies events of a fleet into recordings of this machine, one for each recording that they are of. Event ids stay the
  * same, and a copy is a snapshot: what arrives later, or is removed at the fleet, does not change it.
  */
+
 import { join } from 'node:path';
 import { takeRows } from '../../../agent/recording/read/assemble_block.ts';
 import { type BundleWriter, createBundle } from '../../../agent/recording/write/bundle.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
+import { max, min } from '../../base/bigints.ts';
 import { remapped } from '../../export/remap.ts';
 import {
   type Dictionary,
@@ -39,7 +41,7 @@ export async function copyTransactions(
 ): Promise<CopiedFile[]> {
   const copies = new Map<string, Copied>();
   const files: CopiedFile[] = [];
-  const createdNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
+  const createdNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
 
   function copyOf({ recordingId, node }: NodeRecording): Copied {
     const known = copies.get(recordingId);
@@ -105,8 +107,8 @@ async function copyNotes(
   transactions: readonly TransactionSummary[],
   copies: ReadonlyMap<string, Copied>,
 ): Promise<void> {
-  const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce((a, b) => (a < b ? a : b));
-  const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce((a, b) => (a > b ? a : b)) + 1n;
+  const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
+  const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce(max) + 1n;
   const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
   for (const { node, fromNs: from, toNs: to, lost, cause, service } of await lossesIn(fleet, fromNs, toNs, nodes)) {
     const copy = [...copies.values()].find((one) => one.node === node);

@@ -1,5 +1,5 @@
 /** Plans replays of a fleet's transactions, from copies of them on this machine. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';

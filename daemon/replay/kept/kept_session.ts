@@ -1,14 +1,16 @@
 /** The data of a session that outlives the daemon, and its stored form. */
+
 import { z } from 'zod';
-import { parseJson, stringify } from '../../exact_json.ts';
+import { I64_MAX, I64_MIN } from '../../base/bigints.ts';
+import { parseJson, stringify } from '../../base/exact_json.ts';
 import { int64 } from '../../int64.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../contract.ts';
 import { OFFSET_SOURCES } from '../plan/clock_offsets.ts';
 import { STATES } from '../transitions.ts';
 import type { SessionPlace, StoredSession } from './state_file.ts';
 
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MIN = I64_MIN;
+const INT64_MAX = I64_MAX;
 
 const count = z.int().min(0);
 const texts = z.array(z.string()).readonly().optional();

@@ -1,11 +1,12 @@
 /** Finds the position at which a kept session continues. */
+import { I64_MAX } from '../../base/bigints.ts';
 import type { SeekResult } from '../plan/places.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { KeptSession } from './kept_session.ts';
 
 /** A position past the end of any replay. */
-const END_NS = 2n ** 63n - 1n;
+const END_NS = I64_MAX;
 
 /** It returns null when the session is at the end. */
 export async function restorePosition(kept: KeptSession, plan: ReplayPlan): Promise<SeekResult | null> {

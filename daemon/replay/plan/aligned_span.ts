@@ -1,4 +1,5 @@
 /** How long a transaction is once the clocks of its nodes agree. */
+import { max, min } from '../../base/bigints.ts';
 import { bigColumn } from '../../store/blocks/column.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
@@ -15,9 +16,7 @@ export function alignedSpan(
     const [first, last] = [outermost(recordings, filter, 'asc'), outermost(recordings, filter, 'desc')];
     return first && last ? [first.startNs + offsetNs(node), last.endNs + offsetNs(node)] : [];
   });
-  return (
-    times.reduce((a, b) => (b > a ? b : a), times[0] ?? 0n) - times.reduce((a, b) => (b < a ? b : a), times[0] ?? 0n)
-  );
+  return times.reduce(max, times[0] ?? 0n) - times.reduce(min, times[0] ?? 0n);
 }
 
 /** The time of the first event, or of the one that starts last; undefined if there is none. */

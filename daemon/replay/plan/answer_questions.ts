@@ -1,7 +1,7 @@
 /** Answers questions about plans in a planner's thread. */
 import type { MessagePort } from 'node:worker_threads';
-import { Problem } from '../../problem.ts';
-import { failureOf } from '../../thread_failure.ts';
+import { Problem } from '../../base/problem.ts';
+import { failureOf } from '../../base/thread_failure.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './thread_messages.ts';
 

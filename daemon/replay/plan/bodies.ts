@@ -2,7 +2,7 @@
  * Reads events as JSON, ready to be sent, in chunks of neighbours. Threads that have drifted apart read from different
  * chunks, so several chunks are cached.
  */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { keyOf } from '../../store/blocks/event.ts';
 import { rowsAsJson } from '../../store/blocks/event_json.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';

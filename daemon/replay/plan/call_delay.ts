@@ -1,4 +1,5 @@
 /** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
+import { firstAbove } from '../../base/binary_search.ts';
 import { kindTest } from './kinds.ts';
 import type { Only } from './only.ts';
 import type { Recorded, RecordedPage } from './recorded.ts';
@@ -81,12 +82,5 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
 
 /** The first of the ascending `numbers` that is larger than `number`. */
 export function pageBehind(numbers: readonly number[], number: number): number | undefined {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (numbers[middle]! > number) high = middle;
-    else low = middle + 1;
-  }
-  return numbers[low];
+  return numbers[firstAbove(numbers, number)];
 }

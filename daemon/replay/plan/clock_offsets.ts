@@ -2,7 +2,8 @@
  * Brings the clocks of several nodes onto one time line. A recording contains when its own node's clock was set, but
  * not how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
  */
-import { Problem, pointerTo } from '../../problem.ts';
+import { min } from '../../base/bigints.ts';
+import { Problem, pointerTo } from '../../base/problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { NodeClock } from '../../store/store.ts';
 
@@ -84,7 +85,7 @@ export const APART_NS_MAX = 2n ** 62n;
  */
 export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
   const given = nodes.map((node) => offsetOf(offsets, node));
-  const leastNs = given.reduce((a, b) => (b < a ? b : a), given[0] ?? 0n);
+  const leastNs = given.reduce(min, given[0] ?? 0n);
   if (given.some((offsetNs) => offsetNs - leastNs > APART_NS_MAX)) {
     const message = 'offsets may be 146 years apart';
     throw new Problem('invalid_body', `clock_offsets_ns: ${message}`, [{ pointer: '/clock_offsets_ns', message }]);

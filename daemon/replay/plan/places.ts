@@ -1,5 +1,5 @@
 /** Resolves the target of a seek to a place in a plan. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Recorded, SPAN_NS_MAX } from './recorded.ts';

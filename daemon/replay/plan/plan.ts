@@ -1,6 +1,8 @@
 /** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
+
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
-import { Problem } from '../../problem.ts';
+import { max } from '../../base/bigints.ts';
+import { Problem } from '../../base/problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { alignedSpan } from './aligned_span.ts';
@@ -250,7 +252,7 @@ interface Spanned {
 /** The span of all events on the common line, or more if that fits as well. */
 function spanOf(recordings: Recordings, transactionId: string, spanned: Spanned): number {
   const { nodes, shiftOf, firstTimestampNs, lastEndNs } = spanned;
-  const shiftNs = nodes.map(shiftOf).reduce((a, b) => (b > a ? b : a), 0n);
+  const shiftNs = nodes.map(shiftOf).reduce(max, 0n);
   const mostNs = Number(lastEndNs - firstTimestampNs + shiftNs);
   return mostNs <= SPAN_NS_MAX ? mostNs : Number(alignedSpan(recordings, transactionId, nodes, shiftOf));
 }

@@ -3,7 +3,7 @@
  * are served in between.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Chunk, chunkEventsBeside } from './bodies.ts';

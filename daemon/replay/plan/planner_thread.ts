@@ -1,9 +1,9 @@
 /** A planner that works in a thread of its own; this is the main thread's side. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
+import { errorOf } from '../../base/thread_failure.ts';
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
-import { errorOf } from '../../thread_failure.ts';
 import type { Curve } from './curve.ts';
 import type { SeekResult } from './places.ts';
 import type { Outline, PlanPage } from './plan.ts';

@@ -4,8 +4,9 @@
  *
  * It is a snapshot: events recorded later do not join it, and reading events that retention has removed is an error.
  */
-import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
-import { Problem } from '../../problem.ts';
+import { firstPlace } from '../../base/binary_search.ts';
+import { formatEventId, parseEventId } from '../../base/event_id.ts';
+import { Problem } from '../../base/problem.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import type { EventKey, RecordingBlock } from '../../store/blocks/scanned_block.ts';
@@ -243,7 +244,7 @@ export function readRecorded(
     startOf: (node) => startOfNode.get(node)!,
     indexOf(event) {
       const id = parseEventId(event.event_id);
-      const behind = lowerBound(marks.length, (number) => isBefore(event, marks[number]!.firstKey));
+      const behind = firstPlace(0, marks.length, (number) => isBefore(event, marks[number]!.firstKey));
       if (!id || behind === 0) return undefined;
       const { first, count, recording, numbers } = page(behind - 1)!;
       const place = recordingIds.indexOf(id.recordingId);
@@ -253,9 +254,9 @@ export function readRecorded(
     },
     indexAtTimestamp(ns) {
       // Events with the same start may span pages.
-      const number = Math.max(lowerBound(marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
+      const number = Math.max(firstPlace(0, marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
       const found = page(number)!;
-      return found.first + lowerBound(found.count, (row) => timestampIn(startOfRecording, found, row) >= ns);
+      return found.first + firstPlace(0, found.count, (row) => timestampIn(startOfRecording, found, row) >= ns);
     },
     close() {
       finding.return();
@@ -315,16 +316,4 @@ function emptyPage(first: number, length: number): RecordedPage {
     recording: new Uint16Array(length),
     numbers: new BigUint64Array(length),
   };
-}
-
-/** The first of `0 .. count` for which `holds`, which must then hold for all later ones; `count` when there is none. */
-export function lowerBound(count: number, holds: (at: number) => boolean): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

@@ -2,6 +2,7 @@
  * Computes when each event of a transaction is played. The projected order is surveyed once, in slices, to learn its
  * duration and to save marks on the way; from a mark any part of it can be computed again.
  */
+import { firstPlace } from '../../base/binary_search.ts';
 import {
   createMerge,
   LANE_FIELDS,
@@ -12,7 +13,7 @@ import {
   type ProjectedPage,
   START,
 } from './merge.ts';
-import { lowerBound, type Recorded } from './recorded.ts';
+import type { Recorded } from './recorded.ts';
 
 /** Initial number of events between two marks. */
 const MARK_EVENTS = 4096;
@@ -116,7 +117,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
 
   /** The last mark for which `isBefore`, which must hold for all earlier marks too. */
   function markBefore(isBefore: (mark: Mark) => boolean): MergeState {
-    const behind = lowerBound(marks.length, (at) => !isBefore(marks[at]!));
+    const behind = firstPlace(0, marks.length, (at) => !isBefore(marks[at]!));
     return marks[behind - 1] ?? START;
   }
 

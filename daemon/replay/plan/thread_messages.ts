@@ -1,5 +1,5 @@
 /** The messages between the daemon's main thread and the planner's thread. */
-import type { ThreadFailure } from '../../thread_failure.ts';
+import type { ThreadFailure } from '../../base/thread_failure.ts';
 import type { SeekTarget } from '../target.ts';
 import type { Curve } from './curve.ts';
 import type { CurvesRequest } from './curves.ts';

@@ -6,9 +6,10 @@
  *
  * The smallest latency with which an event would end after the deadline follows from the same equation.
  */
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
+
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import { Problem } from '../../problem.ts';
+import { formatEventId } from '../../base/event_id.ts';
+import { Problem } from '../../base/problem.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';

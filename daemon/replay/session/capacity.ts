@@ -1,6 +1,6 @@
 /** Admission control: limits the event rate of all playing sessions together. */
 import { availableParallelism } from 'node:os';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { nativeClock } from '../clock/native_player.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import type { Outline } from '../plan/plan.ts';

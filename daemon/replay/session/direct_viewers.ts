@@ -1,5 +1,5 @@
 /** The viewers of a session whose sockets the player's thread writes to: they have all frames that were played before. */
-import type { Sink } from '../../sse.ts';
+import type { Sink } from '../../base/sse.ts';
 import type { Track } from '../clock/player.ts';
 import type { FrameLog } from './frames.ts';
 

@@ -2,7 +2,7 @@
  * The log of a session's server-sent events. Frames are numbered, and the latest are kept for viewers that lost their
  * connection or read slowly. The numbers are the play sequence; they only ever grow.
  */
-import { formatFrame } from '../../sse.ts';
+import { formatFrame } from '../../base/sse.ts';
 import { FRAME } from '../clock/native_player.ts';
 import { eventBytes } from './event_buffer.ts';
 import { type DueEvents, REPLAY_BYTES_MAX, writeEvents } from './replayed_event.ts';

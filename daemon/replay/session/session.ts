@@ -1,5 +1,5 @@
 /** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import type { Track } from '../clock/player.ts';
 import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';

@@ -1,5 +1,5 @@
 /** The daemon's entry for a session, which is either open or only kept. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
 import type { Planner } from '../plan/planner.ts';

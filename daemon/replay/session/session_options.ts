@@ -1,5 +1,5 @@
 /** The options that a session is created with, and the changes that can be made to it. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';

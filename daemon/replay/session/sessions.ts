@@ -1,7 +1,7 @@
 /** All replay sessions of the daemon: it creates, finds, limits and keeps them, and ends those that are idle. */
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { createScheduledPlayer, createThreadPlayer, type Player } from '../clock/player.ts';
 import { createScheduler, type Scheduler } from '../clock/scheduler.ts';

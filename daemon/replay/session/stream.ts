@@ -10,8 +10,8 @@
  * Frames of events are prepared ahead of their time, and the player's thread writes them itself to the sockets of the
  * viewers that have all others: the direct ones. One whose socket is full, or encrypted, gets its frames from here.
  */
-import { Problem } from '../../problem.ts';
-import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../sse.ts';
+import { Problem } from '../../base/problem.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
 import type { Track } from '../clock/player.ts';
 import type { State } from '../transitions.ts';
 import { createDirectViewers, type Viewer } from './direct_viewers.ts';

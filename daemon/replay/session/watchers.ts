@@ -2,7 +2,7 @@
  * The viewers of a session that want no events: they get states and, while it plays, its position 20 times a second. They
  * have no place in the frame log, so they miss nothing that they want: each frame says all there is to know at that time.
  */
-import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../sse.ts';
+import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { Alarm } from '../clock/scheduler.ts';
 

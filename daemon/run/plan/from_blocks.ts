@@ -1,9 +1,11 @@
 /** Builds an incident from a recording's own columns, without making an object per event. */
+
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS, sysSync } from '../../../bpf/schema/sys_sync.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
+import { U64_MAX } from '../../base/bigints.ts';
 import { bigColumn, column } from '../../store/blocks/column.ts';
 import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Op } from '../format/plan_file.ts';
@@ -13,7 +15,7 @@ const OP_OF = new Map<number, Op>(
   Object.entries({ ...WRITE_SYSCALLS, ...SYNC_SYSCALLS }).map(([name, number]) => [number, name as Op]),
 );
 const OPERATION_OF = new Map<number, string>(Object.entries(BLOCK_OPERATIONS).map(([name, number]) => [number, name]));
-const SIZE_UNKNOWN = 2n ** 64n - 1n;
+const SIZE_UNKNOWN = U64_MAX;
 const NO_FILE = { path: '', kind: 'unknown' };
 
 /** Blocks must be added in recorded order. */

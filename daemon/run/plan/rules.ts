@@ -9,8 +9,8 @@
  * Parts are separated by colons; a backslash makes the character after it literal.
  */
 import { constants } from 'node:os';
-import { parseDuration } from '../../../agent/config/duration.ts';
 import { EVENT_TYPES, type EventType } from '../../../bpf/schema/index.ts';
+import { parseDuration } from '../../base/duration.ts';
 import { EVENT_FLAGS, OPS } from '../format/plan_file.ts';
 import type { IncidentStream } from './incident.ts';
 

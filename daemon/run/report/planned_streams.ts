@@ -1,14 +1,9 @@
 /** Finds the recorded stream of an event, and the time that each stream was to take. */
+import { firstAbove } from '../../base/binary_search.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 
 export function streamOfEvent({ slots }: DelayPlan, event: number): number {
-  let [low, high] = [0, slots.tid.length];
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if (slots.firstEvent[middle]! <= event) low = middle;
-    else high = middle;
-  }
-  return slots.stream[low]!;
+  return slots.stream[firstAbove(slots.firstEvent, event, 1, slots.tid.length) - 1]!;
 }
 
 /** Returns the planned time of each stream of the plan. */

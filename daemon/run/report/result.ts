@@ -1,5 +1,5 @@
 /** All results of a run: `--report` writes them, and every other form of report is made from them. */
-import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { formatMilliseconds } from '../../base/duration.ts';
 import type { RunnerStatus } from '../control_lines.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';

@@ -1,6 +1,8 @@
 /** Names of errors, which are negative results. */
+
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
+import { I64_MIN } from '../../base/bigints.ts';
 
 /**
  * Linux errors that Node does not name or names differently. The last four exist only inside the kernel, while a signal
@@ -37,7 +39,7 @@ export function errorName(result: bigint): string | null {
   return NAMES.get(-result) ?? `errno ${-result}`;
 }
 
-const RESULT_MIN = -(2n ** 63n);
+const RESULT_MIN = I64_MIN;
 
 /** Names that errors have; a number without one is `errno` and the number. */
 export const ERROR_NAMES: readonly string[] = [...new Set(NAMES.values())].sort();

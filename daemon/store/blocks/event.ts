@@ -1,10 +1,10 @@
 /** Converts rows of a block to events of the API. */
 
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
+import { formatEventId } from '../../base/event_id.ts';
 import { bigColumn, column } from './column.ts';
 import { errorName } from './errno.ts';
 import { type FieldReader, ownFields } from './own_fields.ts';

@@ -6,7 +6,7 @@ import { EVENTS, type EventDefinition, eventById } from '../../../bpf/schema/ind
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import type { RowPart } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
-import { stringify } from '../../exact_json.ts';
+import { stringify } from '../../base/exact_json.ts';
 import { errorName } from './errno.ts';
 import { type LayoutBuilder, layoutBuilder, NUMBER_COLUMN, originColumns, type RowLayout } from './row_layout.ts';
 import { type Dictionary, RECORDING_COLUMN } from './scanned_block.ts';

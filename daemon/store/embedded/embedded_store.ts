@@ -1,5 +1,5 @@
 /** The store of recordings on this machine. Reading blocks the thread that reads, one step at a time. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
 import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter } from '../store.ts';

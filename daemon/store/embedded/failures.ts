@@ -1,6 +1,6 @@
 /** Maps the failure of one recording among several to an error of the API. */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { ServedFile } from './served_files.ts';
 
 /** A recording error that names its file. */

@@ -3,7 +3,7 @@
  * order up to the horizon.
  */
 
-import { nextPiece } from '../../pace.ts';
+import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { keyOf } from '../blocks/event.ts';
 import { rowsAsJson } from '../blocks/event_json.ts';
 import type { EventKey, RecordingBlock } from '../blocks/scanned_block.ts';
@@ -71,12 +71,12 @@ export async function follow(
   };
   addLosses(recordings, extents, draft);
   for (const _ of recordings.lookForFiles(filter)) {
-    await nextPiece(signal);
+    await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
   }
   for (const extent of extents) {
     if (!addLate(recordings, filter, extent, draft)) return batchOf(draft, false);
-    await nextPiece(signal);
+    await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
   }
   if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
@@ -168,7 +168,7 @@ async function addOrdered(
       place.given = Math.max(place.given, number + 1);
       addEvent(draft, json(), false);
     }
-    await nextPiece(signal);
+    await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
   }
   if (rows >= BATCH_ROWS) return batchOf(draft, false);

@@ -14,8 +14,10 @@
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording id 8 bytes, number u64]
  *   for each recording: [recording id 8 bytes][number u64][loss id u32]
  */
+
 import { crc32 } from 'node:zlib';
-import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { U64_MAX } from '../../base/bigints.ts';
+import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import type { EventKey } from '../blocks/scanned_block.ts';
 import type { Extent } from './recordings.ts';
 
@@ -50,7 +52,7 @@ export function isAfter(a: EventKey, b: EventKey): boolean {
 }
 
 /** The latest time that a recording can contain. */
-const LAST_NS = 2n ** 64n - 1n;
+const LAST_NS = U64_MAX;
 
 /**
  * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,

@@ -4,7 +4,7 @@
  */
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
 import { failureOf, storeError, withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';

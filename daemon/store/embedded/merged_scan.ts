@@ -7,6 +7,7 @@
  *
  * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
  */
+import { firstPlaceNear } from '../../base/binary_search.ts';
 import { type RowCutter, rowCutter } from '../blocks/block_rows.ts';
 import { bigColumn } from '../blocks/column.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
@@ -101,22 +102,8 @@ function runEnd(nearest: Cursor, cursors: readonly Cursor[], isBefore: Before): 
   return end;
 }
 
-/** Galloping search: steps that double, then a binary search. */
 function endBefore(nearest: Cursor, other: Cursor, endMax: number, isBefore: Before): number {
-  const isInRun = (row: number) => isBefore(nearest, row, other, other.position);
-  let low = nearest.position + 1;
-  let step = 1;
-  while (low + step <= endMax && isInRun(low + step - 1)) {
-    low += step;
-    step *= 2;
-  }
-  let high = Math.min(endMax, low + step - 1);
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isInRun(middle)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstPlaceNear(nearest.position + 1, endMax, (row) => !isBefore(nearest, row, other, other.position));
 }
 
 /**

@@ -1,9 +1,10 @@
 /** Scans one recording: converts the store's keys and blocks to and from the recording's. */
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+
 import type {
   EventKey as RecordingKey,
   ScanRequest as RecordingRequest,
 } from '../../../agent/recording/read/reader.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import {
   type EventKey,
   type RecordingBlock,

@@ -1,8 +1,9 @@
 /** Recordings on this machine: one, or several merged into one time line. */
+
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
-import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { U64_MAX } from '../../base/bigints.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import { eventsOf } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';

@@ -1,5 +1,7 @@
 /** Finds where and when the transactions took place that a filter selects. */
+
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { U64_MAX } from '../../base/bigints.ts';
 import type { TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import { type TransactionGroups, tableOf } from './transaction_groups.ts';
@@ -13,7 +15,7 @@ export interface ReachFinder {
 
 export function findReach(open: readonly OpenRecording[], groups: TransactionGroups): ReachFinder {
   const isSeen = new Uint8Array(open.length);
-  const bounds = new BigUint64Array([2n ** 64n - 1n, 0n]);
+  const bounds = new BigUint64Array([U64_MAX, 0n]);
   const given = new BigUint64Array(2);
   // Most transactions are decided by words: comparing bigints would take longer than all else.
   const [bound, words] = [wordsOf(bounds), wordsOf(given)];

@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import type { RecordedSpan } from '../../../agent/recording/read/recorded_span.ts';
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
-import { nowNs } from '../../wall_clock.ts';
+import { nowNs } from '../../base/wall_clock.ts';
 import type { WrittenSpan } from '../written_span.ts';
 import { withFailuresOf } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';

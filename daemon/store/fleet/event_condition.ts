@@ -6,9 +6,9 @@
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
-import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import type { EventFilter, EventValues } from '../../../agent/recording/read/event_filter.ts';
 import { CONDITION_COLUMNS, OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
+import { U64_MAX } from '../../base/bigints.ts';
 import { labelsOf } from './answer_columns.ts';
 import { pathCondition } from './path_condition.ts';
 

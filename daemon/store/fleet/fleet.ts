@@ -5,7 +5,7 @@ import { ServerError } from '../../../agent/clickhouse/connection/server_error.t
 import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { rememberedOldest } from '../../../agent/clickhouse/tables/oldest.ts';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { ByIdRow } from './by_id_rows.ts';
 
 export interface Fleet {

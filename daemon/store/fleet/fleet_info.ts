@@ -1,9 +1,10 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
+
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import { type ClockStep, parseReason } from '../../../agent/recording/format/losses.ts';
-import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
+import { max, U64_MAX } from '../../base/bigints.ts';
 import type { MeasuredClock } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
@@ -121,13 +122,13 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   } as const;
   const rows = await readRows(fleet, statement, shape);
   const byNode = Map.groupBy(rows, ({ node }) => node);
-  const begunNs = new Map([...byNode].map(([node, own]) => [node, own.map((row) => row.created_ns).reduce(later)]));
+  const begunNs = new Map([...byNode].map(([node, own]) => [node, own.map((row) => row.created_ns).reduce(max)]));
   return joinUnended(
     rows.map((row) => ({
       node: row.node,
       untilNs: row.watermark_ns,
       // A killed agent says no end: its recording is over once the node has begun another one.
-      isOpen: !hasEnded(row) && begunNs.get(row.node)! <= later(row.created_ns, row.watermark_ns),
+      isOpen: !hasEnded(row) && begunNs.get(row.node)! <= max(row.created_ns, row.watermark_ns),
       ...(parseUnended(row.in_progress) ?? UNREADABLE),
     })),
   );
@@ -148,10 +149,6 @@ FROM ${tableOf(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER 
 
 function ofNodes(nodes: readonly string[] | undefined): Sql[] {
   return nodes ? [sql`node IN (${list([...new Set(nodes)].map(text))})`] : [];
-}
-
-function later(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }
 
 function atLeastZero(time: bigint): bigint {

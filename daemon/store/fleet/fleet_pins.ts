@@ -4,7 +4,7 @@ import { ServerError } from '../../../agent/clickhouse/connection/server_error.t
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
 import { dropPin, type FleetPin, pinNumberOf, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 import { transactionsById } from './transactions_by_id.ts';

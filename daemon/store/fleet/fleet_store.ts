@@ -1,5 +1,5 @@
 /** The store of a fleet: tables of ClickHouse that the nodes' senders fill. */
-import { Problem } from '../../problem.ts';
+import { Problem } from '../../base/problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';

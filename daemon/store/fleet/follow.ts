@@ -2,8 +2,9 @@
  * Follows a fleet from a position: losses and late events as they arrived, then events in the total order up to some
  * time ago. An event counts when its segment has arrived: rows of others may be there, and are given as late then.
  */
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
-import { nextPiece } from '../../pace.ts';
+import { U64_MAX } from '../../base/bigints.ts';
+import { formatEventId } from '../../base/event_id.ts';
+import { yieldToEventLoop } from '../../base/event_loop.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest } from '../store.ts';
 import type { RowKey } from './answer_blocks.ts';
 import { recordingIdOf } from './answer_dictionary.ts';
@@ -20,7 +21,6 @@ const BATCH_ROWS = 1024;
 const SEGMENTS_TOGETHER = 64;
 /** The tables are asked once in this time, unless more is due. */
 const LOOK_EVERY_NS = 1_000_000_000n;
-const U64_MAX = 2n ** 64n - 1n;
 
 /** What a position's id leaves out: without it, late events of the overlap are given again. */
 interface Memory {
@@ -160,7 +160,7 @@ async function addLate(
       draft.memory = { ...draft.memory, segments: done, late, lookedNs: undefined };
       return false;
     }
-    await nextPiece();
+    await yieldToEventLoop();
   }
 }
 

@@ -6,7 +6,9 @@
  *
  *   [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64, recording u64, number u64][arrived s u32]
  */
+
 import { crc32 } from 'node:zlib';
+import { U64_MAX } from '../../base/bigints.ts';
 import type { RowKey } from './answer_blocks.ts';
 
 export interface Position {
@@ -16,7 +18,6 @@ export interface Position {
   readonly arrivedS: bigint;
 }
 
-const U64_MAX = 2n ** 64n - 1n;
 /** Positions in recordings have version 1. */
 const VERSION = 2;
 const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, ARRIVED, END] = [1, 5, 13, 21, 29, 37, 41] as const;

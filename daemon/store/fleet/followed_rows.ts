@@ -1,5 +1,5 @@
 /** Rows of blocks, each with its place in the total order and its JSON. */
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import { keyOf } from '../blocks/event.ts';
 import { rowsAsJson } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';

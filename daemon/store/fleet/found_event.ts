@@ -1,7 +1,7 @@
 /** Finds one event by its id: its segment gives the time, by which the table of events is sorted. */
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import { eventsOf } from '../blocks/event.ts';
 import { answerBlocks } from './answer_blocks.ts';
 import { eventStatement, pinnedStatement } from './event_statement.ts';

@@ -1,5 +1,7 @@
 /** Reads the events of some segments that are not after a key. */
+
 import { or, type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { min } from '../../base/bigints.ts';
 import type { EventFilter } from '../store.ts';
 import { answerBlocks, type RowKey } from './answer_blocks.ts';
 import type { ArrivedSegment } from './arrivals.ts';
@@ -32,7 +34,7 @@ export async function lateRows(fleet: Fleet, request: LateRequest): Promise<Late
   const { filter, segments, fromNs, key, after, rowsMax } = request;
   const condition = eventCondition(filter);
   if (!condition) return { rows: [], readTo: undefined };
-  const earliestNs = segments.map(({ firstNs }) => firstNs).reduce((a, b) => (a < b ? a : b));
+  const earliestNs = segments.map(({ firstNs }) => firstNs).reduce(min);
   const conditions = [
     or(segments.map(isIn)),
     sql`NOT ${following(key, 'asc')}`,

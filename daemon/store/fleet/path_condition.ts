@@ -1,6 +1,6 @@
 /** Patterns of paths as conditions: they mean what `pathTest` of a recording means. */
 import { list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { type Pattern, parsePattern } from '../../../agent/recording/read/file_pattern.ts';
+import { type Pattern, parsePattern } from '../../base/file_pattern.ts';
 
 /** Whether the path in a column matches one of the patterns. */
 export function pathCondition(column: Sql, patterns: readonly string[]): Sql {

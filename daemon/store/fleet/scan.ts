@@ -6,7 +6,7 @@
  */
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
-import { parseEventId } from '../../../agent/recording/format/event_id.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';

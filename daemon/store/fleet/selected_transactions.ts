@@ -3,11 +3,12 @@
  * transactions, and those with the same id are one. Rows of the hour around the filter's time are looked at, so that one
  * that began before it, or goes on behind it, is known for what it is.
  */
+
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { textAt } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
-import { U64_MAX } from '../../../agent/recording/format/schema.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { I64_MAX, U64_MAX } from '../../base/bigints.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
 import { numbersOf, textListsOf, textsOf, valuesOf } from './answer_rows.ts';
 import { named } from './event_condition.ts';
@@ -20,7 +21,7 @@ export interface ChosenFilter extends TransactionFilter {
 
 const HOUR_NS = 3_600_000_000_000n;
 /** A recording keeps times as signed numbers. */
-const STORED_MAX = 2n ** 63n - 1n;
+const STORED_MAX = I64_MAX;
 const WORD = 2 ** 32;
 /** Other work has its turn after each. */
 const PIECE_ROWS = 8192;

@@ -1,6 +1,6 @@
 /** Chooses transactions by the values of their events: those that have all that is asked for, and nothing excluded. */
 import type { EventValues } from '../../../agent/recording/read/event_filter.ts';
-import { pathTest } from '../../../agent/recording/read/file_pattern.ts';
+import { pathTest } from '../../base/file_pattern.ts';
 import { errorName } from '../../store/blocks/errno.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';

@@ -8,6 +8,7 @@
  * A value may be tested in strata: then the selected are chosen at random in each of these, and the numbers of carriers
  * add up.
  */
+import { firstAbove } from '../../base/binary_search.ts';
 import { type Counted, probabilityWithin, type Stratum } from './strata.ts';
 
 export interface TestedValue extends Counted {
@@ -102,19 +103,9 @@ function leastProbability(strata: readonly Stratum[]): number {
 function testable(sorted: readonly number[]): number {
   let k = 1;
   for (let count = 0; ; k++) {
-    count = countUpTo(sorted, ALPHA / k);
+    count = firstAbove(sorted, ALPHA / k);
     if (count <= k) return k;
   }
-}
-
-function countUpTo(sorted: readonly number[], limit: number): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Twice the probability of as many selected, or of more; or of as few, or of fewer. */

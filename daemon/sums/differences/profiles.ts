@@ -2,7 +2,7 @@
  * Numbers the profiles of events: rows whose values are the same in all compared fields have the same profile. There are
  * few profiles, so values are looked at once for each and not for each event.
  */
-import { isPatternOfFolder, patternOfFolder, patternOfPath } from '../../../agent/recording/read/file_pattern.ts';
+import { isPatternOfFolder, patternOfFolder, patternOfPath } from '../../base/file_pattern.ts';
 import { rowNumbers } from '../../store/blocks/row_numbers.ts';
 import type { Dictionary, ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type DimensionName, type DimensionValue, dimension, type RowCodes } from '../dimensions.ts';

@@ -1,5 +1,7 @@
 /** When requests of each kind were under way, for many requests: how many there were at a moment. */
+
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { firstAbove } from '../../base/binary_search.ts';
 import { bigColumn } from '../../store/blocks/column.ts';
 import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
 
@@ -49,7 +51,7 @@ export function requestTimes(baseNs: bigint): RequestTimes {
     },
     countAt(kind, at) {
       const { starts, ends, count } = kinds[kind]!;
-      return countUpTo(starts, count, at) - countUpTo(ends, count, at);
+      return firstAbove(starts, at, 0, count) - firstAbove(ends, at, 0, count);
     },
   };
 }
@@ -60,14 +62,4 @@ function grow(times: Times): void {
     larger.set(times[side]);
     times[side] = larger;
   }
-}
-
-function countUpTo(sorted: Float64Array, count: number, at: number): number {
-  let [low, high] = [0, count];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

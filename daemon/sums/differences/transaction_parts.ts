@@ -1,5 +1,7 @@
 /** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
+
 import { wordsOf } from '../../../agent/recording/words64.ts';
+import { firstPlace } from '../../base/binary_search.ts';
 import { type CallTimes, callTimes, WAITS, waitOf } from '../request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
@@ -157,15 +159,10 @@ function nodeNumbers({ nodes, nodeCount }: ProfileColumns) {
 
 /** When the time is first within one of the intervals, of which none overlap. */
 function overlapFrom(intervals: readonly number[], start: number, end: number): number | undefined {
-  let [low, high] = [0, intervals.length / 2];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (intervals[middle * 2 + 1]! <= start) low = middle + 1;
-    else high = middle;
-  }
-  if (low * 2 >= intervals.length) return undefined;
-  const from = Math.max(intervals[low * 2]!, start);
-  return from < Math.min(intervals[low * 2 + 1]!, end) ? from : undefined;
+  const first = firstPlace(0, intervals.length / 2, (place) => intervals[place * 2 + 1]! > start);
+  if (first * 2 >= intervals.length) return undefined;
+  const from = Math.max(intervals[first * 2]!, start);
+  return from < Math.min(intervals[first * 2 + 1]!, end) ? from : undefined;
 }
 
 /**

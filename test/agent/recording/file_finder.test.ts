@@ -2,12 +2,7 @@
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { type FileFinder, fileFinder } from '../../../agent/recording/read/file_finder.ts';
-import {
-  isPatternOfFolder,
-  pathTest,
-  patternOfFolder,
-  patternOfPath,
-} from '../../../agent/recording/read/file_pattern.ts';
+import { isPatternOfFolder, pathTest, patternOfFolder, patternOfPath } from '../../../daemon/base/file_pattern.ts';
 import { times } from '../../repeats.ts';
 
 const path = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom('a', 'b', '/', '/', '*', '\\', 'ü') });

@@ -4,10 +4,10 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { BATCH_SIZE } from '../../../agent/recording/format/context_hash.ts';
-import { formatEventId, parseEventId } from '../../../agent/recording/format/event_id.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { SEAL_AFTER_NS, SEAL_ROWS_MIN } from '../../../agent/recording/write/event_buffer.ts';
 import { WAITING_SEGMENTS_MAX } from '../../../agent/recording/write/writer.ts';
+import { formatEventId, parseEventId } from '../../../daemon/base/event_id.ts';
 import { AS_NOBODY } from '../../unprivileged.ts';
 import { blockOf, numbersOf, type Row, rowsOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 

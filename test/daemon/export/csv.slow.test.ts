@@ -1,7 +1,7 @@
 /** Tests that other programs can read text exports, and that no information is lost on the way there and back. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { EVENT_COLUMNS } from '../../../daemon/export/flat_columns.ts';
 import { csvLine } from '../../../daemon/export/formats/csv_lines.ts';
 import { type Row, recorded, START } from '../recorded.ts';

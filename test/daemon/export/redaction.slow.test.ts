@@ -1,7 +1,7 @@
 /** Tests that a redacted export contains no recorded text, in any format, and keeps everything that is not text. */
 import { readFileSync } from 'node:fs';
 import { newBlock } from '../../../bpf/schema/block.ts';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { FORMATS, type FormatName } from '../../../daemon/export/formats/format.ts';
 import { newRedaction } from '../../../daemon/export/incident/redaction.ts';
 import { recordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';

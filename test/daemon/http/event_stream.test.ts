@@ -5,8 +5,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
+import type { Sink } from '../../../daemon/base/sse.ts';
 import { openEventStream } from '../../../daemon/http/event_stream.ts';
-import type { Sink } from '../../../daemon/sse.ts';
 
 const closers: (() => void)[] = [];
 afterEach(() => {

@@ -3,8 +3,8 @@
  * parse.
  */
 import fc from 'fast-check';
+import { Problem } from '../../../daemon/base/problem.ts';
 import { parseStrictly } from '../../../daemon/http/strict_json.ts';
-import { Problem } from '../../../daemon/problem.ts';
 import { recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 

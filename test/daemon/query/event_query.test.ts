@@ -1,6 +1,6 @@
 /** Tests each query parameter, then random combinations of them against a plain filter over the recorded rows. */
 import fc from 'fast-check';
-import { formatMilliseconds } from '../../../agent/config/duration.ts';
+import { formatMilliseconds } from '../../../daemon/base/duration.ts';
 import { times } from '../../repeats.ts';
 import { type BlockRow, NODE, type Row, recorded, START, WHOLE, type WriteRow } from '../recorded.ts';
 import { type Served, serve, served as servedHere } from '../served.ts';

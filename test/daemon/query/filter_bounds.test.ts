@@ -1,5 +1,5 @@
 /** Tests that filters that would take too long, or that nothing can meet by mistake, are refused everywhere. */
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { recorded, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 

@@ -1,8 +1,8 @@
 /** Tests that every name of an answer can be asked for, alone and with others, by the API, the commands and the page. */
 import fc from 'fast-check';
+import { itemsIn, listed } from '../../../daemon/base/list_text.ts';
 import { filterParameters } from '../../../daemon/page/link/filters.ts';
 import { EMPTY_LINK, FILTERED, type Filtered, type Link } from '../../../daemon/page/link/link.ts';
-import { itemsIn, listed } from '../../../daemon/query/list_text.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import { kreplay } from '../command_line.ts';

@@ -2,7 +2,7 @@
 import { request } from 'node:http';
 import { setTimeout as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { parseJson, stringify } from '../../../daemon/exact_json.ts';
+import { parseJson, stringify } from '../../../daemon/base/exact_json.ts';
 import { createScanGate } from '../../../daemon/http/access/scan_gate.ts';
 import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

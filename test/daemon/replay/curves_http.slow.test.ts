@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as nextTurn } from 'node:timers/promises';
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { createScanGate } from '../../../daemon/http/access/scan_gate.ts';
 import { CURVES_MAX } from '../../../daemon/http/routes/curves.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

@@ -1,6 +1,7 @@
 /** Makes sessions on real recordings, with simulated time. */
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
+import type { Sink } from '../../../daemon/base/sse.ts';
 import { createScheduledPlayer } from '../../../daemon/replay/clock/player.ts';
 import { createScheduler } from '../../../daemon/replay/clock/scheduler.ts';
 import { timerWaiter } from '../../../daemon/replay/clock/waiting.ts';
@@ -8,7 +9,6 @@ import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner
 import { openSession } from '../../../daemon/replay/session/open_session.ts';
 import type { Session } from '../../../daemon/replay/session/session.ts';
 import type { SessionSettings } from '../../../daemon/replay/session/session_view.ts';
-import type { Sink } from '../../../daemon/sse.ts';
 import { keyOf } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';

@@ -1,6 +1,6 @@
 /** Reads a stream as a client does. */
 import { createParser } from 'eventsource-parser';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 
 export interface Frame {
   event: string;

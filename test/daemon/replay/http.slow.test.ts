@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { type Answer, type Served, serve } from '../served.ts';
 import { type Frame, framesOf } from './frames.ts';

@@ -1,7 +1,7 @@
 /** Tests a transaction that spans two nodes: it is replayed over HTTP on one time line. */
 import { mkdirSync, renameSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { CHUNK_EVENTS } from '../../../daemon/replay/plan/bodies.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';

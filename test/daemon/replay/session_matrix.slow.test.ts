@@ -1,5 +1,5 @@
 /** Tests every command in every state, once and twice, against the API's table of transitions. */
-import type { Problem } from '../../../daemon/problem.ts';
+import type { Problem } from '../../../daemon/base/problem.ts';
 import type { Session } from '../../../daemon/replay/session/session.ts';
 import { STATES, type State } from '../../../daemon/replay/transitions.ts';
 import { MS, newSession } from './fixture.ts';

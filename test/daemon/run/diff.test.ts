@@ -1,7 +1,7 @@
 /** Tests `kreplay diff`: two runs, and a run against its incident. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { parseReport } from '../../../daemon/run/report/diff.ts';
 import { difference } from '../../../daemon/run/report/difference.ts';
 import { kreplay } from '../command_line.ts';

@@ -1,6 +1,6 @@
 /** Tests the path from recorded events to the plan against a plan made in a simple way. */
 import fc from 'fast-check';
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { EVENT_FLAGS, OPS, PATH_KINDS, PLAN_FLAGS, SIZE_UNKNOWN } from '../../../daemon/run/format/plan_file.ts';
 import { encodePlan } from '../../../daemon/run/plan/encode.ts';
 import { addLine } from '../../../daemon/run/plan/from_lines.ts';

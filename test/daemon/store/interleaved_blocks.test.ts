@@ -1,7 +1,7 @@
 /** Blocks with rows of several recordings: each row means what it means in a block of its own recording. */
 import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
 import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { eventsOf, keyOf } from '../../../daemon/store/blocks/event.ts';

@@ -1,7 +1,7 @@
 /** Tests the merged scan of hand-made blocks of several recordings against a plain sort of all their events. */
 import fc from 'fast-check';
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { formatEventId } from '../../../daemon/base/event_id.ts';
 import { type RecordingBlock, recordingDictionary } from '../../../daemon/store/blocks/scanned_block.ts';
 import { mergeScans, type RecordingScan } from '../../../daemon/store/embedded/merged_scan.ts';
 import { blockOf, rowsOf } from '../../agent/recording/fixture.ts';

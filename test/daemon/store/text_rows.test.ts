@@ -4,7 +4,7 @@ import { BLOCK_OPERATIONS } from '../../../bpf/schema/block_io.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { EVENT_TYPES, eventById } from '../../../bpf/schema/index.ts';
 import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
-import { stringify } from '../../../daemon/exact_json.ts';
+import { stringify } from '../../../daemon/base/exact_json.ts';
 import { csvEncoder } from '../../../daemon/export/formats/csv.ts';
 import { csvEvents } from '../../../daemon/export/formats/csv_lines.ts';
 import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';

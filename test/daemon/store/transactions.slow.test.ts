@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { formatMilliseconds } from '../../../agent/config/duration.ts';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { formatMilliseconds } from '../../../daemon/base/duration.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import {

@@ -1,5 +1,5 @@
 /** Asks for what sets a box apart, and reads the answer. */
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import type { Served } from '../served.ts';
 
 export interface Value {

@@ -1,6 +1,6 @@
 /** Tests that the counts and times of a comparison are those of the plain events. */
 import fc from 'fast-check';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { differing, probability, type TestedValue } from '../../../daemon/sums/differences/noise.ts';
 import { createProfiles } from '../../../daemon/sums/differences/profiles.ts';

@@ -1,6 +1,6 @@
 /** Tests maps against plain counts over the events as NDJSON: any filter, any columns, several nodes, write-back. */
 import fc from 'fast-check';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { ROW_EDGES, rowOf, rowOfSmall } from '../../../daemon/sums/duration_rows.ts';
 import { times } from '../../repeats.ts';

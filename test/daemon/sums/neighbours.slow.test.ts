@@ -1,6 +1,6 @@
 /** Tests that neighbours of transactions are those of the plain events, and that chance brings none about. */
 import fc from 'fast-check';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../recorded.ts';

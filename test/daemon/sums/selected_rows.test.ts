@@ -1,5 +1,5 @@
 /** Tests that a filter by a value of a comparison selects what the row counted, for files and folders of any name. */
-import { listed } from '../../../daemon/query/list_text.ts';
+import { listed } from '../../../daemon/base/list_text.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { type Served, serve } from '../served.ts';
 import { ask, type Value } from './compared.ts';

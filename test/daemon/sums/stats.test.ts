@@ -1,7 +1,7 @@
 /** Tests sums over events against plain sums over the rows: any filter, any bucket, any grouping, several nodes. */
 import fc from 'fast-check';
-import { parseDuration } from '../../../agent/config/duration.ts';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseDuration } from '../../../daemon/base/duration.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import {
   type BlockRow,

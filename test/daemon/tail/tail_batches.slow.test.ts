@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { formatEventId } from '../../../agent/recording/format/event_id.ts';
 import { openWriter } from '../../../agent/recording/write/writer.ts';
+import { formatEventId } from '../../../daemon/base/event_id.ts';
 import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { decodePosition, encodePosition } from '../../../daemon/store/embedded/follow_position.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

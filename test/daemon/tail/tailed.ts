@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createParser } from 'eventsource-parser';
-import { parseJson } from '../../../daemon/exact_json.ts';
+import { parseJson } from '../../../daemon/base/exact_json.ts';
 import type { Frame } from '../replay/frames.ts';
 import type { Served } from '../served.ts';
 

@@ -1,9 +1,10 @@
 /** The messages between the main thread and those that scan. */
+
+import type { ThreadFailure } from '../../../base/thread_failure.ts';
 import type { Comparison } from '../../../sums/differences/comparison.ts';
 import type { Heatmap } from '../../../sums/heatmap.ts';
 import type { SlowestPage } from '../../../sums/slowest.ts';
 import type { StatsTable } from '../../../sums/stats.ts';
-import type { ThreadFailure } from '../../../thread_failure.ts';
 import type { SlowestRequest, StatsRequest, Store } from '../../store.ts';
 import type { Findings } from '../recording_files.ts';
 import type { ChoiceScan, CompareScan, EventHeatmapRequest } from '../scans.ts';

@@ -1,7 +1,7 @@
 /** A thread that scans; this is the main thread's side. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { errorOf } from '../../../thread_failure.ts';
+import { errorOf } from '../../../base/thread_failure.ts';
 import type { Findings } from '../recording_files.ts';
 import type { ServedPaths } from '../served_files.ts';
 import type { Answer, FromScanThread, Question, ToScanThread } from './messages.ts';

@@ -1,7 +1,7 @@
 /** Scans in threads of their own, which all questions share. */
 import { availableParallelism } from 'node:os';
-import { nextPiece } from '../../../pace.ts';
-import { Problem } from '../../../problem.ts';
+import { yieldToEventLoop } from '../../../base/event_loop.ts';
+import { Problem } from '../../../base/problem.ts';
 import type { Findings } from '../recording_files.ts';
 import type { Scans } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
@@ -26,7 +26,7 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
 
   async function adoptLater(findings: Findings): Promise<void> {
     // Which files are served is looked up once in a turn: what the scan has read may have come in this one.
-    await nextPiece();
+    await yieldToEventLoop();
     if (!isClosed) adopt(findings);
   }
 

@@ -1,8 +1,8 @@
 /** A thread that scans, so that no step of a scan delays the main thread. Its scans run in turn, a step at a time. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { limitPieceCache } from '../../../../agent/recording/read/piece_cache.ts';
-import { nextPiece } from '../../../pace.ts';
-import { failureOf } from '../../../thread_failure.ts';
+import { yieldToEventLoop } from '../../../base/event_loop.ts';
+import { failureOf } from '../../../base/thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';
 import { openRecordingStore } from '../recording_store.ts';
 import { chooseIn, compareIn, eventHeatmapOf, jsonOf, slowestOf, statsOf } from '../scans.ts';
@@ -95,7 +95,7 @@ async function answerTo(question: Question, scan: Scan) {
 /** Resolves to undefined if the scan was cancelled. */
 async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan): Promise<Answer | undefined> {
   for (;;) {
-    await nextPiece(scan);
+    await yieldToEventLoop(scan);
     if (scan.isCancelled) break;
     const { done, value } = await work.next();
     if (done) return value;
@@ -107,7 +107,7 @@ async function finished<Answer>(work: AsyncGenerator<void, Answer>, scan: Scan):
 async function sent(pieces: AsyncGenerator<Uint8Array, void>, scan: Scan): Promise<undefined> {
   for (;;) {
     while (scan.wanted === 0 && !scan.isCancelled) await woken(scan);
-    await nextPiece(scan);
+    await yieldToEventLoop(scan);
     if (scan.isCancelled) break;
     const { done, value: piece } = await pieces.next();
     if (done) return;

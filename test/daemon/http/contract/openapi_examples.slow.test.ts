@@ -1,7 +1,7 @@
 /** Tests that each operation is described, and that its examples are true: valid, and as a real daemon answers. */
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { stringify } from '../../../../daemon/exact_json.ts';
+import { stringify } from '../../../../daemon/base/exact_json.ts';
 import type { Endpoint } from '../../../../daemon/http/contract/endpoint.ts';
 import { ENDPOINTS, EXAMPLES, openApiDocument } from '../../../../daemon/http/contract/openapi.ts';
 import { RECORDING } from '../../../../daemon/http/contract/recorded_examples.ts';

@@ -7,7 +7,7 @@ import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseJson } from '../../../../daemon/exact_json.ts';
+import { parseJson } from '../../../../daemon/base/exact_json.ts';
 import { times } from '../../../repeats.ts';
 import { type Running, start } from '../../command_line.ts';
 import { newSmallDisk } from '../../export/small_disk.ts';

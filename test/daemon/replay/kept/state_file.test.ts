@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { parseJson, stringify } from '../../../../daemon/exact_json.ts';
+import { parseJson, stringify } from '../../../../daemon/base/exact_json.ts';
 import { type KeptRow, keptRow, storedRow } from '../../../../daemon/replay/kept/kept_session.ts';
 import { openStateFile, type StateFile } from '../../../../daemon/replay/kept/state_file.ts';
 import { openState } from '../../../../daemon/replay/kept/state_thread.ts';

@@ -3,7 +3,7 @@
  * every plan and what-if is that of the same events by right clocks, to the nanosecond.
  */
 import fc from 'fast-check';
-import { formatEventId } from '../../../../agent/recording/format/event_id.ts';
+import { formatEventId } from '../../../../daemon/base/event_id.ts';
 import { createPageCache } from '../../../../daemon/replay/plan/page_cache.ts';
 import { openPlan, type PlanWork } from '../../../../daemon/replay/plan/plan.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
 import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts';
-import { stringify } from '../../../../daemon/exact_json.ts';
+import { stringify } from '../../../../daemon/base/exact_json.ts';
 import { embeddedStore } from '../../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import { type Fleet, fleetOver } from '../../../../daemon/store/fleet/fleet.ts';

@@ -1,7 +1,7 @@
 /** Tests a fleet's daemon whose server is broken or hostile: each answer is 503 and says why, and memory stays bounded. */
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { formatEventId } from '../../../../agent/recording/format/event_id.ts';
+import { formatEventId } from '../../../../daemon/base/event_id.ts';
 import { BEHAVIOURS, type BehaviourName, closeHostile, type Hostile, hostile } from '../../../clickhouse/hostile.ts';
 import { freePort } from '../../../free_port.ts';
 import { type Running, start } from '../../command_line.ts';

@@ -14,7 +14,7 @@ import { createDatabase, createTable } from '../../../../agent/clickhouse/tables
 import { readMeta, writeMeta } from '../../../../agent/clickhouse/tables/meta.ts';
 import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from '../../../../agent/clickhouse/tables/schema.ts';
 import { versionOf } from '../../../../agent/clickhouse/tables/server_version.ts';
-import { stringify } from '../../../../daemon/exact_json.ts';
+import { stringify } from '../../../../daemon/base/exact_json.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 
 interface Session {

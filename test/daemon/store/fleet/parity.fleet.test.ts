@@ -3,8 +3,8 @@
  * scan of the tables has the same events, byte for byte.
  */
 import fc from 'fast-check';
-import { stringify } from '../../../../daemon/exact_json.ts';
-import { Problem } from '../../../../daemon/problem.ts';
+import { stringify } from '../../../../daemon/base/exact_json.ts';
+import { Problem } from '../../../../daemon/base/problem.ts';
 import { keyOf } from '../../../../daemon/store/blocks/event.ts';
 import { jsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
 import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';

@@ -1,6 +1,6 @@
 /** Tests the order of the pieces of long work on one thread. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { begin, favour, nextPiece, noteConnection } from '../../daemon/pace.ts';
+import { begin, favour, yieldToEventLoop, noteConnection } from '../../../daemon/base/event_loop.ts';
 
 /** Runs work of so many pieces each, all at once, and returns whose pieces came in which order. */
 async function orderOf(works: Record<string, number>, small: readonly string[] = []): Promise<string> {
@@ -10,7 +10,7 @@ async function orderOf(works: Record<string, number>, small: readonly string[] =
       const work = { name };
       if (small.includes(name)) favour(work, true);
       for (let i = 0; i < pieces; i++) {
-        await nextPiece(work);
+        await yieldToEventLoop(work);
         order.push(name);
       }
     }),
@@ -27,7 +27,7 @@ test('work that began later catches up with work that has had many pieces', asyn
   const long = {};
   const longWork = (async () => {
     for (let i = 0; i < 200; i++) {
-      await nextPiece(long);
+      await yieldToEventLoop(long);
       order.push('l');
     }
   })();
@@ -35,7 +35,7 @@ test('work that began later catches up with work that has had many pieces', asyn
   const begun = order.length;
   const late = {};
   for (let i = 0; i < 30; i++) {
-    await nextPiece(late);
+    await yieldToEventLoop(late);
     order.push('s');
   }
   await longWork;
@@ -55,12 +55,12 @@ test('small work comes before the first pieces of others, and not always', async
 test('what turns out not to be small waits as the others do', async () => {
   const work = {};
   favour(work, true);
-  for (let i = 0; i < 10; i++) await nextPiece(work);
+  for (let i = 0; i < 10; i++) await yieldToEventLoop(work);
   favour(work, false);
   const order: string[] = [];
   const run = async (name: string, of: object) => {
     for (let i = 0; i < 20; i++) {
-      await nextPiece(of);
+      await yieldToEventLoop(of);
       order.push(name);
     }
   };
@@ -77,7 +77,7 @@ test('work goes on, and begins, while connections keep coming', async () => {
     }
   })();
   const begun = new Promise<void>((resolve) => begin(resolve));
-  for (let i = 0; i < 5; i++) await nextPiece({});
+  for (let i = 0; i < 5; i++) await yieldToEventLoop({});
   await begun;
   isOver = true;
   await coming;

@@ -1,5 +1,5 @@
 /** The three formats of a point in time in a request. */
-import { parseDuration } from '../../agent/config/duration.ts';
+import { parseDuration } from './duration.ts';
 
 /** An absolute point in time, or a distance back from the time of the request. */
 export type TimeExpression = { atNs: bigint } | { backNs: bigint };

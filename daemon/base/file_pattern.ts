@@ -8,6 +8,7 @@
  * Backslashes count before a star or a slash at the end only: two stand for one, and one that is left makes the last
  * character a part of a path.
  */
+import { firstAbove } from './binary_search.ts';
 
 export interface Pattern {
   kind: 'path' | 'beginning' | 'folder';
@@ -83,11 +84,5 @@ function shortest(beginnings: readonly string[]): string[] {
  * begins with.
  */
 function lastUpTo(sorted: readonly string[], path: string): string {
-  let [low, high] = [0, sorted.length - 1];
-  while (low < high) {
-    const middle = (low + high + 1) >>> 1;
-    if (sorted[middle]! <= path) low = middle;
-    else high = middle - 1;
-  }
-  return sorted[low]!;
+  return sorted[Math.max(0, firstAbove(sorted, path) - 1)]!;
 }

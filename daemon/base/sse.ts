@@ -1,15 +1,16 @@
 /** Server-sent events: the format of a frame and the destination of frames. */
-import type { ServerResponse } from 'node:http';
 
 /** Milliseconds that a client waits before it reconnects. */
 export const RETRY_MS = 2000;
 export const HEARTBEAT = ': hb\n\n';
 
 /** Destination of frames. It emits `drain` after a write that returned false. */
-export interface Sink extends Pick<ServerResponse, 'end' | 'destroy'> {
+export interface Sink {
   write(frames: string): boolean;
   /** Writes `bytes` bytes, which `fill` puts into a buffer at an offset. `fill` is called once, before this returns. */
   writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean;
+  end(frames?: string): unknown;
+  destroy(): unknown;
   on(event: 'close' | 'drain' | 'error', listener: () => void): unknown;
   /** Its socket, if another thread may write to it now: it is not encrypted, and nothing waits to be written. */
   direct?(): { fd: number; isChunked: boolean } | undefined;

@@ -1,6 +1,6 @@
 /** Tests durations and milliseconds against integer arithmetic on the same digits. */
 import fc from 'fast-check';
-import { formatMilliseconds, parseDuration, parseMilliseconds } from '../../../agent/config/duration.ts';
+import { formatMilliseconds, parseDuration, parseMilliseconds } from '../../../daemon/base/duration.ts';
 
 const ns = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 

@@ -1,6 +1,6 @@
 /** The time of a request is no earlier than what was recorded before it. */
 import { readClocks } from 'libbpf-ts';
-import { nowNs } from '../../daemon/wall_clock.ts';
+import { nowNs } from '../../../daemon/base/wall_clock.ts';
 
 test('nothing that the kernel has stamped before is later, and the next millisecond is the latest', () => {
   const clocks = new BigInt64Array(4);

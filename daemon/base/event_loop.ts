@@ -46,7 +46,7 @@ export function favour(work: object, isSmall: boolean): void {
 }
 
 /** Resolves when it is the turn of this work, such as an answer; without it the piece counts as a first one. */
-export function nextPiece(work?: object): Promise<void> {
+export function yieldToEventLoop(work?: object): Promise<void> {
   const had = (work && pieces.get(work)) ?? 0;
   if (work && had !== SMALL) pieces.set(work, had + 1);
   return new Promise((resolve) => {
