@@ -68,15 +68,6 @@ export function sourceOf(file: string): Source {
   return source;
 }
 
-/** `file:line` of the nodes that `wanted` picks. */
-export function places(files: readonly string[], wanted: (node: Node, source: Source) => boolean): string[] {
-  return files.flatMap((file) => {
-    const source = sourceOf(file);
-    const picked = source.nodes.filter((node) => wanted(node, source));
-    return picked.map(({ span }) => `${file}:${source.lineOf(span.start)}`);
-  });
-}
-
 /** The imports of a file: a file of this tree by its path, a package or `node:` module by its name. */
 export function importsOf(file: string): string[] {
   const texts = sourceOf(file).nodes.flatMap((node) => {

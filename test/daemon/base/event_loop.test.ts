@@ -1,6 +1,6 @@
 /** Tests the order of the pieces of long work on one thread. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { begin, favour, yieldToEventLoop, noteConnection } from '../../../daemon/base/event_loop.ts';
+import { begin, favour, noteConnection, yieldToEventLoop } from '../../../daemon/base/event_loop.ts';
 
 /** Runs work of so many pieces each, all at once, and returns whose pieces came in which order. */
 async function orderOf(works: Record<string, number>, small: readonly string[] = []): Promise<string> {
