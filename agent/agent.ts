@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { AGENT_SOCKET } from '../bpf/schema/agent_report.ts';
+import type { LossCause } from '../bpf/schema/losses.ts';
 import { findCgroups } from './attribution/cgroups.ts';
 import { createOwnProcessCheck } from './attribution/processes.ts';
 import type { ServiceRule } from './attribution/service_name/rules.ts';
@@ -14,7 +15,6 @@ import { createWallClock, type WallClock } from './capture/wall_clock.ts';
 import { ConfigError } from './config/errors.ts';
 import { type DrainProgress, drainUntil } from './drain_loop.ts';
 import type { FilterSettings } from './filter/settings.ts';
-import { goneText, type Interrupted, leaveDamaged } from './interrupted.ts';
 import { type AgentCounts, createCounts } from './metrics/counts.ts';
 import { createLossLog, type LossLog } from './metrics/loss_log.ts';
 import { openReportSocket, type ReportSocket } from './metrics/socket.ts';
@@ -24,6 +24,7 @@ import { RecordingError } from './recording/format/errors.ts';
 import type { LeftBehind } from './recording/write/committer.ts';
 import { lockRecording } from './recording/write/lock.ts';
 import { ownFiles } from './recording/write/own_files.ts';
+import { setAside } from './recording/write/set_aside.ts';
 import { openWriterThread, type WriterThread } from './recording/write/writer_thread.ts';
 import { recordingPath } from './recording_path.ts';
 import { type RetentionFlags, retentionLimits } from './retention_options.ts';
@@ -311,4 +312,30 @@ function idOf(path: string): string {
   } catch {
     return '';
   }
+}
+
+/* Reports why an agent continues in another file than before. */
+
+/** The interruption of the previous recording, as the next one notes it. */
+interface Interrupted extends LeftBehind {
+  cause?: LossCause;
+}
+
+function leaveDamaged(path: string, damage: RecordingError, log: Logger): Interrupted {
+  const { place, writtenUntilNs } = setAside(path, Date.now());
+  log.error(
+    { file: place, reason: damage.message },
+    `${path} is damaged: it is now ${place}, where it is still served, and recording goes on in a new one`,
+  );
+  return { fromNs: writtenUntilNs, events: 0, place, isOverwritten: false, cause: 'recording_damaged' };
+}
+
+function goneText(path: string, left: LeftBehind | undefined): string {
+  if (!left) return `the files beside ${path} were removed while it was recorded into: it is opened again`;
+  const { place, events, isOverwritten } = left;
+  if (isOverwritten)
+    return `${path} was overwritten while it was recorded into: the ${events} events that this agent wrote are lost`;
+  return place === undefined
+    ? `${path} was removed while it was recorded into: the ${events} events that it held are lost`
+    : `${path} was replaced or moved while it was recorded into: the ${events} events that it held are in ${place}`;
 }

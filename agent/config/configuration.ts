@@ -3,11 +3,10 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { ConfigError } from './errors.ts';
 import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
+import { nearest } from './nearest.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';
-import { type Declared, type SectionName, Setting } from './setting.ts';
+import { type Declared, SECTIONS, type SectionName, Setting, SHARED_KEYS, variableOf } from './setting.ts';
 import { type Entry, readEntries, showPlace } from './toml_file.ts';
-import { unknownKeys } from './unknown_keys.ts';
-import { unknownVariables } from './unknown_variables.ts';
 
 /** Folder that an agent records into by default. */
 export const DATA_DEFAULT = './data';
@@ -125,4 +124,76 @@ export function withConfiguration(command: Command): Configuration {
       return { ...command.opts(), ...Object.fromEntries(values) } as Flags;
     },
   };
+}
+
+/* Reports unknown keys in a file: a misspelt key must not be ignored. */
+
+/** Returns lines for the user. A section that is not in `sections` belongs to another command. */
+function unknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionName, readonly Declared[]>): string[] {
+  const told = new Set<string>();
+  return entries.flatMap((entry) => {
+    const problem = problemOf(entry, sections);
+    // An unknown table is reported once, not for each of its keys.
+    const key = `${entry.place.path} ${entry.keys.slice(0, isSection(entry.keys[0]) ? 2 : 1).join('.')}`;
+    if (problem === undefined || told.has(key)) return [];
+    told.add(key);
+    return [`${showPlace(entry.place)}: ${problem}`];
+  });
+}
+
+function problemOf(
+  { keys, value }: Entry,
+  sections: ReadonlyMap<SectionName, readonly Declared[]>,
+): string | undefined {
+  const [first = '', ...rest] = keys;
+  if (isSection(first)) {
+    if (rest.length === 0)
+      return value === undefined ? undefined : `${first} is a section: write [${first}] above its keys`;
+    const declared = sections.get(first);
+    const key = rest.join('.');
+    if (!declared || declared.some(({ setting }) => setting.key === key)) return undefined;
+    const known = declared.map(({ setting }) => setting.key);
+    return `there is no ${key} in [${first}]${meant(key, known)}`;
+  }
+  const all = [...sections].flatMap(([section, declared]) => declared.map((each) => ({ section, ...each })));
+  const key = keys.join('.');
+  if (SHARED_KEYS.includes(key)) return undefined;
+  const home = all.find(({ setting }) => setting.key === key);
+  if (home) return `${key} is a key of a section: write it below [${home.section}]`;
+  return `there is no ${first}${meant(first, [...SHARED_KEYS, ...SECTIONS])}`;
+}
+
+function meant(key: string, known: readonly string[]): string {
+  const name = nearest(key, known);
+  return name ? `; did you mean ${name}?` : '; `kreplay config print` lists what there is';
+}
+
+function isSection(key: string | undefined): key is SectionName {
+  return SECTIONS.some((section) => section === key);
+}
+
+/* Reports environment variables that look like a misspelt setting: they must not be ignored. */
+
+/**
+ * Number of letters that may be wrong. Other software may use similar names: Kubernetes passes a service
+ * "kreplay-agent" to pods in KREPLAY_AGENT_SERVICE_HOST, KREPLAY_AGENT_PORT and more.
+ */
+const WRONG_LETTERS_MAX = 2;
+
+/** Returns lines for the user. */
+function unknownVariables(
+  environment: NodeJS.ProcessEnv,
+  sections: ReadonlyMap<SectionName, readonly Declared[]>,
+): string[] {
+  const known = [...sections].flatMap(([section, declared]) =>
+    declared.flatMap(({ setting }) => [
+      variableOf(setting, section),
+      ...(setting.isShared ? [variableOf(setting)] : []),
+    ]),
+  );
+  const written = Object.keys(environment).filter((name) => name.startsWith('KREPLAY_') && environment[name]);
+  return written.flatMap((name) => {
+    const meant = known.includes(name) ? undefined : nearest(name, known, WRONG_LETTERS_MAX);
+    return meant ? [`${name}: there is no such variable; did you mean ${meant}?`] : [];
+  });
 }

@@ -1,21 +1,24 @@
 /** Checks everything that recording needs of a host, ordered so that a failure comes before those that it causes. */
-import { existsSync } from 'node:fs';
-import { type ClockState, clockState, features } from 'libbpf-ts';
-import { type CgroupSource, findCgroups } from '../attribution/cgroups.ts';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import { release } from 'node:os';
+import { join } from 'node:path';
+import { BpfError, type ClockState, clockState, features } from 'libbpf-ts';
+import { AGENT_SOCKET, type AgentReport } from '../../bpf/schema/agent_report.ts';
+import { type CgroupSource, createCgroups, findCgroups } from '../attribution/cgroups.ts';
+import { CAPTURE_CAPABILITIES, missingCapabilities } from '../capture/capabilities.ts';
 import { type LayerState, layerStates } from '../capture/layers.ts';
-import { BTF } from '../capture/probes.ts';
+import { BTF, ROOT_PID_NAMESPACE, shiftedClocks } from '../capture/probes.ts';
+import { missingFeatures, wrongTracepoints } from '../capture/requirements.ts';
+import { REQUIRED_TRACEPOINTS } from '../capture/tracepoints.ts';
+import { formatBytes, threeDigits } from '../output/amounts.ts';
 import { AgentError } from '../process/errors.ts';
 import type { RetentionFlags } from '../retention_options.ts';
 import type { Check } from './check.ts';
 import { disk } from './disk.ts';
-import { kernelChecks } from './kernel.ts';
-import { mapMemory, memoryLimit } from './memory.ts';
-import { replayClock } from './replay_clock.ts';
-import { ringBySample, ringOfAgent } from './ring.ts';
-import { askAgent } from './running_agent.ts';
-import { lockdown, privileges, sysctls } from './security.ts';
+import type { MapsTaken } from './map_fds.ts';
 import { type ShipOptions, shipChecks } from './ship_checks.ts';
-import { type Trial, tryCapture } from './trial.ts';
+import { type Sample, type Trial, tryCapture } from './trial.ts';
 
 export interface Diagnosis {
   /** Whether this host can be recorded. */
@@ -112,4 +115,360 @@ function ringOfTrial(trial: Outcome): Check {
   if (trial instanceof AgentError) return { name: 'event ring', state: 'unknown', text: 'the programs are not loaded' };
   if (trial.sample.seconds === 0) return { name: 'event ring', state: 'unknown', text: 'not measured: --sample 0' };
   return ringBySample(trial.sample, trial.ringBytes);
+}
+
+/* Checks whether the maps fit into the kernel memory that this process may have. */
+
+interface MapMemory {
+  /** Undefined if it is unknown. */
+  maps: MapsTaken | undefined;
+  /** Whether the maps are charged to the cgroup, as since 5.11; otherwise RLIMIT_MEMLOCK limits them. */
+  isCharged: boolean;
+  /** Undefined if there is no limit. */
+  limitBytes: number | undefined;
+  mayRaiseLimit: boolean;
+}
+
+/** Memory that an agent takes in addition to its maps. */
+const AGENT_BYTES = 128 << 20;
+
+export function mapMemory({ maps, isCharged, limitBytes, mayRaiseLimit }: MapMemory): Check {
+  const name = 'map memory';
+  if (maps === undefined) return { name, state: 'unknown', text: 'the programs are not loaded' };
+  const { bytes: mapBytes, isAll } = maps;
+  const facts = { map_bytes: mapBytes, ...(limitBytes !== undefined && { limit_bytes: limitBytes }) };
+  const text = `the maps take ${isAll ? '' : 'at least '}${formatBytes(mapBytes)} of kernel memory`;
+  if (isCharged) {
+    const limit = limitBytes === undefined ? 'which has no limit' : `whose limit is ${formatBytes(limitBytes)}`;
+    const fits = limitBytes === undefined || mapBytes + AGENT_BYTES <= limitBytes;
+    const charged = `${text}, charged to the cgroup of the agent, ${limit}`;
+    if (fits) return { name, state: 'ok', text: charged, facts };
+    const wanted = formatBytes(mapBytes + AGENT_BYTES);
+    return {
+      name,
+      state: 'warning',
+      text: charged,
+      advice: `raise it to ${wanted}, or give a smaller --ring-size`,
+      facts,
+    };
+  }
+  if (limitBytes === undefined || mayRaiseLimit) return { name, state: 'ok', text, facts };
+  const locked = `${text}, and RLIMIT_MEMLOCK is ${formatBytes(limitBytes)}`;
+  if (mapBytes <= limitBytes) return { name, state: 'ok', text: locked, facts };
+  return { name, state: 'failed', text: locked, advice: 'set LimitMEMLOCK=infinity, or ulimit -l unlimited', facts };
+}
+
+export function memoryLimit(
+  isCharged: boolean,
+  cgroups: CgroupSource,
+): Pick<MapMemory, 'limitBytes' | 'mayRaiseLimit'> {
+  if (isCharged) return { limitBytes: cgroupLimit(cgroups), mayRaiseLimit: false };
+  const soft = /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+  return {
+    limitBytes: soft === undefined || soft === 'unlimited' ? undefined : Number(soft),
+    mayRaiseLimit: missingCapabilities(['CAP_SYS_RESOURCE']).length === 0,
+  };
+}
+
+/**
+ * The limit is the smallest of the cgroup's own and those above it. Where there is none, v1 writes a number that no
+ * machine has.
+ */
+const NO_LIMIT_FROM = 2 ** 60;
+
+function cgroupLimit(cgroups: CgroupSource): number | undefined {
+  const file = cgroups.hierarchy === 'v2' ? 'memory.max' : 'memory.limit_in_bytes';
+  const parts = (createCgroups(cgroups).pathOfProcess(process.pid) ?? '/').split('/').filter((part) => part !== '');
+  const limits = [0, ...parts.map((_, i) => i + 1)].map((depth) =>
+    numberIn(join(cgroups.root, ...parts.slice(0, depth), file)),
+  );
+  const smallest = Math.min(...limits);
+  return smallest < NO_LIMIT_FROM ? smallest : undefined;
+}
+
+function numberIn(path: string): number {
+  try {
+    const value = Number(readFileSync(path, 'utf8'));
+    return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The limit is `max`.
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/* Checks whether the thread of a daemon that plays replays comes before other programs when CPUs are busy. */
+
+/** The name that native/clock gives its thread. */
+const THREAD_NAME = 'kreplay-clock';
+/** Names of a daemon's main thread: Node.js sets the first. */
+const MAIN_NAMES = ['MainThread', 'node', 'kreplay'];
+
+interface ClockThread {
+  pid: number;
+  /** The content of its `stat` file. */
+  stat: string;
+}
+
+const name = 'replay clock';
+
+export function replayClock(threads = clockThreads()): Check {
+  if (threads.length === 0) return { name, state: 'ok', text: 'no daemon is running' };
+  const found = threads.map(({ pid, stat }) => ({ pid, ...priorityOf(stat) }));
+  const facts = { daemons: found.map(({ pid, text }) => `${pid}: ${text}`) };
+  const ordinary = found.find(({ isRaised }) => !isRaised);
+  if (!ordinary) {
+    return { name, state: 'ok', text: found.map(({ pid, text }) => `daemon ${pid} has ${text}`).join(', '), facts };
+  }
+  return {
+    name,
+    state: 'warning',
+    text: `daemon ${ordinary.pid} has ${ordinary.text}: events of a replay are late while CPUs are busy`,
+    advice: 'give its service LimitRTPRIO=1 and RestrictRealtime=no, and restart it',
+    facts,
+  };
+}
+
+/** Fields of proc_pid_stat(5), counted from the state, which follows the name. */
+const NICE_FIELD = 16;
+const POLICY_FIELD = 38;
+const SCHED_FIFO = 1;
+
+function priorityOf(stat: string): { isRaised: boolean; text: string } {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (Number(fields[POLICY_FIELD]) === SCHED_FIFO) return { isRaised: true, text: 'a real-time priority' };
+  const nice = Number(fields[NICE_FIELD]);
+  return nice < 0 ? { isRaised: true, text: `a nice value of ${nice}` } : { isRaised: false, text: 'no priority' };
+}
+
+function clockThreads(): ClockThread[] {
+  const found: ClockThread[] = [];
+  for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    if (!MAIN_NAMES.includes(nameOf(`/proc/${pid}`))) continue;
+    for (const tid of entriesOf(`/proc/${pid}/task`)) {
+      const thread = `/proc/${pid}/task/${tid}`;
+      if (nameOf(thread) !== THREAD_NAME) continue;
+      const stat = contentOf(`${thread}/stat`);
+      if (stat !== '') found.push({ pid: Number(pid), stat });
+    }
+  }
+  return found;
+}
+
+const nameOf = (folder: string) => contentOf(`${folder}/comm`).trim();
+
+/** Empty when it has ended meanwhile. */
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/* Checks the size of the ring, by a sample of this host's events or by what a running agent has seen. */
+
+const MEBIBYTE = 1 << 20;
+/** The agent may be kept from draining for this long by other processes that want the CPU, or by a slow disk. */
+const STALL_SECONDS = 2;
+/** A running agent's ring should stay emptier than this, as the next burst may be larger. */
+const FULL_SHARE = 0.5;
+
+/** The power of two to pass to `--ring-size`. */
+function ringMebibytes(bytes: number): number {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
+}
+
+export function ringBySample({ events, bytes, seconds, peakBytesPerSecond }: Sample, ringBytes: number): Check {
+  const rate = events / seconds;
+  const holds = ringBytes / Math.max(peakBytesPerSecond, 1);
+  const enough = holds >= STALL_SECONDS;
+  const text =
+    `${threeDigits(rate)} events/s (${formatBytes(bytes / seconds)}/s) in ${threeDigits(seconds)} s, ` +
+    `at most ${formatBytes(peakBytesPerSecond)}/s: ${ringBytes / MEBIBYTE} MiB hold ` +
+    (holds > 60 ? 'more than a minute of that' : `${threeDigits(holds)} s of that`);
+  const advised = ringMebibytes(peakBytesPerSecond * STALL_SECONDS);
+  return {
+    name: 'event ring',
+    state: enough ? 'ok' : 'warning',
+    text,
+    ...(!enough && { advice: `--ring-size ${advised}, for ${STALL_SECONDS} s of it` }),
+    facts: { events_per_second: rate, peak_bytes_per_second: peakBytesPerSecond, ring_bytes: ringBytes },
+  };
+}
+
+export function ringOfAgent({ ring, recorded, lost, start_time_seconds }: AgentReport, nowMs: number): Check {
+  const seconds = Math.max(nowMs / 1e3 - start_time_seconds, 1);
+  const rate = Object.values(recorded).reduce((sum, count) => sum + count, 0) / seconds;
+  const lostInRing = lost.filter(({ cause }) => cause === 'ring_full').reduce((sum, { count }) => sum + count, 0);
+  const share = ring.peak_bytes / ring.size_bytes;
+  const enough = share < FULL_SHARE && lostInRing === 0;
+  const size = ring.size_bytes / MEBIBYTE;
+  return {
+    name: 'event ring',
+    state: enough ? 'ok' : 'warning',
+    text:
+      `the agent that records here has taken ${threeDigits(rate)} events/s since its start; ` +
+      `its ring of ${size} MiB was ${Math.round(share * 100)} % full at most in the last minute, ` +
+      `and lost ${lostInRing} since its start`,
+    ...(!enough && { advice: `start it with --ring-size ${size * 2}` }),
+    facts: { events_per_second: rate, ring_bytes: ring.size_bytes, peak_bytes: ring.peak_bytes, lost: lostInRing },
+  };
+}
+
+/* Asks the agent that records into a folder for its report. */
+
+const ANSWER_TIMEOUT_MS = 1000;
+const ANSWER_BYTES_MAX = 1 << 16;
+
+/** Returns undefined if there is no agent, or none that answers. */
+async function askAgent(dataFolder: string): Promise<AgentReport | undefined> {
+  const socket = connect(join(dataFolder, AGENT_SOCKET));
+  const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_TIMEOUT_MS);
+  try {
+    let text = '';
+    for await (const piece of socket.setEncoding('utf8')) {
+      text += piece;
+      if (text.length > ANSWER_BYTES_MAX) return undefined;
+    }
+    return JSON.parse(text) as AgentReport;
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+/* Checks which kernel this is, and whether it has what the programs need. */
+
+function kernelChecks(): Check[] {
+  const hasBtf = existsSync(BTF);
+  return [machine(), pidNamespace(), timeNamespace(), btf(hasBtf), bpfFeatures(hasBtf), tracepoints(hasBtf)];
+}
+
+function machine(): Check {
+  const isKnown = process.platform === 'linux' && process.arch === 'x64';
+  return {
+    name: 'kernel',
+    state: isKnown ? 'ok' : 'failed',
+    text: `${release()}, ${process.arch}`,
+    ...(!isKnown && { advice: 'kreplay records Linux on x86-64' }),
+  };
+}
+
+function pidNamespace(): Check {
+  const isRoot = readlinkSync('/proc/self/ns/pid') === ROOT_PID_NAMESPACE;
+  return {
+    name: 'pid namespace',
+    state: isRoot ? 'ok' : 'failed',
+    text: isRoot ? "the host's" : 'one of its own: processes have other numbers here than the kernel reports',
+    ...(!isRoot && { advice: "run it in the host's: docker run --pid=host" }),
+  };
+}
+
+function timeNamespace(): Check {
+  const clocks = shiftedClocks();
+  const isShifted = clocks.length > 0;
+  return {
+    name: 'time namespace',
+    state: isShifted ? 'failed' : 'ok',
+    text: isShifted ? `one of its own: ${clocks.join(' and ')} differ from the kernel's` : "the host's clocks",
+    ...(isShifted && { advice: "run it with the host's clocks: without unshare --time" }),
+  };
+}
+
+function btf(hasBtf: boolean): Check {
+  return {
+    name: 'BTF',
+    state: hasBtf ? 'ok' : 'failed',
+    text: hasBtf ? BTF : `${BTF} is missing`,
+    ...(!hasBtf && { advice: 'boot a kernel built with CONFIG_DEBUG_INFO_BTF=y' }),
+  };
+}
+
+const NO_BTF = 'unknown without BTF';
+const OTHER_KERNEL = 'boot Linux 5.15 or later';
+
+function bpfFeatures(hasBtf: boolean): Check {
+  const name = 'features';
+  if (!hasBtf) return { name, state: 'unknown', text: NO_BTF };
+  if (missingCapabilities(CAPTURE_CAPABILITIES).length > 0) {
+    return { name, state: 'unknown', text: `unknown without ${CAPTURE_CAPABILITIES.join(' and ')}` };
+  }
+  try {
+    const missing = missingFeatures();
+    if (missing.length === 0) return { name, state: 'ok', text: 'every map, helper and instruction is there' };
+    const text = `missing: ${missing.join(', ')}`;
+    return { name, state: 'failed', text, advice: OTHER_KERNEL, facts: { missing } };
+  } catch (error) {
+    if (!(error instanceof BpfError)) throw error;
+    return { name, state: 'unknown', text: `unknown: the kernel returned ${error.code}` };
+  }
+}
+
+function tracepoints(hasBtf: boolean): Check {
+  const name = 'tracepoints';
+  if (!hasBtf) return { name, state: 'unknown', text: NO_BTF };
+  const wrong = wrongTracepoints();
+  const count = REQUIRED_TRACEPOINTS.length;
+  if (wrong.length === 0)
+    return { name, state: 'ok', text: `all ${count} are there, with the arguments that are read` };
+  return { name, state: 'failed', text: wrong.join(', '), advice: OTHER_KERNEL, facts: { wrong } };
+}
+
+/* Checks what this process may do, and what else may prevent it from recording. */
+
+function privileges(): Check {
+  const missing = missingCapabilities(CAPTURE_CAPABILITIES);
+  const name = 'privileges';
+  if (missing.length === 0) return { name, state: 'ok', text: CAPTURE_CAPABILITIES.join(', ') };
+  return {
+    name,
+    state: 'failed',
+    text: `${missing.join(' and ')} missing`,
+    advice: `run as root, or give it ${CAPTURE_CAPABILITIES.join(' and ')}`,
+    facts: { missing },
+  };
+}
+
+const LOCKDOWN = '/sys/kernel/security/lockdown';
+
+/** kernel_lockdown(7). Of its two levels only `confidentiality` hides the kernel's memory from programs. */
+export function lockdown(path = LOCKDOWN): Check {
+  const name = 'lockdown';
+  const level = /\[(\w+)\]/.exec(readIfThere(path) ?? '')?.[1];
+  if (level === undefined) return { name, state: 'ok', text: `unknown: there is no ${path}` };
+  if (level !== 'confidentiality') return { name, state: 'ok', text: level };
+  return {
+    name,
+    state: 'failed',
+    text: 'confidentiality: no program may read kernel memory',
+    advice: 'boot with lockdown=integrity, or none',
+  };
+}
+
+/** These restrict processes without capabilities, and nothing that the agent does. */
+const SYSCTLS = ['kernel.unprivileged_bpf_disabled', 'kernel.perf_event_paranoid'] as const;
+
+function sysctls(): Check {
+  const values = SYSCTLS.map((name) => {
+    const value = readIfThere(`/proc/sys/${name.replaceAll('.', '/')}`)?.trim();
+    return `${name}=${value ?? 'none'}`;
+  });
+  return { name: 'sysctl', state: 'ok', text: `${values.join(', ')}: no hindrance, whatever they are` };
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
 }

@@ -1,13 +1,26 @@
 /** Checks whether what this host records can get to its fleet. A host without one can be recorded: none of these fails. */
-import { type Connection, connect } from '../clickhouse/connection/connection.ts';
-import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect as connectTls } from 'node:tls';
+import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
+import { rowsOf } from '../clickhouse/connection/rows.ts';
+import { ServerError } from '../clickhouse/connection/server_error.ts';
+import {
+  type ConnectionSettings,
+  type Replica,
+  replicaOf,
+  secureContextOf,
+} from '../clickhouse/connection/settings.ts';
+import { newBlockEncoder } from '../clickhouse/native/encode.ts';
+import { typeOf } from '../clickhouse/native/types.ts';
+import { identifier, sql } from '../clickhouse/statements/sql.ts';
 import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
+import { counted } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { askClock, askNode, checkClaim, checkSchema } from '../ship/contact.ts';
 import { type Position, readPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
-import { account } from './ship_account.ts';
-import { certificates } from './ship_certificates.ts';
 import { type HostFacts, outage, positionAccess, recordedIn } from './ship_recording.ts';
 
 export interface ShipOptions {
@@ -138,4 +151,118 @@ function messageOf(error: unknown): string {
   if (error instanceof UserError) return error.message;
   if ((error as Error).name === 'TimeoutError') return `no answer within ${ANSWER_MS_MAX / 1000} s`;
   throw error;
+}
+
+/* Checks what the account of a shipper may do: fill the tables, count events there, and read none. */
+
+const NAME = 'ship account';
+const QUESTION = { timeoutMs: QUESTION_MS };
+
+async function account(connection: Connection, { isCurrent, text: version }: ServerVersion): Promise<Check> {
+  const refusal = await refusalOf(() => insertNothing(connection));
+  if (refusal) {
+    const advice = `give it the rights of kr_ship: \`kreplay fleet init --accounts\` grants them`;
+    return { name: NAME, state: 'warning', text: `cannot insert: ${refusal.message}`, advice };
+  }
+  const isClosed = (await refusalOf(() => readNothing(connection))) !== undefined;
+  if (isClosed) return await counting(connection);
+  const text = 'inserts, and can read the events of all nodes';
+  if (isCurrent) return { name: NAME, state: 'warning', text, advice: 'use kr_ship, which cannot' };
+  const advice = `${version} knows no rights by table, so it cannot be restricted`;
+  return { name: NAME, state: 'warning', text, advice };
+}
+
+/** An account of earlier tables may not count. */
+async function counting(connection: Connection): Promise<Check> {
+  const closed = 'inserts, and cannot read events';
+  if (!(await refusalOf(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
+  const text = `${closed}, nor their numbers: what is removed before it arrived may count as lost although it arrived`;
+  const advice = 'run `kreplay fleet init --accounts` again, which grants what is new';
+  return { name: NAME, state: 'warning', text, advice };
+}
+
+async function refusalOf(work: () => Promise<unknown>): Promise<ServerError | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServerError) return error;
+    throw error;
+  }
+}
+
+/** A block without rows is checked as any other, and stores nothing. */
+async function insertNothing(connection: Connection): Promise<void> {
+  const column = { name: 'number', type: typeOf('UInt64'), values: new BigUint64Array(0) };
+  const block = newBlockEncoder().encode([column], 0);
+  await connection.insert({ table: 'event', columns: [column.name] }, () => [block], QUESTION);
+}
+
+async function readNothing(connection: Connection): Promise<void> {
+  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`, { service: 'text' }, QUESTION);
+}
+
+async function countNothing(connection: Connection): Promise<void> {
+  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`, { number: 'number' }, QUESTION);
+}
+
+/* Checks how long the certificates between a shipper and its servers are valid. */
+
+const CONNECT_MS_MAX = 5_000;
+const DAYS_MIN = 14;
+const MS_A_DAY = 86_400_000;
+
+/** There is none without TLS. Whether a server is trusted is seen when it is asked something. */
+async function certificates(settings: ConnectionSettings): Promise<Check[]> {
+  const found: { of: string; days: number }[] = [];
+  const problems: string[] = [];
+  const ends: [string, () => Promise<Date> | Date][] = [
+    ...settings.urls
+      .map(replicaOf)
+      .filter(({ isTls }) => isTls)
+      .map((replica) => [replica.origin, () => endAt(replica, settings)] as [string, () => Promise<Date>]),
+    ...[settings.tls?.cert, settings.tls?.ca]
+      .filter((path) => path !== undefined)
+      .map((path) => [path, () => endOf(readFileSync(path))] as [string, () => Date]),
+  ];
+  for (const [of, end] of ends) {
+    try {
+      found.push({ of, days: (Number(await end()) - Date.now()) / MS_A_DAY });
+    } catch (error) {
+      problems.push(`${of}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    }
+  }
+  return ends.length === 0 ? [] : [checkOf(found, problems)];
+}
+
+function checkOf(found: readonly { of: string; days: number }[], problems: readonly string[]): Check {
+  const name = 'ship certificate';
+  const text = [...found.map(({ of, days }) => `${of}: ${lasting(days)}`), ...problems].join('; ');
+  const soonest = Math.min(...found.map(({ days }) => days));
+  const facts = found.length > 0 ? { facts: { days_left: Math.floor(soonest) } } : {};
+  if (problems.length > 0) return { name, state: 'warning', text, ...facts };
+  if (soonest >= DAYS_MIN) return { name, state: 'ok', text, ...facts };
+  return { name, state: 'warning', text, advice: 'renew it: shipping waits when it has expired', ...facts };
+}
+
+function lasting(days: number): string {
+  const whole = Math.floor(days);
+  return whole < 0 ? 'has expired' : `${counted(whole, 'day')} left`;
+}
+
+const endOf = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);
+
+/** Also that of a server which is not trusted. */
+async function endAt({ host, port }: Replica, settings: ConnectionSettings): Promise<Date> {
+  const secureContext = settings.tls && secureContextOf(settings.tls);
+  const socket = connectTls({ host, port, rejectUnauthorized: false, ...(secureContext && { secureContext }) });
+  socket.on('error', () => {});
+  const timer = setTimeout(() => socket.destroy(new UserError('no answer')), CONNECT_MS_MAX);
+  try {
+    await once(socket, 'secureConnect');
+    return new Date(socket.getPeerCertificate().valid_to);
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
 }

@@ -1,12 +1,19 @@
 /** `kreplay fleet`: makes, completes, describes and retains the tables that nodes ship to. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { type Connection, connect } from '../clickhouse/connection/connection.ts';
+import { readPassword } from '../clickhouse/connection/password.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import {
   ACCOUNT_PREFIX_DEFAULT,
   type Accounts,
   accountStatements,
   accountsFile,
+  type PasswordHashes,
+  passwordHash,
+  ROLES,
   refuseSharedAccounts,
 } from '../clickhouse/tables/accounts.ts';
 import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clickhouse/tables/changes.ts';
@@ -16,6 +23,8 @@ import { type Layout, layoutOf, type Wanted } from '../clickhouse/tables/layout.
 import { inDefault, type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
 import { withHelpEnd } from '../config/help.ts';
 import { DURATION, parserOf, textAs } from '../config/values.ts';
+import { counted, formatBytes } from '../output/amounts.ts';
+import { UserError } from '../process/errors.ts';
 import { printJsonLine } from './json_line.ts';
 import {
   nameOf,
@@ -25,10 +34,13 @@ import {
   withOutputOption,
   withServerOptions,
 } from './options.ts';
-import { passwordHashesIn } from './passwords.ts';
-import { RETAIN_EXAMPLES, withRetain } from './retain_command.ts';
-import { urlsOf, withFleetConfiguration, withFleetServers } from './section.ts';
+import { type Retained, retain } from './retain/retain.ts';
+import { urlsOf, withFleetConfiguration, withFleetServers, withFleetSettings } from './section.ts';
 import { asText, statusOf } from './status.ts';
+
+const RETAIN_EXAMPLES = [
+  'kreplay fleet retain --url https://db1.example:8443 --user kr_admin --password-file ./kr_admin --age 7d --dry-run',
+] as const;
 
 interface ChangeFlags extends ServerFlags {
   cluster?: string;
@@ -199,4 +211,71 @@ async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): 
     if (flags.output === 'json') printJsonLine(status);
     else process.stdout.write(asText(status));
   }
+}
+
+/* Passwords of a fleet's accounts: one file each in a folder, made where it is missing. */
+
+const PASSWORD_BYTES = 24;
+
+/** Only the hashes leave this file: a server logs statements. Throws a UserError. */
+function passwordHashesIn(folder: string, prefix: string): PasswordHashes {
+  return new Map(ROLES.map((role) => [role, passwordHash(passwordOf(join(folder, prefix + role)))]));
+}
+
+function passwordOf(path: string): string {
+  try {
+    if (!existsSync(path)) {
+      mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 });
+      writeFileSync(path, `${randomBytes(PASSWORD_BYTES).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+    }
+  } catch (error) {
+    throw new UserError(`cannot make ${path}: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  const password = readPassword(path, {});
+  if (password === '') throw new UserError(`${path} is empty: remove it, and it is made again`);
+  return password;
+}
+
+/* `kreplay fleet retain`: drops the oldest hours, by age and by free disk. */
+
+interface RetainFlags extends Omit<ServerFlags, 'url'> {
+  url?: string[];
+  age?: bigint;
+  free: number;
+  dryRun: boolean;
+}
+
+/** Adds everything to the command `retain`. */
+function withRetain(command: Command): Command {
+  command.description('drop the oldest hours of all tables: by age, and while a disk is short');
+  withFleetConfiguration(command, withFleetSettings);
+  return withOutputOption(command)
+    .option('--dry-run', 'print what would be dropped, and change nothing', false)
+    .action(run);
+}
+
+async function run(flags: RetainFlags): Promise<void> {
+  const { url, age, free, dryRun, output } = flags;
+  const all = await retain(settingsOf({ ...flags, url: urlsOf(url) }), {
+    ageNs: age,
+    freePercent: free === 0 ? undefined : free,
+    isDryRun: dryRun,
+    nowNs: BigInt(Date.now()) * 1_000_000n,
+    note: (message) => process.stderr.write(`kreplay fleet retain: ${message}\n`),
+  });
+  for (const one of all) {
+    if (output === 'json') printJsonLine(asJson(one, dryRun));
+    else process.stdout.write(retainedText(one, dryRun));
+  }
+}
+
+function asJson({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean) {
+  return { urls, dry_run: isDryRun, oldest_ns: oldestNs, dropped: { hours, events, bytes }, pins_copied: pins };
+}
+
+function retainedText({ urls, oldestNs, hours, events, bytes, pins }: Retained, isDryRun: boolean): string {
+  const what = `${counted(hours, 'hour')}: ${counted(events, 'event')}, ${formatBytes(Number(bytes))}`;
+  const oldest = oldestNs > 0n ? `; kept from ${new Date(Number(oldestNs / 1_000_000n)).toISOString()} on` : '';
+  const copied = pins > 0 ? `; ${counted(pins, 'pin')} completed before` : '';
+  return `${urls.join(', ')}: ${isDryRun ? 'would drop' : 'dropped'} ${what}${copied}${oldest}\n`;
 }

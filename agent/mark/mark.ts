@@ -22,10 +22,9 @@
  * transaction, or a row of promise jobs that do, also writes two lines to /dev/null, some 1 us each; while none is
  * open, nothing is hooked.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { formatMarker, isTraceId } from '../attribution/marker.ts';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { formatMarker, isTraceId, type MarkerFields, parseMarker } from '../attribution/marker.ts';
 import { createMarkerOutput } from './marker_output.ts';
-import { runRequest } from './requests.ts';
 import { carryOut, createTransactions, type Transactions } from './transactions.ts';
 
 export interface TransactionOptions {
@@ -95,4 +94,52 @@ let transactionsOfThread: Transactions | undefined;
 function ofThread(): Transactions {
   transactionsOfThread ??= createTransactions(createMarkerOutput());
   return transactionsOfThread;
+}
+
+/* Runs HTTP requests as transactions. */
+
+/** Runs the rest of a request, until its response is closed, in the transaction that its headers name, if any. */
+export function runRequest<T>(
+  transactions: Transactions,
+  header: string,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+  next: () => T,
+): T {
+  const line = markerOf(headers, header);
+  if (line === undefined) return next();
+  const transaction = transactions.open(line);
+  if (!response.closed) {
+    response.once('close', transaction.close);
+    return transaction.run(next);
+  }
+  // The client is gone, and the response will not emit another close.
+  try {
+    return transaction.run(next);
+  } finally {
+    transaction.close();
+  }
+}
+
+/** The marker line of a request; undefined when its headers name nothing, or nothing that fits. */
+export function markerOf(headers: IncomingHttpHeaders, header: string): string | undefined {
+  const named = headers[header];
+  const traceId = traceIdOf(headers.traceparent);
+  // Values come from the network: one that is too long is ignored.
+  return markerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ?? markerLine({ traceId });
+}
+
+function markerLine({ transactionId, traceId }: MarkerFields): string | undefined {
+  if (!transactionId && !traceId) return undefined;
+  try {
+    return formatMarker({ transactionId: transactionId || undefined, traceId });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Trace id in a W3C traceparent. */
+function traceIdOf(header: unknown): string | undefined {
+  if (typeof header !== 'string' || header.includes(' ')) return undefined;
+  return parseMarker(`KREPLAY1 tp=${header}`)?.traceId ?? undefined;
 }

@@ -3,7 +3,6 @@ import type { AgentReport } from '../../bpf/schema/agent_report.ts';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import type { Committed } from '../recording/write/writer_thread.ts';
 import { createBuckets } from './buckets.ts';
-import { createPeak } from './peak.ts';
 
 /** Bounds from the duration on an idle disk to one that fills up the writer's blocks. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -61,6 +60,41 @@ export function createCounts(node: string): AgentCounts {
           sum_seconds: commits.sumSeconds,
         },
       };
+    },
+  };
+}
+
+/* The highest recent value: also shows what comes and goes between two scrapes. */
+
+const WINDOW_MS = 60_000;
+
+interface Peak {
+  see(value: number): void;
+  /** Peak of the current window and the one before it. */
+  value(): number;
+}
+
+export function createPeak(nowMs: () => number): Peak {
+  let windowFromMs = nowMs();
+  let before = 0;
+  let current = 0;
+
+  function follow(): void {
+    const elapsedMs = nowMs() - windowFromMs;
+    if (elapsedMs < WINDOW_MS) return;
+    before = elapsedMs < 2 * WINDOW_MS ? current : 0;
+    current = 0;
+    windowFromMs += Math.floor(elapsedMs / WINDOW_MS) * WINDOW_MS;
+  }
+
+  return {
+    see(value) {
+      follow();
+      if (value > current) current = value;
+    },
+    value() {
+      follow();
+      return Math.max(before, current);
     },
   };
 }

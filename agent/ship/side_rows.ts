@@ -3,7 +3,7 @@ import { min, U64_MAX } from '../../daemon/base/bigints.ts';
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
 import { reasonText } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
-import type { NotedClockStep } from '../recording/read/loss_reader.ts';
+import type { NotedClockStep } from '../recording/read/reader.ts';
 import type { Unended } from '../recording/read/unended.ts';
 import { unendedText } from '../recording/read/unended_text.ts';
 import type { Arrived } from './arrived.ts';

@@ -2,23 +2,27 @@
  * Assembles the metrics for Prometheus. Names and units follow its conventions; no label has a value that a client
  * sent.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
-import type { RequestHandler } from 'express';
-import type { CloseReason } from '../http/access/connections.ts';
+import { join } from 'node:path';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import type { RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { AgentReport } from '../../bpf/schema/agent_report.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import { LOSS_CAUSES } from '../../bpf/schema/losses.ts';
+import { POSITION_FILE, SHIP_SOCKET, type ShipReport } from '../../bpf/schema/ship_report.ts';
+import { ERRORS } from '../base/problem.ts';
+import { CLOSE_REASONS, type CloseReason } from '../http/access/connections.ts';
 import type { EndedRequest } from '../http/request_log.ts';
 import type { Sessions } from '../replay/session/sessions.ts';
-import type { FleetState } from '../store/fleet_state.ts';
+import { STATES } from '../replay/transitions.ts';
+import { type FleetState, LAG_QUANTILES } from '../store/fleet_state.ts';
 import type { RecordingState, Store } from '../store/store.ts';
-import { agentMetrics } from './agent_metrics.ts';
 import { agentSocketIn, askAgent } from './agent_report.ts';
-import { connectionMetrics } from './connection_metrics.ts';
-import { fleetMetrics } from './fleet_metrics.ts';
-import { httpMetrics } from './http_metrics.ts';
-import { recordingMetrics } from './recording_metrics.ts';
-import { replayMetrics } from './replay_metrics.ts';
-import { shipMetrics, shippingState } from './ship_metrics.ts';
+import { askSocket, count, durations } from './asked_socket.ts';
+import { agentOf } from './recording_agent.ts';
+import { reportedHistogram } from './reported_histogram.ts';
 
 /**
  * The library samples the event loop every 10 and 100 ms by default, which costs an idle daemon half a percent of a
@@ -154,4 +158,422 @@ function buildInfo(registry: Registry): void {
     labelNames: ['version', 'node_version'],
     registers: [registry],
   }).set({ version, node_version: process.version }, 1);
+}
+
+/*
+ * Metrics that the agent of the data folder reports. Its counts start at 0 with the agent; without an agent there are
+ * none.
+ */
+
+/** Type label of a lost definition, or of lost events of any type. */
+const ANY_TYPE = 'any';
+
+function agentMetrics(registry: Registry) {
+  const registers = [registry];
+  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['node'], registers });
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames: ['node', ...labelNames], registers });
+  const up = new Gauge({
+    name: 'kreplay_agent_up',
+    help: '1 when the agent of the data folder answers.',
+    registers,
+  });
+  const startTime = gauge('kreplay_agent_start_time_seconds', 'When the agent started.');
+  const cpu = counter('kreplay_agent_cpu_seconds_total', 'CPU time of the agent.');
+  const memory = gauge('kreplay_agent_resident_memory_bytes', 'Memory that the agent holds.');
+  const ringSize = gauge('kreplay_agent_ring_size_bytes', 'What the event ring can hold; --ring-size.');
+  const ringPending = gauge('kreplay_agent_ring_pending_bytes', 'What waits in the event ring just now.');
+  const ringPeak = gauge('kreplay_agent_ring_peak_bytes', 'The most that waited in the event ring in the last minute.');
+  const unsynced = gauge(
+    'kreplay_agent_unsynced_seconds',
+    'Age of the oldest commit that is not known to be on the disk: a loss of power takes what came since.',
+  );
+  const recorded = counter('kreplay_events_recorded_total', 'Events that were recorded, by type.', 'event_type');
+  const lost = counter(
+    'kreplay_events_lost_total',
+    'Events and definitions that were lost, by cause and, where it is known, type.',
+    ...['cause', 'event_type'],
+  );
+  const commits = reportedHistogram(
+    registry,
+    'kreplay_agent_commit_duration_seconds',
+    'How long the agent took to commit what it had gathered to the recording.',
+  );
+  const all = [up, startTime, cpu, memory, ringSize, ringPending, ringPeak, unsynced, recorded, lost];
+  return {
+    set(report: AgentReport | undefined): void {
+      for (const metric of all) metric.reset();
+      commits.set(report?.node ?? '', report?.commits);
+      if (!report) return;
+      const { node, ring } = report;
+      up.set(1);
+      startTime.set({ node }, report.start_time_seconds);
+      cpu.inc({ node }, report.cpu_seconds);
+      memory.set({ node }, report.resident_bytes);
+      ringSize.set({ node }, ring.size_bytes);
+      ringPending.set({ node }, ring.pending_bytes);
+      ringPeak.set({ node }, ring.peak_bytes);
+      if (report.unsynced_seconds !== undefined) unsynced.set({ node }, report.unsynced_seconds);
+      for (const [event_type, count] of Object.entries(report.recorded)) recorded.inc({ node, event_type }, count);
+      // If a series began with its first loss, increase() would not show that loss.
+      for (const cause of Object.keys(LOSS_CAUSES))
+        for (const event_type of [ANY_TYPE, ...EVENTS.map(({ name }) => name)])
+          lost.inc({ node, cause, event_type }, 0);
+      for (const { cause, event_type, count } of report.lost)
+        lost.inc({ node, cause, event_type: event_type ?? ANY_TYPE }, count);
+    },
+  };
+}
+
+/* Counts connections that the daemon closed by itself. The client sees only a reset, and nothing else records it. */
+
+function connectionMetrics(registry: Registry) {
+  const closed = new Counter({
+    name: 'kreplay_connections_closed_total',
+    help: `Connections that the daemon closed by itself: ${Object.entries(CLOSE_REASONS)
+      .map(([reason, what]) => `${reason} (${what})`)
+      .join(', ')}.`,
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  // Series start at 0, so that the first event is an increase.
+  for (const reason of Object.keys(CLOSE_REASONS)) closed.inc({ reason }, 0);
+  let unsentBytes = () => 0;
+  new Gauge({
+    name: 'kreplay_unsent_bytes',
+    help: 'Memory of answers that their clients have not read yet, with what long answers need while they are sent.',
+    registers: [registry],
+    collect() {
+      this.set(unsentBytes());
+    },
+  });
+  return {
+    closed: (reason: CloseReason): void => closed.inc({ reason }),
+    watchUnsent(unsent: { readonly bytes: number }): void {
+      unsentBytes = () => unsent.bytes;
+    },
+  };
+}
+
+/* Metrics of a fleet, for a daemon that serves one: sums over all nodes, none for each of them. */
+
+const QUERY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export function fleetMetrics(registry: Registry) {
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name: `kreplay_fleet_${name}`, help, labelNames, registers: [registry] });
+  const nodes = gauge(
+    'nodes',
+    'Nodes by state: current (heard within a minute), silent (not heard since), ended (ended, or silent for an hour).',
+    'state',
+  );
+  const lag = lagSummary(registry);
+  const shards = gauge('unavailable_shards', 'At least so many shards do not answer.');
+  const parts = gauge(
+    'parts_max',
+    'The most parts that an hour of a table has at the server that answers; servers delay inserts at 1000, and refuse them at 3000 (18.16: 150, 300).',
+  );
+  const disk = gauge(
+    'disk_free_ratio',
+    'Free part of the fullest disk of the server that answers; not there with 18.16, which does not say.',
+  );
+  const oldest = gauge(
+    'oldest_timestamp_seconds',
+    'Start of the oldest hour with events at the server that answers; not there without events.',
+  );
+  const queries = new Histogram({
+    name: 'kreplay_fleet_query_duration_seconds',
+    help: 'How long the server took for statements of this daemon, without those that copy transactions for replays.',
+    buckets: QUERY_SECONDS,
+    registers: [registry],
+  });
+  // The library resets a metric without labels to 0, which is a value here.
+  const single = [shards, parts, disk, oldest];
+  return {
+    queried: (seconds: number): void => queries.observe(seconds),
+    /** Undefined: the server does not answer, or this daemon serves no fleet. */
+    set(state: FleetState | undefined): void {
+      nodes.reset();
+      for (const metric of single) metric.remove();
+      lag.set(state?.nodes?.lagNs ?? []);
+      if (!state) return;
+      for (const [name, count] of Object.entries(state.nodes?.counts ?? {})) nodes.set({ state: name }, count);
+      shards.set(state.unavailableShards);
+      parts.set(state.partsMax);
+      if (state.oldestNs !== undefined) oldest.set(Number(state.oldestNs) / 1e9);
+      if (state.diskFreeRatio !== undefined) disk.set(state.diskFreeRatio);
+    },
+  };
+}
+
+/** Quantiles over nodes that the server computed; the library computes them over time. */
+function lagSummary(registry: Registry) {
+  const name = 'kreplay_fleet_lag_seconds';
+  const help = 'How far the events of current nodes are behind their clocks, as a quantile over these nodes.';
+  let values: { labels: { quantile: string }; value: number }[] = [];
+  registry.registerMetric({
+    name,
+    help,
+    labelNames: ['quantile'],
+    get: async () => ({ name, help, type: 'summary', values }),
+  } as never);
+  return {
+    set(lagNs: readonly bigint[]): void {
+      values = lagNs.map((ns, i) => ({ labels: { quantile: LAG_QUANTILES[i]! }, value: Number(ns) / 1e9 }));
+    },
+  };
+}
+
+/* Metrics of answers: durations, and streams in progress. */
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Maps the media type of an answer that lasts until either side ends it to its label in the metric. */
+const STREAMS: Readonly<Record<string, string>> = {
+  'text/event-stream': 'server_sent_events',
+  'application/x-ndjson': 'ndjson',
+  'application/vnd.kreplay.columns': 'columns',
+};
+
+function httpMetrics(registry: Registry) {
+  const durations = new Histogram({
+    name: 'kreplay_http_request_duration_seconds',
+    help: 'From a request to the end of its answer, by the pattern of its route; server-sent events are not in it.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: REQUEST_SECONDS,
+    registers: [registry],
+  });
+  const problems = new Counter({
+    name: 'kreplay_http_problems_total',
+    help: 'Answers that were an error, by the code of its problem document.',
+    labelNames: ['code'],
+    registers: [registry],
+  });
+  // Series start at 0, so that the first event is an increase.
+  for (const code of Object.keys(ERRORS)) problems.inc({ code }, 0);
+  const open = new Gauge({
+    name: 'kreplay_open_streams',
+    help: 'Streamed answers that are under way, by kind.',
+    labelNames: ['kind'],
+    registers: [registry],
+  });
+  const answers = new Set<Response>();
+
+  const watchStreams: RequestHandler = (_req, res, next) => {
+    answers.add(res);
+    res.once('close', () => answers.delete(res));
+    next();
+  };
+
+  return {
+    watchStreams,
+    ended({ method, route, status, code, seconds, isLive }: EndedRequest): void {
+      if (code !== undefined) problems.inc({ code });
+      if (!isLive) durations.observe({ method, route, status }, seconds);
+    },
+    set(): void {
+      const kinds = [...answers].map((res) => STREAMS[mediaType(res)]);
+      for (const kind of Object.values(STREAMS)) open.set({ kind }, kinds.filter((one) => one === kind).length);
+    },
+  };
+}
+
+function mediaType(res: Response): string {
+  return String(res.headersSent ? res.getHeader('content-type') : '').split(';')[0]!;
+}
+
+/* Metrics of recordings. Files of one node and source are summed up, because the number of imports is unlimited. */
+
+export function recordingMetrics(registry: Registry) {
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+  const ready = gauge(
+    'kreplay_ready',
+    '1 when every recording that is served can be read, or the fleet, as /readyz reports.',
+  );
+  const unreadable = gauge(
+    'kreplay_unreadable_imports',
+    'Imported files that cannot be read, and that the others are served without; /readyz names them.',
+  );
+  const ofFiles = (name: string, help: string) => gauge(`kreplay_recording_${name}`, help, 'node', 'source');
+  const size = ofFiles('size_bytes', 'Recordings with their logs.');
+  const limit = ofFiles('limit_bytes', 'What --retain-bytes lets a recording take; not there without a limit.');
+  const events = ofFiles('events', 'Events that the recordings hold now.');
+  const oldest = ofFiles('oldest_event_timestamp_seconds', 'Start of the oldest event that is held.');
+  const newest = ofFiles('last_event_timestamp_seconds', 'Start of the newest event that is held.');
+  const lost = gauge(
+    'kreplay_recording_lost_events',
+    'Events that the recordings miss, as the coverage of an answer reports; shrinks as notes get too old to matter.',
+    ...['node', 'source', 'cause'],
+  );
+  const recording = gauge('kreplay_agent_recording', '1 while an agent records into the data folder.', 'node');
+  const alive = gauge(
+    'kreplay_agent_alive_timestamp_seconds',
+    'Until when an agent is known to have recorded into the data folder.',
+    'node',
+  );
+  const ofRecordings = [size, limit, events, oldest, newest, lost, recording, alive];
+
+  return {
+    /** `states` is undefined if the recordings cannot be read. */
+    set(
+      states: readonly RecordingState[] | undefined,
+      nowNs: bigint,
+      answer?: AgentReport | 'silent',
+      unreadableCount = 0,
+    ): void {
+      unreadable.set(unreadableCount);
+      for (const metric of ofRecordings) metric.reset();
+      ready.set(states ? 1 : 0);
+      const groups = Map.groupBy(states ?? [], ({ node, source }) => JSON.stringify([node, source]));
+      for (const group of groups.values()) {
+        const { node, source } = group[0]!;
+        const labels = { node, source };
+        const firsts = numbersOf(group, ({ firstTimestampNs }) => firstTimestampNs);
+        const lasts = numbersOf(group, ({ lastTimestampNs }) => lastTimestampNs);
+        const limits = numbersOf(group, ({ limitBytes }) => limitBytes);
+        size.set(labels, sum(group.map(({ sizeBytes }) => sizeBytes)));
+        events.set(labels, sum(group.map(({ eventCount }) => eventCount)));
+        if (limits.length > 0) limit.set(labels, sum(limits));
+        if (firsts.length > 0) oldest.set(labels, Math.min(...firsts) / 1e9);
+        if (lasts.length > 0) newest.set(labels, Math.max(...lasts) / 1e9);
+        const notes = group.flatMap((state) => state.lost);
+        for (const cause of Object.keys(LOSS_CAUSES))
+          lost.set({ ...labels, cause }, sum(notes.filter((note) => note.cause === cause).map(({ count }) => count)));
+      }
+      for (const state of states ?? []) {
+        if (state.source !== 'live') continue;
+        const agent = agentOf(state, nowNs, answer);
+        recording.set({ node: state.node }, agent.state === 'recording' ? 1 : 0);
+        if (agent.aliveNs !== null) alive.set({ node: state.node }, Number(agent.aliveNs) / 1e9);
+      }
+    },
+  };
+}
+
+function numbersOf(states: readonly RecordingState[], of: (state: RecordingState) => bigint | number | null): number[] {
+  return states
+    .map(of)
+    .filter((value) => value !== null)
+    .map(Number);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/* Metrics of replay: the number of sessions, and the lateness of their events. */
+
+const LATENESS_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1];
+
+function replayMetrics(registry: Registry) {
+  const count = new Gauge({
+    name: 'kreplay_replay_sessions',
+    help: 'Replay sessions, by state.',
+    labelNames: ['state'],
+    registers: [registry],
+  });
+  const lateness = new Histogram({
+    name: 'kreplay_replay_lateness_seconds',
+    help: 'How much later than its deadline an event was played.',
+    buckets: LATENESS_SECONDS,
+    registers: [registry],
+  });
+  const kept = new Gauge({
+    name: 'kreplay_replay_sessions_kept',
+    help: '1 when changes of sessions are written where they outlive the daemon, 0 when they cannot be; not there without such a file.',
+    registers: [registry],
+  });
+  return {
+    played: (latenessNs: number): void => lateness.observe(latenessNs / 1e9),
+    set({ list, keeping }: Pick<Sessions, 'list' | 'keeping'>): void {
+      const sessions = list();
+      for (const state of STATES) count.set({ state }, sessions.filter((session) => session.state === state).length);
+      if (keeping.kept) kept.set(keeping.failure === null ? 1 : 0);
+      else kept.remove();
+    },
+  };
+}
+
+/*
+ * Metrics that `kreplay ship` of this node reports. Its counts start at 0 with the process; without one there are none.
+ */
+
+/** Validates only the fields that are used: a newer shipper may report more. */
+const shipReport: z.ZodType<Omit<ShipReport, 'start_time_seconds'>> = z.object({
+  node: z.string().nullable(),
+  events: count,
+  unshipped: count,
+  wire_bytes: count,
+  backlog: z.object({ events: count, seconds: count }),
+  trouble: z.object({ code: z.string(), blocked: z.boolean(), message: z.string() }).nullable(),
+  retries: z.record(z.string(), count),
+  inserts: durations,
+  clock_offset_seconds: z.number().nullable(),
+});
+
+interface ShippingState {
+  /** Whether something was shipped from here. */
+  ships: boolean;
+  report: z.infer<typeof shipReport> | undefined;
+}
+
+/** Asks the shipper whose state is in this folder. One that is missing, hangs or sends nonsense counts as none. */
+async function shippingState(folder: string): Promise<ShippingState> {
+  const answer = await askSocket(join(folder, SHIP_SOCKET), shipReport);
+  const report = answer === 'silent' ? undefined : answer;
+  return { ships: report !== undefined || existsSync(join(folder, POSITION_FILE)), report };
+}
+
+function shipMetrics(registry: Registry) {
+  const registers = [registry];
+  const gauge = (name: string, help: string) =>
+    new Gauge({ name: `kreplay_ship_${name}`, help, labelNames: ['node'], registers });
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name: `kreplay_ship_${name}`, help, labelNames: ['node', ...labelNames], registers });
+  const up = new Gauge({
+    name: 'kreplay_ship_up',
+    help: '1 when `kreplay ship` of this node answers, 0 when it has shipped and does not; not there on a node that never shipped.',
+    registers,
+  });
+  const events = counter('events_total', 'Events that have arrived at the fleet.');
+  const unshipped = counter(
+    'unshipped_events_total',
+    'Events that were recorded and will not arrive: removed, or damaged, before they were sent.',
+  );
+  const bytes = counter(
+    'wire_bytes_total',
+    'Bytes of rows that were sent, packed, and again where they were repeated.',
+  );
+  const waiting = gauge('backlog_events', 'Events that are sealed and have not arrived.');
+  const waitingSeconds = gauge('backlog_seconds', 'Age of the oldest event that has not arrived; 0 when none waits.');
+  const blocked = gauge('blocked', '1 when nothing arrives until an operator acts; the log says what to do.');
+  const retries = counter('retries_total', 'Failures after which the same was sent again, by code.', 'code');
+  const offset = gauge('clock_offset_seconds', "The server's clock minus the node's, as last measured.");
+  const inserts = reportedHistogram(
+    registry,
+    'kreplay_ship_insert_duration_seconds',
+    'How long a group of events took until it had arrived in all tables.',
+  );
+  const all = [events, unshipped, bytes, waiting, waitingSeconds, blocked, retries, offset];
+  return {
+    /** Undefined: this daemon asks no shipper. */
+    set(state: ShippingState | undefined): void {
+      for (const metric of all) metric.reset();
+      const { ships = false, report } = state ?? {};
+      if (ships) up.set(report ? 1 : 0);
+      else up.remove();
+      const node = report?.node ?? undefined;
+      inserts.set(node ?? '', node === undefined ? undefined : report?.inserts);
+      if (!report || node === undefined) return;
+      events.inc({ node }, report.events);
+      unshipped.inc({ node }, report.unshipped);
+      bytes.inc({ node }, report.wire_bytes);
+      waiting.set({ node }, report.backlog.events);
+      waitingSeconds.set({ node }, report.backlog.seconds);
+      blocked.set({ node }, report.trouble?.blocked ? 1 : 0);
+      for (const [code, failures] of Object.entries(report.retries)) retries.inc({ node, code }, failures);
+      if (report.clock_offset_seconds !== null) offset.set({ node }, report.clock_offset_seconds);
+    },
+  };
 }

@@ -1,5 +1,7 @@
 /** `kreplay daemon`: serves recordings, or a fleet. */
 import { rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
@@ -16,9 +18,15 @@ import { type LogFlags, newLog } from '../../agent/output/log.ts';
 import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
 import { newPrivateFolder } from '../../agent/process/surroundings.ts';
 import { nowNs } from '../base/wall_clock.ts';
+import type { AccessOptions } from '../http/access/access.ts';
+import { type BearerCheck, createBearerCheck } from '../http/access/bearer.ts';
 import type { AccessFlags } from '../http/access/options.ts';
-import { createUnsent } from '../http/access/unsent.ts';
-import type { ListenAddress } from '../http/listen_address.ts';
+import { createProxies } from '../http/access/proxies.ts';
+import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
+import { readTls, type TlsFiles } from '../http/access/tls.ts';
+import { openTokens } from '../http/access/tokens.ts';
+import { createUnsent, type Unsent } from '../http/access/unsent.ts';
+import { type ListenAddress, ListenError } from '../http/listen_address.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { createFetchedPlanner } from '../replay/fetched/fetched_planner.ts';
 import { type StateChoice, statePlace } from '../replay/kept/state_path.ts';
@@ -35,9 +43,8 @@ import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
 import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
-import { openAccess } from './open_access.ts';
 import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
-import { close, listen } from './server.ts';
+import { close, type ListenOptions, listen } from './server.ts';
 
 export interface DaemonOptions {
   /** Recordings to serve. */
@@ -129,7 +136,7 @@ async function servedFleet(
   const [{ openFleet }, { fleetStore }, { timedFleet }] = await Promise.all([
     import('../store/fleet/open_fleet.ts'),
     import('../store/fleet/fleet_store.ts'),
-    import('../store/fleet/timed_fleet.ts'),
+    import('../store/fleet/open_fleet.ts'),
   ]);
   const fleet = `${settings.database} ${settings.urls.toSorted().join(' ')}`;
   const nodesFile = statePath === null ? undefined : { path: join(dirname(statePath), 'fleet-nodes.json'), fleet };
@@ -226,5 +233,70 @@ function rereadLogLevel(configuration: Configuration, log: Logger): void {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     log.error({ reason: error.message }, 'the configuration stays as it is');
+  }
+}
+
+/* Creates everything that a running daemon needs for access control, from its options. */
+
+/** How long a stream may outlive its token, at most. */
+const CUT_INTERVAL_MS = 1_000;
+
+interface OpenedAccess {
+  allowed: AccessOptions;
+  scanGate: ScanGate;
+  listening: ListenOptions;
+  /** Reloads files on SIGHUP; the returned function ends that. */
+  started(server: Server): () => void;
+}
+
+function openAccess(flags: AccessFlags, log: Logger, unsent: Unsent): OpenedAccess {
+  const nowMs = () => performance.now();
+  const files = tlsFiles(flags);
+  const tokens = flags.tokens === undefined ? undefined : openTokens({ path: flags.tokens, nowMs: Date.now, log });
+  const proxies = createProxies(flags.trustedProxy);
+  const bearer = tokens && createBearerCheck({ tokens, nowMs, log, proxies });
+  const openMetrics = flags.openMetrics === true;
+  return {
+    allowed: { ...(bearer && { bearer }), origins: new Set(flags.corsOrigin), proxies, openMetrics },
+    scanGate: createScanGate({ scansMax: flags.maxScans, queryTimeoutMs: flags.queryTimeout, unsent, nowMs }),
+    listening: {
+      tls: files && readTls(files),
+      tokens: tokens !== undefined,
+      insecureHttp: flags.insecureHttp === true,
+      isProxy: proxies.isTrusted,
+      unsent,
+    },
+    started(server) {
+      const reload = () => {
+        tokens?.reload();
+        if (files) reloadTls(server as TlsServer, files, log);
+      };
+      process.on('SIGHUP', reload);
+      const stopCutting = bearer ? cutOften(bearer) : () => {};
+      return () => {
+        process.off('SIGHUP', reload);
+        stopCutting();
+      };
+    },
+  };
+}
+
+function tlsFiles({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: AccessFlags): TlsFiles | undefined {
+  return cert === undefined || key === undefined ? undefined : { cert, key, clientCa };
+}
+
+function cutOften({ answers }: BearerCheck): () => void {
+  const timer = setInterval(answers.cut, CUT_INTERVAL_MS).unref();
+  return () => clearInterval(timer);
+}
+
+/** Open connections keep the certificate with which they were established. */
+function reloadTls(server: TlsServer, files: TlsFiles, log: Logger): void {
+  try {
+    server.setSecureContext(readTls(files));
+    log.info({ cert: files.cert }, 'certificates were read again');
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    log.error({ reason: error.message }, 'certificates stay as they were');
   }
 }

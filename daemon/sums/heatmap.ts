@@ -1,7 +1,6 @@
 /** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
 import { wordsOf } from '../../agent/recording/words64.ts';
-import { bigColumn } from '../store/blocks/column.ts';
-import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 import type { TimedRows } from './box.ts';
 import { ROW_COUNT, rowOf, rowOfSmall } from './duration_rows.ts';
 import { exactSum } from './exact_sum.ts';

@@ -6,10 +6,8 @@
  */
 import { wordsOf } from '../../agent/recording/words64.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { rowCutter } from '../store/blocks/block_rows.ts';
-import { bigColumn } from '../store/blocks/column.ts';
 import { eventsOf, keyOf } from '../store/blocks/event.ts';
-import type { EventKey, ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { bigColumn, type EventKey, rowCutter, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
 /** An event's place in the list. */
 export interface SlowKey extends EventKey {

@@ -1,11 +1,9 @@
 /** Sums up a scan bucket by bucket: with buckets events arrive in order of time, so only one is open. */
-
 import { nativeSums } from '../../bpf/schema/native_sums.ts';
 import { firstNotBelow } from '../base/binary_search.ts';
 import { Problem } from '../base/problem.ts';
-import { bigColumn } from '../store/blocks/column.ts';
 import { rowNumbers } from '../store/blocks/row_numbers.ts';
-import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 import { addCell, type Cell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 

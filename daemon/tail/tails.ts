@@ -6,8 +6,7 @@ import type { Logger } from 'pino';
 import { stringify } from '../base/exact_json.ts';
 import { Problem } from '../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../base/sse.ts';
-import type { EventFilter, FollowPosition, Store } from '../store/store.ts';
-import { type Frames, framesAfter } from './frames.ts';
+import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, Store } from '../store/store.ts';
 
 export const TAILS_MAX = 256;
 /** Each tail of a fleet asks its servers every second. */
@@ -172,4 +171,33 @@ export function createTails(options: TailOptions): Tails {
 function notAnId(): Problem {
   const message = 'this is not an id of a live tail';
   return new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
+}
+
+/* Writes what follows a position in the store as frames of a live tail. */
+
+/** The id of each frame is the position after it. */
+export interface Frames extends Omit<FollowedBatch, 'followed'> {
+  text: string;
+}
+
+/** Resolves to undefined if `signal` aborts. */
+export async function framesAfter(
+  store: Store,
+  request: FollowRequest,
+  signal: AbortSignal,
+): Promise<Frames | undefined> {
+  const batch = await store.follow(request, signal);
+  if (!batch) return undefined;
+  const { followed, ...rest } = batch;
+  return { ...rest, text: followed.map(frameOf).join('') };
+}
+
+function frameOf(followed: Followed): string {
+  if (followed.kind === 'lost') {
+    const { fromNs: from, toNs: to, lost, cause, service, node } = followed.loss;
+    const whose = service === undefined ? { node } : { service, node };
+    return formatFrame('lost', stringify({ lost, cause, from, to, ...whose }), followed.id);
+  }
+  const { json, isLate } = followed;
+  return formatFrame('event', isLate ? `${json.slice(0, -1)},"late":true}` : json, followed.id);
 }

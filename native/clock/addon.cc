@@ -5,7 +5,7 @@
 #include <napi.h>
 
 /*
- * Plays frames at their time: player.h. daemon/replay/clock/native_player.ts declares the functions. A track is a
+ * Plays frames at their time: player.h. daemon/replay/clock/player.ts declares the functions. A track is a
  * number, and a player is there until JavaScript closes it.
  */
 

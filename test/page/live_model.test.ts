@@ -1,9 +1,7 @@
 /** What the page keeps of live events, compared with lists that keep everything. */
 import fc from 'fast-check';
 import { stringify } from '../../daemon/base/exact_json.ts';
-import { createArrivals } from '../../daemon/page/live/arrivals.ts';
-import { eventHead } from '../../daemon/page/live/event_head.ts';
-import { createKept } from '../../daemon/page/live/kept.ts';
+import { createArrivals, createKept, eventHead } from '../../daemon/page/live/kept.ts';
 import {
   COLUMN_NS,
   createMinute,

@@ -1,6 +1,6 @@
 /** The playhead between two frames: as fast as the session, never beyond its limit, without jumps for small differences. */
 import fc from 'fast-check';
-import { createPlayhead } from '../../daemon/page/replay/playhead.ts';
+import { createPlayhead } from '../../daemon/page/replay/replay.ts';
 import { fasterThan, lessLatency, moreLatency, slowerThan } from '../../daemon/page/replay/settings.ts';
 
 test('it moves at the speed of the session, and stands still when that does', () => {

@@ -7,7 +7,7 @@ import { exactCurve, projectionOf } from '../../daemon/page/what_if/curve.ts';
 import { createPopulation } from '../../daemon/page/what_if/population.ts';
 import { LATENCIES, placeOn, TIMEOUTS } from '../../daemon/page/what_if/scale.ts';
 import { becomesText, deadlineText, populationText, sharesText } from '../../daemon/page/what_if/words.ts';
-import { curveView } from '../../daemon/replay/plan/curve.ts';
+import { curveView } from '../../daemon/replay/plan/curves.ts';
 import { createPlanner } from '../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../daemon/store/embedded/recordings.ts';

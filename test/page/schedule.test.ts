@@ -5,7 +5,7 @@ import { eventId } from '../../daemon/page/columns/event_columns.ts';
 import { choicesOf } from '../../daemon/page/lanes/choices.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
 import { scheduleOf } from '../../daemon/page/replay/schedule.ts';
-import { placeIn } from '../../daemon/page/views/played_place.ts';
+import { placeIn } from '../../daemon/page/views/use_played.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { type Row, recordedOn, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';

@@ -85,7 +85,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/replay/kept': ['daemon', 'agent/process', 'better-sqlite3', 'zod', 'node:'],
   'daemon/http/taken.ts': ['#socket', 'node:'],
   'daemon/replay/clock/clock.ts': [],
-  'daemon/replay/clock/native_player.ts': ['#clock', 'node:'],
+  'daemon/replay/clock/player.ts': ['daemon/replay/clock', '#clock', 'node:'],
   'daemon/thread_schedule.ts': ['#thread', 'node:'],
   test: [ANYTHING],
   'test/jest': [

@@ -1,12 +1,11 @@
 /**
  * Finds the thread-local variable of OpenTelemetry's thread context (OTEP 4947) in a process, whichever module has it.
  */
-import { readlinkSync } from 'node:fs';
-import type { Elf } from '../elf/elf.ts';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync, statSync } from 'node:fs';
+import { type Elf, fileReader, type ReadAt, readElf } from '../elf/elf.ts';
 import { createDeviceCheck } from './local_devices.ts';
-import { type Budget, createModuleFiles, type FileProblem, type ModuleFiles } from './module_files.ts';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
-import { type Mapping, parseMaps, readMaps } from './process_maps.ts';
+import { type Mapping, parseMaps, readMaps, reasonOf } from './process_maps.ts';
 import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
 import { accessBySlots, programBlockDistance, type ThreadLocal, type ThreadLocalAccess } from './tls_access.ts';
 
@@ -166,4 +165,79 @@ function supported(settled: Settled, modules: readonly Module[]): Outcome<Thread
   if (typeof settled === 'string') return missing(settled);
   const isSupported = settled.mode === 'static' || modules.some(({ mapping }) => GLIBC_LINKER.test(mapping.path));
   return isSupported ? found(settled) : missing('unsupported');
+}
+
+/*
+ * Opens the files of mapped programs and libraries by their mappings, so it does not matter what became of their paths.
+ */
+
+/** Limit for remembered files that lack what was looked for. The libraries of a host number some hundred. */
+const NEGATIVES_MAX = 1 << 14;
+
+/** Cost of a read in addition to its bytes, in bytes: many small reads take time, too. */
+const READ_COST_BYTES = 512;
+
+/** Bytes that may still be read for one process. A negative number means that they were not enough. */
+interface Budget {
+  bytes: number;
+}
+
+type FileProblem = 'not_permitted' | 'unreadable';
+
+interface ModuleFiles {
+  /**
+   * Applies `examine` to the file behind a mapping. If the result is undefined, this is remembered for the file in its
+   * present state, so callers must always pass the same question.
+   */
+  examine<Result extends object | string>(
+    pid: number,
+    mapping: Mapping,
+    budget: Budget,
+    examine: (elf: Elf) => Result | undefined,
+  ): Result | FileProblem | undefined;
+}
+
+function createModuleFiles(): ModuleFiles {
+  const negatives = new Set<string>();
+
+  function remember(identity: string): void {
+    // Evict the oldest.
+    if (negatives.size >= NEGATIVES_MAX) negatives.delete(negatives.values().next().value!);
+    negatives.add(identity);
+  }
+
+  return {
+    examine(pid, { start, end }, budget, examine) {
+      const path = `/proc/${pid}/map_files/${start.toString(16)}-${end.toString(16)}`;
+      let file: number | undefined;
+      try {
+        const stat = statSync(path, { bigint: true });
+        const identity = identityOf(stat);
+        // Opening a device may have any side effect.
+        if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
+        file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+        if (identityOf(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
+        const elf = readElf(within(budget, fileReader(file)));
+        const result = elf && examine(elf);
+        if (result === undefined && budget.bytes >= 0) remember(identity);
+        return result;
+      } catch (error) {
+        // Otherwise, the file has been unmapped or the process is gone.
+        return reasonOf(error) === 'not_permitted' ? 'not_permitted' : 'unreadable';
+      } finally {
+        if (file !== undefined) closeSync(file);
+      }
+    },
+  };
+}
+
+function identityOf({ dev, ino, mtimeNs, size }: BigIntStats): string {
+  return `${dev} ${ino} ${mtimeNs} ${size}`;
+}
+
+function within(budget: Budget, read: ReadAt): ReadAt {
+  return (offset, size) => {
+    budget.bytes -= size + READ_COST_BYTES;
+    return budget.bytes < 0 ? undefined : read(offset, size);
+  };
 }

@@ -1,8 +1,6 @@
 /** Finds the script or jar that an interpreter runs, since the executable only shows the language. */
 import { basename } from 'node:path';
 import { cleanName } from './clean_name.ts';
-import { type Following, INTERPRETERS, type Interpreter } from './interpreter_options.ts';
-import { javaProgramOf } from './java_program.ts';
 
 const EXTENSION = /(?<=.)\.(py|js|mjs|cjs|ts|rb|pl|php|sh)$/;
 
@@ -61,4 +59,124 @@ function* optionsIn(argument: string, options: Interpreter['options']): Generato
     yield { following, attached: argument.slice(i + 1) };
     if (following !== undefined && following !== 'next') return;
   }
+}
+
+/* Options of interpreters, as far as they decide which argument is the script. */
+
+/**
+ * Kinds of what follows an option:
+ *   value   a value, attached or as the next argument
+ *   next    a value as the next argument, whatever is attached
+ *   rest    a value that can only be attached, or none
+ *   code    code or standard input: no file is run
+ *   module  the name of the module that is run
+ *   script  the script, which otherwise stands alone
+ */
+type Following = 'value' | 'next' | 'rest' | 'code' | 'module' | 'script';
+
+interface Interpreter {
+  /** File names of the programs. */
+  executable: RegExp;
+  /** Options by letter or by whole long name; one that is not listed takes no value. */
+  options: ReadonlyMap<string, Following>;
+  /**
+   * Whether it is a shell: `+x` is an option too, and a lone dash ends the options instead of meaning standard input.
+   */
+  isShell?: boolean;
+}
+
+function following(groups: Partial<Record<Following, string>>): ReadonlyMap<string, Following> {
+  const pairs = Object.entries(groups) as [Following, string][];
+  return new Map(pairs.flatMap(([kind, names]) => names.split(/\s+/).map((name) => [name, kind] as const)));
+}
+
+const INTERPRETERS: readonly Interpreter[] = [
+  {
+    executable: /^python[\d.]*$/,
+    options: following({ value: 'W X --check-hash-based-pycs', code: 'c', module: 'm' }),
+  },
+  {
+    // These are the options of Node 24 that take a value, and --loader of older ones; V8's own options only have
+    // attached values.
+    executable: /^node(js)?$/,
+    options: following({
+      code: 'e p --eval --print --run',
+      value: `r C --require --import --loader --experimental-loader --conditions --env-file --env-file-if-exists
+        --title --input-type --icu-data-dir --openssl-config --tls-cipher-list --tls-keylog --unhandled-rejections
+        --disable-warning --disable-proto --redirect-warnings --dns-result-order --diagnostic-dir --localstorage-file
+        --network-family-autoselection-attempt-timeout --max-http-header-size --max-old-space-size-percentage
+        --inspect-port --debug-port --inspect-publish-uid --secure-heap --secure-heap-min --security-revert
+        --report-dir --report-directory --report-filename --report-signal --snapshot-blob --use-largepages
+        --cpu-prof-dir --cpu-prof-interval --cpu-prof-name --heap-prof-dir --heap-prof-interval --heap-prof-name
+        --heapsnapshot-signal --heapsnapshot-near-heap-limit --trace-event-categories --trace-event-file-pattern
+        --trace-require-module --v8-pool-size --watch-path --watch-kill-signal --allow-fs-read --allow-fs-write
+        --build-snapshot-config --experimental-sea-config --experimental-config-file --experimental-package-map
+        --test-concurrency --test-coverage-branches --test-coverage-exclude --test-coverage-functions
+        --test-coverage-include --test-coverage-lines --test-global-setup --test-isolation --test-name-pattern
+        --test-reporter --test-reporter-destination --test-shard --test-skip-pattern --test-timeout`,
+    }),
+  },
+  {
+    executable: /^ruby[\d.]*$/,
+    options: following({
+      code: 'e',
+      value: 'r I C E --encoding --external-encoding --internal-encoding --enable --disable',
+      rest: 'F i K T W x',
+    }),
+  },
+  {
+    executable: /^perl[\d.]*$/,
+    options: following({ code: 'e E', value: 'I', rest: 'm M C D F V d i x' }),
+  },
+  {
+    executable: /^php[\d.]*$/,
+    options: following({
+      code: 'r B R E --run --process-begin --process-code --process-end',
+      script: 'f F --file --process-file',
+      value: 'c d t z S --php-ini --define --docroot --zend-extension --server',
+    }),
+  },
+  {
+    executable: /^(ba|da)?sh$/,
+    options: following({ code: 'c s', next: 'o O --rcfile --init-file' }),
+    isShell: true,
+  },
+];
+
+/* Finds the program that a Java machine runs. */
+
+/** Options whose value is the next argument: java(1). */
+const VALUE_OPTIONS = new Set([
+  ...['-cp', '-classpath', '--class-path', '-p', '--module-path', '--upgrade-module-path', '--add-modules'],
+  ...['--enable-native-access', '--add-reads', '--add-exports', '--add-opens', '--limit-modules', '--patch-module'],
+  ...['--source', '-d', '--describe-module'],
+]);
+const MODULE_OPTIONS = new Set(['-m', '--module']);
+/** `@file` contains more options. */
+const OPTION = /^[-@]/;
+const SOURCE_FILE = /\.java$/;
+const MODULE_PREFIX = '--module=';
+
+/** Returns the jar or source file without its folder and extension, or the full name of the main class. */
+function javaProgramOf(args: readonly string[]): string | undefined {
+  let isJar = false;
+  for (let i = 1; i < args.length; i++) {
+    const argument = args[i]!;
+    if (MODULE_OPTIONS.has(argument)) return mainClassOf(args[i + 1] ?? '');
+    if (argument.startsWith(MODULE_PREFIX)) return mainClassOf(argument.slice(MODULE_PREFIX.length));
+    // The next argument need not be the jar: more options may follow.
+    if (argument === '-jar') isJar = true;
+    else if (VALUE_OPTIONS.has(argument)) i++;
+    else if (!OPTION.test(argument)) return isJar || SOURCE_FILE.test(argument) ? fileNameOf(argument) : argument;
+  }
+  return undefined;
+}
+
+/** Main class in `module/class`; without one, the module's name, as the module itself names its main class. */
+function mainClassOf(module: string): string {
+  return module.slice(module.indexOf('/') + 1) || module;
+}
+
+function fileNameOf(path: string): string {
+  return basename(path).replace(/(?<=.)\.(jar|java)$/, '');
 }

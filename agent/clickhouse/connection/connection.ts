@@ -15,9 +15,8 @@ import {
   startOf,
 } from './exchange.ts';
 import { readPassword } from './password.ts';
-import { newReplicas } from './replicas.ts';
-import { ServerError } from './server_error.ts';
-import type { ConnectionSettings } from './settings.ts';
+import { isOfOneReplica, ServerError } from './server_error.ts';
+import { type ConnectionSettings, type Replica, replicaOf } from './settings.ts';
 
 /** 18.16 knows gzip only. */
 export type Compression = 'none' | 'gzip' | 'zstd';
@@ -262,4 +261,29 @@ async function* blocksOf(answer: Answer, { bytesMax, check }: AnswerLimits): Asy
 
 function cut({ origin }: Answer['replica']): ServerError {
   return new ServerError('cut', 'repeat', `${origin} closed the connection within its answer`);
+}
+
+/* Which replica the next statement goes to. */
+
+interface Replicas {
+  /** Each of them once, the preferred one first. */
+  inTurn(): Replica[];
+  /** Prefers the next one if the error comes from the state of this one. Returns whether it does. */
+  passOver(replica: Replica, error: unknown): error is ServerError;
+}
+
+/** Throws a UserError for a URL that cannot be, or must not be, used. */
+function newReplicas(urls: readonly string[]): Replicas {
+  const replicas = urls.map(replicaOf);
+  if (replicas.length === 0) throw new Error('there is no URL');
+  let preferred = 0;
+  return {
+    inTurn: () => [...replicas.slice(preferred), ...replicas.slice(0, preferred)],
+    passOver(replica, error): error is ServerError {
+      if (!isOfOneReplica(error)) return false;
+      // Statements that run at the same time fail together, and pass over it once.
+      if (replica === replicas[preferred]) preferred = (preferred + 1) % replicas.length;
+      return true;
+    },
+  };
 }

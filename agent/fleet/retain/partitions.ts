@@ -1,8 +1,10 @@
 /** The partitions of a fleet's tables: which there are, which go with an hour, and how they are dropped. */
+
 import type { Connection } from '../../clickhouse/connection/connection.ts';
 import { rowsOf, unexpected } from '../../clickhouse/connection/rows.ts';
 import { list, sql, text, word } from '../../clickhouse/statements/sql.ts';
 import { dropPartition } from '../../clickhouse/tables/ddl.ts';
+import { HOUR_NS } from './plan.ts';
 
 export interface Partition {
   table: string;
@@ -13,8 +15,6 @@ export interface Partition {
 }
 
 const HOURS_OF_DAY = 24n;
-
-const HOUR_NS = 3_600_000_000_000n;
 
 /** Tables by the hours and days of what is in them. */
 const BY_HOUR = ['event', 'transaction', 'stat'];

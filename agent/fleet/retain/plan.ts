@@ -1,7 +1,7 @@
 /** Decides which hours of a fleet are dropped: the oldest ones, until the rest is young and small enough. */
 import { max } from '../../../daemon/base/bigints.ts';
 
-const HOUR_NS = 3_600_000_000_000n;
+export const HOUR_NS = 3_600_000_000_000n;
 
 /** A disk of a server. */
 export interface DiskSpace {

@@ -6,14 +6,20 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { max } from '../../../daemon/base/bigints.ts';
+import type { Connection } from '../../clickhouse/connection/connection.ts';
+import { rowsOf } from '../../clickhouse/connection/rows.ts';
+import { ServerError } from '../../clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
+import { type CopiedFrom, copyPinned } from '../../clickhouse/pins/pin_copies.ts';
+import { type FleetPin, readPins } from '../../clickhouse/pins/pins.ts';
+import { identifier, list, sql, text } from '../../clickhouse/statements/sql.ts';
+import { distributedName } from '../../clickhouse/tables/ddl.ts';
+import { readValue, writeValue } from '../../clickhouse/tables/meta.ts';
 import { REMEMBERED_MS_MAX, raiseOldest, readOldest } from '../../clickhouse/tables/oldest.ts';
 import { UserError } from '../../process/errors.ts';
-import { clearJournal, type Journal, readJournal, writeJournal } from './journal.ts';
-import { copyLate } from './late_pins.ts';
 import { type Dropped, droppedAt, together, writeDropped } from './losses.ts';
 import { dropAll, droppedBefore, type Partition, partitionsAt } from './partitions.ts';
-import { firstKeptHour, type Limits } from './plan.ts';
+import { firstKeptHour, HOUR_NS, type Limits } from './plan.ts';
 import { type FoundServers, findServers, type Shard } from './shards.ts';
 
 export interface RetainOptions extends Limits {
@@ -34,8 +40,6 @@ export interface Retained {
   /** Pins for which something was copied again. */
   pins: number;
 }
-
-const HOUR_NS = 3_600_000_000_000n;
 
 /** Throws a UserError. */
 export async function retain(settings: readonly ConnectionSettings[], options: RetainOptions): Promise<Retained[]> {
@@ -139,4 +143,87 @@ async function apply(
     await dropAll(connection, droppedBefore(journal.firstHour, await partitionsAt(connection)));
     await clearJournal(connection);
   }
+}
+
+/*
+ * What retention is about to do on a shard. It is written before anything is changed, with totals instead of what is
+ * added: done again after an interruption, it ends in the same state and counts nothing twice.
+ */
+
+interface Journal {
+  /** The first hour that is kept. */
+  firstHour: bigint;
+  /** All that was dropped then, for each node. */
+  dropped: readonly Dropped[];
+}
+
+const KEY = 'retaining';
+
+/** Undefined if nothing was interrupted. Throws a ServerError. */
+async function readJournal(connection: Connection): Promise<Journal | undefined> {
+  const value = await readValue(connection, KEY);
+  if (value === undefined || value === '') return undefined;
+  try {
+    const { first_hour, dropped } = JSON.parse(value) as { first_hour: string; dropped: string[][] };
+    return {
+      firstHour: BigInt(first_hour),
+      dropped: dropped.map(([node, from, to, count]) => ({
+        node: node!,
+        fromNs: BigInt(from!),
+        toNs: BigInt(to!),
+        count: BigInt(count!),
+      })),
+    };
+  } catch {
+    throw new ServerError('malformed', 'blocked', `the value ${KEY} of the table meta is not of kreplay`);
+  }
+}
+
+async function writeJournal(connection: Connection, { firstHour, dropped }: Journal): Promise<void> {
+  const lines = dropped.map(({ node, fromNs, toNs, count }) => [node, ...[fromNs, toNs, count].map(String)]);
+  await write(connection, JSON.stringify({ first_hour: String(firstHour), dropped: lines }));
+}
+
+function clearJournal(connection: Connection): Promise<void> {
+  return write(connection, '');
+}
+
+function write(connection: Connection, value: string): Promise<void> {
+  return writeValue(connection, KEY, value, BigInt(Date.now()) * 1_000_000n);
+}
+
+/* Copies what has come for pins since they were made, before its hours are dropped. */
+
+/** Ids in one statement: a server takes 256 KiB, in which each byte of an id is two digits. */
+const IDS_MAX = 100;
+
+/** `hours` will be dropped, on any shard; the pins are those of this one. Throws a ServerError. */
+async function copyLate(connection: Connection, from: CopiedFrom, hours: readonly bigint[]): Promise<number> {
+  const pins = await readPins(connection, { isCluster: false });
+  let copied = 0;
+  for (let i = 0; i < pins.length; i += IDS_MAX) {
+    const some = pins.slice(i, i + IDS_MAX);
+    const ends = await endsOf(connection, from, some);
+    for (const pin of some) {
+      const endNs = ends.get(pin.transactionId) ?? 0n;
+      const [first, last] = [pin.fromNs / HOUR_NS, (endNs > pin.endNs ? endNs : pin.endNs) / HOUR_NS];
+      if (!hours.some((hour) => hour >= first && hour <= last)) continue;
+      await copyPinned(connection, from, pin);
+      copied++;
+    }
+  }
+  return copied;
+}
+
+/** When the last event of each transaction began, as far as it has come. */
+async function endsOf(
+  connection: Connection,
+  { isCluster }: CopiedFrom,
+  pins: readonly FleetPin[],
+): Promise<Map<string, bigint>> {
+  const table = identifier(isCluster ? distributedName('by_id') : 'by_id');
+  const ids = list(pins.map(({ transactionId }) => text(transactionId)));
+  const statement = sql`SELECT id, max(t_max) AS last FROM ${table} WHERE kind = 1 AND id IN (${ids}) GROUP BY id`;
+  const rows = await rowsOf(connection, statement, { id: 'text', last: 'number' });
+  return new Map(rows.map(({ id, last }) => [id, last]));
 }

@@ -10,11 +10,9 @@ import { givenIn } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
-import { interestIn } from './interest.ts';
 import type { Lookup } from './lookup.ts';
-import { matchingRows } from './match.ts';
-import { readableBlock, type SegmentRun } from './readable_block.ts';
-import type { ScanSource } from './scan.ts';
+import { interestIn, matchingRows } from './match.ts';
+import { readableBlock, type ScanSource, type SegmentRun } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 

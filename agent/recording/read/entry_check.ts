@@ -10,8 +10,7 @@ import { segmentFacts, WITH_EXTREMES, WITH_MEMBERS } from '../codec/segment_fact
 import { OWNERS } from '../format/owner_columns.ts';
 import { factsSeed } from '../format/pieces.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import type { ScanSource } from './scan.ts';
-import { planUnordered } from './scan_plan.ts';
+import { planUnordered, type ScanSource } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
 

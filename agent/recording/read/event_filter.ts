@@ -1,10 +1,12 @@
 /** The filter of a scan, and its resolved form for one recording: texts become ids, bounds become numbers that fit. */
 
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
 import { EVENTS, type EventType } from '../../../bpf/schema/index.ts';
+import type { Kind } from '../../../bpf/schema/kinds.ts';
 import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { typeMask } from '../codec/segment_facts.ts';
 import type { Lookup } from './lookup.ts';
-import { type OwnCondition, type OwnTexts, ownConditions } from './own_conditions.ts';
 
 /** Values of events; an event has a service if the service owns it, wholly or in part. */
 export interface EventValues extends OwnTexts {
@@ -138,4 +140,85 @@ function atLeastZero(value: bigint): bigint {
 
 function atMost(value: bigint): bigint {
   return value > U64_MAX ? U64_MAX : value;
+}
+
+/* Conditions on fields that only some types of event have: their texts become numbers, type by type. */
+
+/** Texts of a field; those of files are patterns. */
+export interface OwnTexts {
+  operations?: readonly string[];
+  syscalls?: readonly string[];
+  devices?: readonly string[];
+  files?: readonly string[];
+  /** Transactions of the tasks that queued requests. */
+  queuers?: readonly string[];
+}
+
+/** The field that each list is about. */
+export const OWN_FIELDS = {
+  operations: 'operation',
+  syscalls: 'syscall',
+  devices: 'device',
+  files: 'file',
+  queuers: 'queued_by',
+} as const satisfies Record<keyof OwnTexts, string>;
+
+export type OwnField = (typeof OWN_FIELDS)[keyof OwnTexts];
+
+/** Name of the column that conditions on a field look at. */
+export function conditionColumn(event: string, field: string, { source }: Kind): string {
+  return `${event}.${field}${source === 'queuer' ? '_context' : ''}`;
+}
+
+interface OwnColumn {
+  column: Column;
+  kind: Kind;
+}
+
+const columnsOf = (field: string): OwnColumn[] =>
+  EVENTS.flatMap((event) =>
+    Object.entries(event.fields)
+      .filter(([name, of]) => apiName(name, of) === field)
+      .map(([, { kind }]) => {
+        const own = conditionColumn(event.name, field, kind);
+        return { kind, column: COLUMNS.find(({ name }) => name === own)! };
+      }),
+  );
+
+/** The columns that the conditions of each list look at, one for each type of event that has the field. */
+export const CONDITION_COLUMNS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
+  texts: texts as keyof OwnTexts,
+  columns: columnsOf(field),
+}));
+
+/** Values of a column that one type of event has; the numbers are in ascending order, each once. */
+interface OwnValues {
+  column: Column;
+  numbers: Uint32Array;
+}
+
+/** Whether an event has one of these values. */
+export type OwnCondition = readonly OwnValues[];
+
+/** Returns a condition for each field that is given; one that no event of this recording can meet is empty. */
+function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
+  return CONDITION_COLUMNS.flatMap(({ texts, columns }) => {
+    const wanted = given[texts];
+    return wanted ? [columns.flatMap((own) => valuesOf(own, wanted, lookup))] : [];
+  });
+}
+
+function valuesOf({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
+  // The ids of files may be very many: they are in this form already.
+  const numbers =
+    kind.source === 'file'
+      ? lookup.files.find(wanted)
+      : Uint32Array.from(new Set(wanted.flatMap((text) => numbersOf(kind, text, lookup)))).sort();
+  return numbers.length > 0 ? [{ column, numbers }] : [];
+}
+
+function numbersOf({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
+  if (source === 'text') return lookup.nameIds(text);
+  if (source === 'queuer') return lookup.contextsOfTransaction(text);
+  return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);
 }

@@ -11,8 +11,7 @@ import { corrupt } from '../format/errors.ts';
 import type { ContextText } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import { type FileFinder, fileFinder } from './file_finder.ts';
-import { TEXT_MAX } from './sizes.ts';
-import { isShort, type Keep } from './until_commit.ts';
+import { isShort, type Keep, TEXT_MAX } from './sizes.ts';
 
 /** Entries of each dictionary that are kept, for a reader that meets events again. */
 export const CACHED_MAX = 65_536;

@@ -1,38 +1,44 @@
 /** Reads a recording, even while a writer appends to it. */
-
 import { existsSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { EVENTS } from '../../../bpf/schema/index.ts';
+import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
+import { U64_MAX } from '../../../daemon/base/bigints.ts';
 import { firstPlace } from '../../../daemon/base/binary_search.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
-import { openDatabase } from '../format/database.ts';
+import { damagedFrame, openDatabase } from '../format/database.ts';
 import { asDamage, corrupt, RecordingError, toRecordingError, withRecordingErrors } from '../format/errors.ts';
-import type { Loss } from '../format/losses.ts';
-import { checkFormat, fromStoredMax, PAGE_BYTES } from '../format/schema.ts';
+import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
+import { STORED_COLUMNS } from '../format/pieces.ts';
+import { checkFormat, fromStoredMax, PAGE_BYTES, toStored } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, wantedColumns } from './assemble_block.ts';
-import { type DamageNotes, damageNotes, type FoundDamage, followLog, withDamage } from './damage_notes.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
 import { type EventFilter, lookForFiles, type ResolvedFilter, resolveFilter } from './event_filter.ts';
-import { followedWriter } from './followed_writer.ts';
 import { CACHED_MAX, type Lookup, openLookup } from './lookup.ts';
-import { type LossReader, openLossReader } from './loss_reader.ts';
-import { openPieceCache } from './piece_cache.ts';
-import { readTransactions } from './read_transaction.ts';
-import { openRecordedSpan, type RecordedSpanReader } from './recorded_span.ts';
-import { isDamage } from './salvage.ts';
-import { type EventKey, type ScanSource, scanBlocks } from './scan.ts';
+import { type EventKey, type ScanSource, scanBlocks, scanUnordered } from './scan.ts';
 import { openSealedSegments, type SealedReader } from './sealed_segments.ts';
-import { openSegment, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
-import { openSegmentIndex, type SegmentMeta } from './segment_index.ts';
-import { checkSizes, TEXT_MAX } from './sizes.ts';
-import { openStateReader, type StateReader } from './state_reader.ts';
-import { openTransactionIndex, type TransactionIndex } from './transaction_index.ts';
-import { openPinReader, openTransactions, type PinReader, type Transactions } from './transactions.ts';
+import {
+  type ColumnLocations,
+  openPieceCache,
+  openSegment,
+  type Segment,
+  UnreadableSegment,
+  withUnreadable,
+} from './segment.ts';
+import { isDamage, openSegmentIndex, type SegmentMeta } from './segment_index.ts';
+import { checkSizes, isShort, keepUntilCommit, TEXT_MAX } from './sizes.ts';
+import {
+  openPinReader,
+  openTransactionIndex,
+  openTransactions,
+  type PinReader,
+  type TransactionIndex,
+  type Transactions,
+} from './transactions.ts';
 import { openUnended, type UnendedReader } from './unended.ts';
-import { scanUnordered } from './unordered_scan.ts';
-import { isShort, keepUntilCommit } from './until_commit.ts';
 
 const META = "SELECT key, value FROM meta WHERE key IN ('recording_id', 'node', 'boot_id', 'machine_id', 'created_ns')";
 
@@ -361,4 +367,382 @@ function isRegular(path: string): boolean | undefined {
   } catch {
     return undefined;
   }
+}
+
+/* The state of a recording: whether an agent has written it, how large it is, and what it is missing in total. */
+
+const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
+const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
+/** The first word of a reason: see `reasonText`. */
+const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
+/** Unknown words are one group: a file from an untrusted source may have any number of them. */
+const LOST = `
+SELECT
+  CASE WHEN ${CAUSE} IN (${quoted(Object.keys(LOSS_CAUSES))}) THEN ${CAUSE} ELSE 'unknown' END AS known_cause,
+  CASE WHEN event_type IN (${quoted(EVENTS.map(({ name }) => name))}) THEN event_type END AS known_type,
+  sum(count)
+FROM loss
+GROUP BY known_cause, known_type
+ORDER BY known_cause, known_type`;
+
+export interface StateReader {
+  /** Whether an agent has ever written it; false for a bundle. */
+  isWritten(): boolean;
+  /** Size of the file and its log. */
+  sizeBytes(): number;
+  lossTotals(): LossTotal[];
+}
+
+type LossTotal = Pick<Loss, 'cause' | 'eventType' | 'count'>;
+
+function openStateReader(database: Database.Database, path: string): StateReader {
+  const written = database.prepare<[], number>(WRITTEN).pluck();
+  const lost = database.prepare<[], [Loss['cause'], Loss['eventType'], number]>(LOST).raw();
+  return {
+    isWritten: () => written.get() !== undefined,
+    sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
+    lossTotals: () => lost.all().map(([cause, eventType, count]) => ({ cause, eventType, count })),
+  };
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/* The time that a recording covers; losses within it are in a table of their own. */
+
+const NOTES =
+  "SELECT key, value FROM meta WHERE key IN ('created_ns', 'alive_ns', 'ended', 'alive_monotonic_ns', 'alive_boot_id')";
+
+const FIRST_AND_LAST = 'SELECT min(min_timestamp_ns), max(max_timestamp_ns) FROM segment';
+
+export interface RecordedSpan {
+  fromNs: bigint;
+  /** The latest time at which a writer is known to have been at work. */
+  toNs: bigint;
+  /** `unsaid`: a writer is at work, or it was killed, or this is a copy that was made while it was at work. */
+  end: 'closed' | 'unsaid';
+  /** When the recording's writer last committed, by CLOCK_MONOTONIC of the boot with this id. */
+  committed?: { monotonicNs: bigint; bootId: string };
+}
+
+interface RecordedSpanReader {
+  /** Returns undefined when no time at all is known. */
+  recordedSpan(): RecordedSpan | undefined;
+}
+
+function openRecordedSpan(database: Database.Database): RecordedSpanReader {
+  const notes = database.prepare<[], [string, bigint | string]>(NOTES).raw().safeIntegers();
+  const firstAndLast = database.prepare<[], [bigint | null, bigint | null]>(FIRST_AND_LAST).raw().safeIntegers();
+  return {
+    recordedSpan() {
+      const said = new Map(notes.all());
+      for (const [key, value] of said)
+        if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n))
+          throw corrupt(`its ${key} is not a time`);
+      const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
+      if (typeof created === 'bigint' && typeof alive === 'bigint') {
+        const [monotonicNs, bootId] = [said.get('alive_monotonic_ns'), said.get('alive_boot_id')];
+        const isKnown = typeof monotonicNs === 'bigint' && typeof bootId === 'string';
+        return {
+          fromNs: created,
+          toNs: alive,
+          end: said.get('ended') === 1n ? 'closed' : 'unsaid',
+          ...(isKnown && { committed: { monotonicNs, bootId } }),
+        };
+      }
+      // A bundle has selected events, and no information about the time around them.
+      const [first, last] = firstAndLast.get()!;
+      if (first === null || last === null) return undefined;
+      return { fromNs: first, toNs: fromStoredMax(last), end: 'closed' };
+    },
+  };
+}
+
+/* Runs several statements in one read transaction, so that they see nothing of what a writer commits meanwhile. */
+
+/**
+ * SQLite ends the transaction when a page cannot be read. Everything else that was read is still of one snapshot,
+ * unless a writer has committed meanwhile.
+ */
+function readTransactions(database: Database.Database): <T>(work: () => T) => T {
+  const begin = database.prepare('BEGIN');
+  const commit = database.prepare('COMMIT');
+  const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
+  return (work) => {
+    if (database.inTransaction) return work();
+    begin.run();
+    const seen = dataVersion.get();
+    try {
+      const result = work();
+      if (!database.inTransaction && dataVersion.get() !== seen) throw corrupt('it was written to while it was read');
+      return result;
+    } finally {
+      if (database.inTransaction) commit.run();
+    }
+  };
+}
+
+/* Follows what a newer writer may do to the file of an open reader: add columns, or replace it. */
+
+const RECORDING_ID_NOW = "SELECT value FROM meta WHERE key = 'recording_id'";
+
+const COLUMN_NAMES = 'SELECT name, column_id, storage, piece FROM column_name';
+
+interface Opened {
+  path: string;
+  recordingId: string;
+}
+
+export interface FollowedWriter {
+  /** Must be called before the file is read; the other methods answer as of the last call. */
+  follow(): void;
+  /** A number that changes whenever another connection has committed. */
+  version(): number;
+  /** The same number, read now. */
+  newestVersion(): number;
+  locations(): ColumnLocations;
+  isReplaced(): boolean;
+}
+
+function followedWriter(database: Database.Database, { path, recordingId }: Opened): FollowedWriter {
+  const dataVersion = database.prepare<[], number>('PRAGMA data_version').pluck();
+  const currentId = database.prepare<[], string>(RECORDING_ID_NOW).pluck();
+  const lastColumn = database.prepare<[], number>('SELECT max(column_id) FROM column_name').pluck();
+  const newestVersion = () => dataVersion.get()!;
+  let locations = readColumnLocations(database, path);
+  let seenVersion = newestVersion();
+  let isReplaced = currentId.get() !== recordingId;
+  return {
+    follow() {
+      const current = newestVersion();
+      if (current === seenVersion) return;
+      seenVersion = current;
+      isReplaced = currentId.get() !== recordingId;
+      if (lastColumn.get() !== locations.lastId) locations = readColumnLocations(database, path);
+    },
+    version: () => seenVersion,
+    newestVersion,
+    locations: () => locations,
+    isReplaced: () => isReplaced,
+  };
+}
+
+/** The number of a column has two bytes in a segment. */
+const COLUMN_ID_MAX = 0xffff;
+
+const isColumnId = (id: number) => Number.isInteger(id) && id > 0 && id <= COLUMN_ID_MAX;
+
+/** Reads where this file keeps the columns that this program knows. */
+function readColumnLocations(database: Database.Database, path: string): ColumnLocations & { lastId: number } {
+  const ids = new Map<string, number>();
+  const pieces = new Map<string, number>();
+  let lastId = 0;
+  // A column that is missing in the list would read as one that the file never had.
+  const check = database.prepare<[], string>("PRAGMA main.integrity_check('column_name')").pluck();
+  if (check.get() !== 'ok') throw corrupt('its list of columns cannot be read');
+  const rows = database.prepare<[], [string, number, string, number]>(COLUMN_NAMES).raw();
+  for (const [name, id, storage, piece] of rows.iterate()) {
+    if (!isColumnId(id)) throw corrupt(`it has a column with the number ${id}, which no recording has`);
+    lastId = Math.max(lastId, id);
+    const column = STORED_COLUMNS.find((candidate) => candidate.name === name);
+    if (!column) continue;
+    if (column.storage !== storage) {
+      const message = `${path} keeps ${name} as ${storage}, this kreplay as ${column.storage}: use the one that wrote it`;
+      throw new RecordingError('unsupported_format', message);
+    }
+    ids.set(name, id);
+    pieces.set(name, piece);
+  }
+  if (!ids.has('event_type')) {
+    throw new RecordingError('recording_missing', `${path} is just being created: try again in a moment`);
+  }
+  return { ids, pieces, lastId };
+}
+
+/* Reads the losses and clock steps of a recording. */
+
+const LOSSES = `
+SELECT from_ns, to_ns, cause, event_type, count
+FROM loss
+WHERE from_ns < :toNs AND to_ns >= :fromNs
+ORDER BY loss_id`;
+
+const CLOCK_STEPS = `
+SELECT boot_ns, offset_ns, kind, suspended_ns, clock_id
+FROM clock
+WHERE clock_id > ?
+ORDER BY clock_id`;
+
+export interface LossReader {
+  /** Losses that overlap [fromNs, toNs). */
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  clockSteps(): ClockStep[];
+  clockStepsAfter(clockId: number): NotedClockStep[];
+}
+
+export interface NotedClockStep extends ClockStep {
+  clockId: number;
+}
+
+function areCounts(values: readonly unknown[]): boolean {
+  return values.every((value) => typeof value === 'bigint' && value >= 0n);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= WORD_MAX;
+}
+
+type LossRow = [bigint, bigint, string, Loss['eventType'], bigint];
+
+function openLossReader(database: Database.Database): LossReader {
+  const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
+  const steps = database
+    .prepare<[number], [bigint, bigint, ClockStep['kind'], bigint, bigint]>(CLOCK_STEPS)
+    .raw()
+    .safeIntegers();
+
+  const clockStepsAfter = (after: number): NotedClockStep[] =>
+    steps.all(after).map(([bootNs, offsetNs, kind, suspendedNs, clockId]) => {
+      if (!areCounts([bootNs, suspendedNs]) || typeof offsetNs !== 'bigint' || !isText(kind))
+        throw corrupt('its list of clock steps is malformed');
+      return { bootNs, offsetNs, kind, suspendedNs, clockId: Number(clockId) };
+    });
+
+  return {
+    losses: (fromNs = 0n, toNs = U64_MAX) =>
+      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
+        const [from, to, cause, eventType, count] = row;
+        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
+          throw corrupt('its list of losses is malformed');
+        return { fromNs: from, toNs: to, ...parseReason(cause), eventType, count: Number(count) };
+      }),
+    clockSteps: () => clockStepsAfter(0).map(({ clockId: _, ...step }) => step),
+    clockStepsAfter,
+  };
+}
+
+/* Collects what a reader found damaged and left out, to be reported as losses with every answer that it affects. */
+
+type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
+
+/** The damage that one reader found, for another reader of the same file. Every reader checks the log by itself. */
+export interface FoundDamage {
+  segments: readonly DamagedSegment[];
+  entries: boolean;
+  failures: boolean;
+}
+
+export interface DamageNotes {
+  /** Adds a segment whose columns cannot be read. */
+  add(meta: DamagedSegment): void;
+  /** Notes an entry of which not even the time is known. */
+  addEntry(): void;
+  /** Says whether the log has commits that cannot be read. */
+  setLog(isDamaged: boolean): void;
+  /** Notes a request that could not be answered. */
+  addFailure(): void;
+  has(meta: SegmentMeta): boolean;
+  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  /** Whether any damage was found, even if no answer lacks anything. */
+  any(): boolean;
+  /** Returns undefined if no damage was found. */
+  found(): FoundDamage | undefined;
+  /** Adds what another reader found. */
+  addFound(found: FoundDamage): void;
+}
+
+function damageNotes(): DamageNotes {
+  const segments = new Map<number, DamagedSegment>();
+  let entries = false;
+  let failures = false;
+  let isLogDamaged = false;
+  const any = () => failures || entries || isLogDamaged || segments.size > 0;
+  const loss = (count: number, fromNs: bigint, toNs: bigint): Loss => ({
+    cause: 'damaged',
+    eventType: null,
+    count,
+    fromNs,
+    toNs,
+  });
+  return {
+    add: ({ firstNumber, eventCount, minNs, maxNs }) =>
+      void segments.set(firstNumber, { firstNumber, eventCount, minNs, maxNs }),
+    addEntry: () => {
+      entries = true;
+    },
+    setLog: (isDamaged) => {
+      isLogDamaged = isDamaged;
+    },
+    addFailure: () => {
+      failures = true;
+    },
+    any,
+    found() {
+      if (!failures && !entries && segments.size === 0) return undefined;
+      return { segments: [...segments.values()], entries, failures };
+    },
+    addFound(found) {
+      for (const segment of found.segments) segments.set(segment.firstNumber, segment);
+      entries ||= found.entries;
+      failures ||= found.failures;
+    },
+    has: ({ firstNumber }) => segments.has(firstNumber),
+    losses: (fromNs = 0n, toNs = U64_MAX) => [
+      ...(entries || isLogDamaged ? [loss(0, fromNs, toNs)] : []),
+      ...[...segments.values()]
+        .filter(({ minNs, maxNs }) => minNs < toNs && maxNs >= fromNs)
+        .map(({ minNs, maxNs, eventCount }) => loss(eventCount, minNs, maxNs)),
+    ],
+  };
+}
+
+/** Adds the damage that was found to what the recording itself reports as lost. */
+function withDamage(
+  damage: DamageNotes,
+  lossesIn: LossReader['losses'],
+  totals: StateReader['lossTotals'],
+): Pick<LossReader & StateReader, 'losses' | 'lossTotals'> {
+  return {
+    losses: (fromNs, toNs) => [...known(() => lossesIn(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
+    lossTotals() {
+      const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
+      if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });
+      return [...known(totals, damage), ...damaged];
+    },
+  };
+}
+
+/** When losses cannot be read, every answer may have a gap. */
+function known<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
+  try {
+    return losses();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    damage.addEntry();
+    return [];
+  }
+}
+
+/**
+ * Keeps the note about the log right: a writer may end a damaged log before the frame that is damaged. It returns a
+ * function to be called before the file is read; something of the file must have been read already.
+ */
+function followLog(
+  database: Database.Database,
+  damage: DamageNotes,
+  writer: Pick<FollowedWriter, 'follow' | 'version'>,
+): () => void {
+  let seenVersion = writer.version();
+  let isDamaged = false;
+  function look(): void {
+    seenVersion = writer.version();
+    isDamaged = damagedFrame(database) !== undefined;
+    damage.setLog(isDamaged);
+  }
+  look();
+  return () => {
+    writer.follow();
+    if (isDamaged && writer.version() !== seenVersion) look();
+  };
 }

@@ -6,18 +6,16 @@
  * A scan returns what was recorded when it began. Each block is made within one read transaction, and none is open
  * while the consumer holds a block: that would keep the writer from ever shortening its log.
  */
-
 import { type ColumnMaker, type NumberedBlock, newColumns, reusedColumns } from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { firstPlaceNear } from '../../../daemon/base/binary_search.ts';
-import { gather } from './assemble_block.ts';
+import { toStored } from '../format/schema.ts';
+import { gather, type Run, wholeBlock } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import { matchingRows } from './match.ts';
-import { leaveOut, readableBlock, type SegmentRun } from './readable_block.ts';
-import { planScan, type ScanPlan } from './scan_plan.ts';
-import { decodedSegments, type Segment } from './segment.ts';
-import type { SegmentIndex, SegmentMeta } from './segment_index.ts';
+import { interestIn, matchingRows } from './match.ts';
+import { decodedSegments, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
+import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
 /**
  * The most segments opened, or windows of segments passed, for one block; the block is then returned, even when it is
@@ -239,4 +237,277 @@ function sortRows(segment: Segment, rows: Uint32Array, descending: boolean): Big
     nativeColumns.sortRows(segment.column(TIMESTAMP) as BigUint64Array, rows, descending, sorted);
   }
   return sorted;
+}
+
+/* Makes a block of the rows that can be read, with the names that they refer to; unreadable segments are left out. */
+
+export interface SegmentRun extends Run {
+  segment: Segment;
+}
+
+interface BlockSteps {
+  gather(runs: readonly SegmentRun[]): NumberedBlock;
+  /** Reads what the ids of the block refer to. */
+  onBlock(block: NumberedBlock): void;
+  /** Returns the segment to leave out; rethrows an error that is not about a single segment. */
+  leaveOut(error: unknown): SegmentMeta;
+}
+
+export function readableBlock(runs: readonly SegmentRun[], steps: BlockSteps): NumberedBlock {
+  try {
+    const block = steps.gather(runs);
+    steps.onBlock(block);
+    return block;
+  } catch (error) {
+    const { firstNumber } = steps.leaveOut(error instanceof UnreadableSegment ? error : unreadable(runs, steps, error));
+    return readableBlock(
+      runs.filter(({ segment }) => segment.firstNumber !== firstNumber),
+      steps,
+    );
+  }
+}
+
+/** Reports the damaged segment that the error is about; rethrows an error that is not about a single segment. */
+export function leaveOut(error: unknown, onDamaged: (meta: SegmentMeta) => void): SegmentMeta {
+  if (!(error instanceof UnreadableSegment)) throw error;
+  if (error.damage) onDamaged(error.meta);
+  return error.meta;
+}
+
+/** Returns the error of the first segment whose names cannot be read; `error` itself when there is none. */
+function unreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockSteps, error: unknown): unknown {
+  for (const run of runs) {
+    try {
+      withUnreadable(run.segment.meta, () => onBlock(gather([run])));
+    } catch (found) {
+      return found;
+    }
+  }
+  return error;
+}
+
+/*
+ * Scans segments one after the other, in no order: sums need none, and merging costs more than reading. sealed segments
+ * blocks of some of them, each in a read transaction of its own: they never change parts all of them in one
+ * transaction, because a writer may merge them into segments between two
+ */
+
+/** The most segments that one step reads, and windows of segments that it passes: then the consumer can do other work. */
+const SEGMENTS_A_STEP = 16;
+const PASSED_A_STEP = 32;
+/** A block of fewer rows gets those of the next segments too: a transaction and a block for each would cost more. */
+const ROWS_ENOUGH = 1024;
+
+interface UnorderedOptions extends Pick<ScanOptions, 'filter' | 'columns' | 'reusesMemory'> {
+  /** Shorter events are not wanted any longer. */
+  risingMinNs?: (() => bigint) | undefined;
+}
+
+/** Blocks may be empty: the consumer should then do its other work and continue. */
+export function* scanUnordered(source: ScanSource, options: UnorderedOptions): Generator<NumberedBlock> {
+  const { columns, reusesMemory, risingMinNs = () => 0n } = options;
+  let { filter } = options;
+  const make = reusesMemory ? reusedColumns() : newColumns;
+  const plan = source.inTransaction(() =>
+    planUnordered({ index: source.index, columnIds: source.columnIds(), filter }),
+  );
+
+  const leave = (error: unknown) => leaveOut(error, source.onDamaged);
+
+  function matchingRun(meta: SegmentMeta): SegmentRun | undefined {
+    const minNs = risingMinNs();
+    if (minNs > filter.minDurationNs) filter = { ...filter, minDurationNs: minNs };
+    if (meta.maxDurationNs < filter.minDurationNs) return undefined;
+    try {
+      const segment = source.open(meta);
+      const rows = segment && matchingRows(segment, filter, plan.end);
+      return segment && rows && rows.length > 0 ? { segment, rows } : undefined;
+    } catch (error) {
+      leave(error);
+      return undefined;
+    }
+  }
+
+  function blockOf(runs: readonly SegmentRun[], makeColumn: ColumnMaker): NumberedBlock {
+    return readableBlock(runs, {
+      gather: ([run, ...others]) =>
+        run && others.length === 0 && run.rows.length === run.segment.rowCount
+          ? wholeBlock(run.segment, columns, makeColumn)
+          : gather(run ? [run, ...others] : [], columns, () => {}, makeColumn),
+      onBlock: source.onBlock,
+      leaveOut: leave,
+    });
+  }
+
+  /** Takes segments from the front of a list, which has some, until their rows are enough for a block. */
+  function nextBlock(segments: SegmentMeta[]): NumberedBlock {
+    const runs: SegmentRun[] = [];
+    for (let [opened, rows] = [0, 0]; rows < ROWS_ENOUGH && opened < SEGMENTS_A_STEP; opened++) {
+      const meta = segments.shift();
+      if (!meta) break;
+      const run = matchingRun(meta);
+      if (!run) continue;
+      runs.push(run);
+      rows += run.rows.length;
+    }
+    return blockOf(runs, make);
+  }
+
+  for (let passed = 0; ; ) {
+    const segments = source.inTransaction(plan.nextSealed);
+    if (!segments) break;
+    if (segments.length === 0 && ++passed % PASSED_A_STEP === 0) yield gather([], columns, () => {});
+    while (segments.length > 0) yield source.inTransaction(() => nextBlock(segments));
+  }
+  const parts = source.inTransaction(() =>
+    plan.tail().flatMap((meta) => {
+      const run = matchingRun(meta);
+      return run ? [blockOf([run], newColumns)] : [];
+    }),
+  );
+  yield* parts;
+}
+
+/*
+ * The segments that a scan has not opened yet, nearest first, while a writer goes on writing. numbers 0 ............
+ * sealedEnd ........ end ....> sealed for good | parts at start | later events, not in this scan Sealed segments never
+ * change and can only be removed, so they are read in windows. The few parts may be merged at any time into a segment
+ * that begins with the same number, so they are listed again when the file has changed.
+ */
+
+interface PlannedSegment extends SegmentMeta {
+  /**
+   * Stands for a window of segments that cannot match, and is not to be opened. A file may have a million of these, and
+   * the consumer should do other work meanwhile.
+   */
+  isPassed?: true;
+}
+
+interface ScanPlan {
+  /** All numbers of this scan are below it. */
+  readonly end: number;
+  /** Returns the nearest segment that was not taken. */
+  peek(): PlannedSegment | undefined;
+  take(): void;
+  /**
+   * Lists the tail again. Segments that begin at or after the returned number must be forgotten: the plan returns them
+   * again, perhaps merged. The result is undefined when nothing of this scan can have changed.
+   */
+  refresh(): number | undefined;
+}
+
+interface PlanOptions {
+  index: SegmentIndex;
+  /** Ids of the file's columns by name. */
+  columnIds: ReadonlyMap<string, number>;
+  filter: ResolvedFilter;
+  order: 'asc' | 'desc';
+  /** Events before this time, in the scan's order, are not wanted. */
+  startNs: bigint | undefined;
+}
+
+function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): ScanPlan {
+  const ascending = order === 'asc';
+  const { end, sealedEnd } = index.ends();
+  let tailStart = sealedEnd;
+  const bounds = boundsOf(filter, ascending, startNs);
+  const nearestFirst = (a: SegmentMeta, b: SegmentMeta) => {
+    const [first, second] = ascending ? [a, b] : [b, a];
+    const [firstNs, secondNs] = ascending ? [first.minNs, second.minNs] : [first.maxNs, second.maxNs];
+    return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
+  };
+  const ofInterest = interestIn(filter, columnIds);
+  const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
+  // Both lists have the nearest segment last, where removing it is cheap.
+  const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
+  let sealed: PlannedSegment[] = [];
+  let sealedLeft = true;
+  let tail = furthestFirst(index.tail(tailStart, end, bounds));
+
+  function nearest(): PlannedSegment[] {
+    while (sealed.length === 0 && sealedLeft) {
+      const next = nextSealed();
+      sealedLeft = next !== undefined;
+      sealed = furthestFirst(next ?? []);
+      const furthest = next?.at(-1);
+      if (sealed.length === 0 && furthest) sealed = [{ ...furthest, isPassed: true }];
+    }
+    const [a, b] = [sealed.at(-1), tail.at(-1)];
+    return !b || (a && nearestFirst(a, b) < 0) ? sealed : tail;
+  }
+
+  return {
+    end,
+    peek: () => nearest().at(-1),
+    take: () => void nearest().pop(),
+    refresh() {
+      if (tailStart >= end) return undefined;
+      const from = tailStart;
+      tailStart = Math.max(from, Math.min(index.ends().sealedEnd, end));
+      tail = furthestFirst([...tail.filter((segment) => segment.firstNumber < from), ...index.tail(from, end, bounds)]);
+      return from;
+    },
+  };
+}
+
+interface UnorderedPlan {
+  /** All numbers of this scan are below it. */
+  readonly end: number;
+  /** Returns sealed segments window by window, then undefined. */
+  nextSealed(): SegmentMeta[] | undefined;
+  /** What was not sealed when the scan began; it is to be read in the transaction of this call. */
+  tail(): SegmentMeta[];
+}
+
+export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'order' | 'startNs'>): UnorderedPlan {
+  const { end, sealedEnd } = index.ends();
+  const bounds = boundsOf(filter, true, undefined);
+  const next = sealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
+  const ofInterest = interestIn(filter, columnIds);
+  return {
+    end,
+    nextSealed: () => next()?.filter(ofInterest),
+    tail: () => index.tail(sealedEnd, end, bounds).filter(ofInterest),
+  };
+}
+
+function boundsOf(filter: ResolvedFilter, ascending: boolean, startNs: bigint | undefined): SegmentBounds {
+  let { firstNs, lastNs } = filter;
+  if (startNs !== undefined && ascending && startNs > firstNs) firstNs = startNs;
+  if (startNs !== undefined && !ascending && startNs < lastNs) lastNs = startNs;
+  return {
+    firstNs: toStored(firstNs),
+    lastNs: toStored(lastNs),
+    typeMask: filter.typeMask,
+    minDurationNs: toStored(filter.minDurationNs),
+  };
+}
+
+interface SealedOptions extends Omit<PlanOptions, 'columnIds' | 'startNs'> {
+  bounds: SegmentBounds;
+  sealedEnd: number;
+}
+
+/** Returns the sealed segments window by window, then undefined. */
+function sealedSource({ index, filter, order, bounds, sealedEnd }: SealedOptions): () => SegmentMeta[] | undefined {
+  const { inSegments: contexts } = filter;
+  if (contexts) {
+    let given = false;
+    return () => {
+      if (given) return undefined;
+      given = true;
+      return index.sealedWithContexts(contexts, sealedEnd, bounds);
+    };
+  }
+  // No segment that reaches the window begins earlier (ends later) than the longest one could.
+  const spanNs = index.longestSpanNs();
+  let key: [bigint, number] =
+    order === 'asc' ? [bounds.firstNs - spanNs - 1n, 0] : [toStored(bounds.lastNs + spanNs), Number.MAX_SAFE_INTEGER];
+  return () => {
+    const segments = index.sealedAfter(order, key, sealedEnd, bounds);
+    const last = segments.at(-1);
+    if (!last) return undefined;
+    key = [toStored(order === 'asc' ? last.minNs : last.maxNs), last.firstNumber];
+    return segments;
+  };
 }

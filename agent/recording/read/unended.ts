@@ -1,5 +1,4 @@
 /** Reads what is in progress, and what was when a writer ended: calls and requests that have begun and not ended. */
-
 import type Database from 'better-sqlite3';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -24,10 +23,8 @@ import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { queuerOf } from '../format/queuer.ts';
 import { toStored } from '../format/schema.ts';
 import { wholeBlock } from './assemble_block.ts';
-import type { DamageNotes } from './damage_notes.ts';
-import type { EventValues } from './event_filter.ts';
+import { conditionColumn, type EventValues, OWN_FIELDS, type OwnField, type OwnTexts } from './event_filter.ts';
 import type { Lookup } from './lookup.ts';
-import { conditionColumn, OWN_FIELDS, type OwnField, type OwnTexts } from './own_conditions.ts';
 import { type ColumnLocations, openSegment, UnreadableSegment } from './segment.ts';
 
 const VALUES = `SELECT key, value FROM meta WHERE key IN ('${IN_PROGRESS}', '${IN_PROGRESS_UNLISTED}', '${UNFINISHED}')`;
@@ -75,7 +72,7 @@ export function openUnended(
   database: Database.Database,
   locations: () => ColumnLocations,
   lookup: Pick<Lookup, 'name' | 'file' | 'context' | 'remember'>,
-  { addEntry }: DamageNotes,
+  { addEntry }: { addEntry(): void },
 ): UnendedReader {
   const values = database.prepare<[], [string, unknown]>(VALUES).raw();
   const removedUntil = database.prepare<[], bigint | null>(REMOVED_UNTIL).pluck().safeIntegers();

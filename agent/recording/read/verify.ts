@@ -4,7 +4,7 @@ import { damagedFrame, damagedLog, damagedPages, openDatabase } from '../format/
 import { type RecordingError, toRecordingError } from '../format/errors.ts';
 import { FORMAT_VERSION } from '../format/schema.ts';
 import { openReader, type RecordingReader } from './reader.ts';
-import { isDamage } from './salvage.ts';
+import { isDamage } from './segment_index.ts';
 import { checkSizes } from './sizes.ts';
 
 /** The most entries listed of each kind: a file that has more is as good as lost. */

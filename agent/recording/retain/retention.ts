@@ -3,14 +3,13 @@
  * for it. The space that they leave is reused; excess space is returned to the file system in small steps, never by
  * copying the file. Pinned segments stay. Entries that nothing refers to any more are removed too.
  */
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { NextIds } from '../format/ids.ts';
 import { PIECES_MAX } from '../format/pieces.ts';
 import { END_NUMBER, toStored } from '../format/schema.ts';
 import { type Pinned, pinnedSegments } from './pinned_segments.ts';
 import { type OldestKept, openPruning } from './pruning.ts';
-import { shippedNumber } from './shipped_number.ts';
 
 export interface RetentionLimits {
   /** Limit of the size of the file and its log. */
@@ -215,4 +214,35 @@ function limitLog(database: Database.Database, bytes: number, pageBytes: number)
   if (Number.isFinite(bytes)) database.prepare(SET_LIMIT).run(bytes);
   else database.prepare("DELETE FROM meta WHERE key = 'retain_bytes'").run();
   return logBytesMax;
+}
+
+/* How far a recording is shipped, as the shipper's position file says: what is not shipped does not grow too old. */
+
+/** The file changes with every group that arrives; it need not be read as often. */
+const LOOK_EVERY_NS = 10_000_000_000n;
+
+/**
+ * Returns a function that gives the number up to which events have arrived: 0 without a file, or with one of another
+ * recording or that cannot be read, because then nothing is known to have arrived.
+ */
+function shippedNumber(path: string, recordingId: string): (nowNs: bigint) => bigint {
+  let readNs: bigint | undefined;
+  let number = 0n;
+  return (nowNs) => {
+    const since = readNs === undefined ? LOOK_EVERY_NS : nowNs - readNs;
+    if (since >= 0n && since < LOOK_EVERY_NS) return number;
+    readNs = nowNs;
+    number = numberIn(path, recordingId);
+    return number;
+  };
+}
+
+function numberIn(path: string, recordingId: string): bigint {
+  try {
+    const position = JSON.parse(readFileSync(path, 'utf8')) as { recordingId?: unknown; number?: unknown } | null;
+    const isOfThis = position?.recordingId === recordingId && Number.isSafeInteger(position.number);
+    return isOfThis ? BigInt(Math.max(0, position.number as number)) : 0n;
+  } catch {
+    return 0n;
+  }
 }

@@ -1,8 +1,10 @@
 /** The half of a writer that owns the database: it writes batches, each in one transaction. */
+
+import { closeSync, openSync, readSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
-import { withRecordingErrors } from '../format/errors.ts';
+import { RecordingError, withRecordingErrors } from '../format/errors.ts';
 import { openLog, type RecordingLog } from '../format/recording_log.ts';
 import { openRetention, type RetentionLimits, type RetentionState } from '../retain/retention.ts';
 import type { Batch, OpenedRecording } from './batch.ts';
@@ -12,7 +14,6 @@ import { endInProgress, inProgressWriter } from './in_progress.ts';
 import { lockRecording } from './lock.ts';
 import { lossWriter } from './loss_tables.ts';
 import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
-import { openRawId } from './raw_id.ts';
 import { segmentWriter } from './segment_writer.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
 import { summaryWriter } from './transaction_summaries.ts';
@@ -190,5 +191,69 @@ function tryLeaveWal(database: Database.Database): boolean {
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) throw error;
     return false;
+  }
+}
+
+/*
+ * Reads the recording id from the file itself, not through SQLite. Overwriting the file in place (`cp backup
+ * recording.kreplay`) does not change its log, so an open connection continues with the log and its cache.
+ */
+
+export interface RawId {
+  /** Whether the file has another recording's id, or has lost its id. */
+  isOther(recordingId: string): boolean;
+  close(): void;
+}
+
+/** The table with the id is created first, so the id is near the start of the file. */
+const HEAD_BYTES = 1 << 16;
+
+/** The key and the value of its row are adjacent. */
+const ID = /recording_id([0-9a-f]{16})/;
+const ID_BYTES = 'recording_id'.length + 16;
+
+/**
+ * Keeps the file open: closing any descriptor of a file releases the locks that SQLite holds on it in this process. So
+ * it must be closed after the connection.
+ */
+export function openRawId(path: string): RawId {
+  const fd = open(path);
+  const head = Buffer.alloc(HEAD_BYTES);
+  /** Offset at which the id was last found; -1 until it was copied from the log to the file. */
+  let place = -1;
+
+  function idAt(from: number, bytes: number): string | undefined {
+    const found = ID.exec(head.toString('latin1', 0, readSync(fd, head, 0, bytes, from)));
+    if (!found) return undefined;
+    place = from + found.index;
+    return found[1];
+  }
+
+  function differs(recordingId: string): boolean {
+    if (place >= 0 && idAt(place, ID_BYTES) === recordingId) return false;
+    const wasThere = place >= 0;
+    const id = idAt(0, HEAD_BYTES);
+    return id === undefined ? wasThere : id !== recordingId;
+  }
+
+  return {
+    isOther(recordingId) {
+      try {
+        // The id is read twice, because a page that is being written may be read half old and half new.
+        return differs(recordingId) && differs(recordingId);
+      } catch {
+        // A failing read says nothing about the file. The next operation on the file reports the failure.
+        return false;
+      }
+    },
+    close: () => closeSync(fd),
+  };
+}
+
+function open(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    throw new RecordingError('recording_not_readable', `${path}: ${(error as Error).message}`, error);
   }
 }

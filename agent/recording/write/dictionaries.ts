@@ -1,10 +1,8 @@
 /** The dictionaries of the half of a writer that gathers events: names, files and contexts. */
 import type { FileKind } from '../../../bpf/schema/owner.ts';
-import type { ContextText, NextIds } from '../format/ids.ts';
-import { IDS_IN_USE_MAX } from '../format/ids.ts';
+import { type ContextText, IDS_IN_USE_MAX, type NextIds } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
-import type { Batch, ContextRow, FileRow, OpenedRecording } from './batch.ts';
-import { Dictionary } from './dictionary.ts';
+import type { Batch, ContextRow, FileRow, NewEntries, OpenedRecording } from './batch.ts';
 
 /** Number of contexts that an agent remembers: most of them are used once, and their texts are long. */
 export const CONTEXTS_KNOWN_MAX = 8192;
@@ -84,4 +82,66 @@ export function createDictionaries(opened: OpenedRecording, contextsKnownMax = C
       for (const dictionary of [names, files, contexts]) dictionary.committed();
     },
   };
+}
+
+/* Assigns small ids to entries; new ones are written with the flush that first uses them. */
+
+/**
+ * Ids are renewed earlier than necessary, because events wait between getting their ids and being sealed with newer
+ * ones.
+ */
+const RENEW_AFTER = IDS_IN_USE_MAX / 2;
+
+/** The most new entries that wait for a flush; while the disk is full, further ones get id 0, unknown. */
+const PENDING_MAX = 65_536;
+
+class Dictionary<Entry> {
+  readonly #known: RecentMap<string, number>;
+  #pending: Entry[] = [];
+  #takenCount = 0;
+  #nextId: number;
+
+  /** `knownMax`: number of entries that are remembered; a forgotten one that comes back gets another id. */
+  constructor(lastId: number, knownMax = IDS_IN_USE_MAX) {
+    this.#nextId = lastId + 1;
+    this.#known = new RecentMap(knownMax);
+  }
+
+  get nextId(): number {
+    return this.#nextId;
+  }
+
+  /** Smaller ids must not be used any more: their entries need a new one. */
+  get oldestUsable(): number {
+    return Math.max(1, this.#nextId - RENEW_AFTER);
+  }
+
+  remember(key: string, id: number): void {
+    this.#known.set(key, id);
+  }
+
+  find(key: string): number | undefined {
+    const id = this.#known.get(key);
+    return id !== undefined && id >= this.oldestUsable ? id : undefined;
+  }
+
+  /** Returns the new id of the key, or 0 when too many entries wait. */
+  add(key: string, entry: Entry): number {
+    if (this.#pending.length >= PENDING_MAX) return 0;
+    const id = this.#nextId++;
+    this.#known.set(key, id);
+    this.#pending.push(entry);
+    return id;
+  }
+
+  /** Returns the entries that are not committed; the next `committed` refers to these. */
+  take(): NewEntries<Entry> {
+    this.#takenCount = this.#pending.length;
+    return { firstId: this.#nextId - this.#pending.length, entries: this.#pending.slice() };
+  }
+
+  committed(): void {
+    this.#pending = this.#pending.slice(this.#takenCount);
+    this.#takenCount = 0;
+  }
 }

@@ -7,15 +7,18 @@
  * One batch is under way at a time, and events continue to gather meanwhile. When it fails, the next batch contains the
  * same and what came since.
  */
-import type { Block } from '../../../bpf/schema/block.ts';
+import { type Block, newBlock } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { eventById } from '../../../bpf/schema/index.ts';
-import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
+import type { LossCause } from '../../../bpf/schema/losses.ts';
+import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
+import { absentValues } from '../codec/absent.ts';
+import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
+import type { ClockStep, Loss } from '../format/losses.ts';
 import { extremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite, Unended } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
-import { copyRows, newOpenRows, type OpenRows, rangeOf, reuse } from './open_rows.ts';
-import { createPendingLosses, type PendingLosses } from './pending_losses.ts';
 
 /** Parts older than this are merged at the next flush. */
 export const SEAL_AFTER_NS = 5_000_000_000n;
@@ -173,4 +176,133 @@ function toWrite(rows: OpenRows, seal: boolean, idsEnd: NextIds): RowsToWrite {
     typeTo: block.typeCounts.slice(),
   };
   return { slot, firstNumber, idsFrom, idsEnd, unwritten, seal };
+}
+
+/* Rows that are not sealed yet, in arrival order: [0, writtenRows) are already in parts, the rest is only here. */
+
+export interface OpenRows {
+  /** Index of the block among the writer's blocks. */
+  readonly slot: number;
+  readonly block: Block;
+  firstNumber: number;
+  /** Time of the first append, and the next dictionary ids at that time. */
+  openedNs: bigint;
+  idsFrom: NextIds;
+  writtenRows: number;
+  readonly writtenTypeRows: Uint32Array;
+}
+
+export function newOpenRows(slot: number, block: Block = newBlock(SEGMENT_ROWS_MAX)): OpenRows {
+  return {
+    slot,
+    block,
+    firstNumber: 0,
+    openedNs: 0n,
+    idsFrom: { name: 0, file: 0, context: 0 },
+    writtenRows: 0,
+    writtenTypeRows: new Uint32Array(block.typeCounts.length),
+  };
+}
+
+/** Forgets the rows and keeps the memory. */
+function reuse(rows: OpenRows, firstNumber: number): void {
+  rows.block.rowCount = 0;
+  rows.block.typeCounts.fill(0);
+  rows.firstNumber = firstNumber;
+  rows.writtenRows = 0;
+  rows.writtenTypeRows.fill(0);
+}
+
+/** Appends rows of another block, which must fit. Columns that it lacks get absent values. */
+export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void {
+  const { block } = rows;
+  for (const column of COLUMNS) {
+    const { name, eventType } = column;
+    const from = eventType === 0 ? range.from : range.typeFrom[eventType]!;
+    const to = eventType === 0 ? range.to : range.typeTo[eventType]!;
+    if (from === to) continue;
+    const target = block.columns.get(name)!;
+    const at = eventType === 0 ? block.rowCount : block.typeCounts[eventType]!;
+    const values = source.columns.get(name);
+    if (values) nativeColumns.copyValues(values, from, to, target, at);
+    else nativeColumns.copyValues(absentValues(column, to - from), 0, to - from, target, at);
+  }
+  for (let type = 0; type < block.typeCounts.length; type++) {
+    block.typeCounts[type]! += range.typeTo[type]! - range.typeFrom[type]!;
+  }
+  block.rowCount += range.to - range.from;
+}
+
+/** Returns the range of a block's rows [from, to), whose rows by type begin at `typeFrom`. */
+function rangeOf(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
+  const eventType = source.columns.get('event_type')! as Uint8Array;
+  const typeTo = typeFrom.slice();
+  for (let row = from; row < to; row++) typeTo[eventType[row]!]!++;
+  return { from, to, typeFrom, typeTo };
+}
+
+/* Losses and clock steps that wait for the next flush. */
+
+/** The most losses that wait; a further one widens a loss that has the same cause and event type. */
+const PENDING_LOSSES_MAX = 1024;
+
+/** The most clock steps that wait; when there are more, the oldest are forgotten. */
+const PENDING_CLOCK_STEPS_MAX = 1024;
+
+/** Causes whose events cannot be counted: the loss is the time itself. */
+const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
+
+interface PendingLosses {
+  addLoss(loss: Loss): void;
+  addClockStep(step: ClockStep): void;
+  pending(): boolean;
+  /** Returns what is not committed. The next `committed` refers to these notes, which do not change any more. */
+  take(): Pick<Batch, 'losses' | 'clockSteps'>;
+  committed(): void;
+  /** Must be called when the taken notes were not committed: they wait again. */
+  failed(): void;
+}
+
+function createPendingLosses(): PendingLosses {
+  let losses: Loss[] = [];
+  let steps: ClockStep[] = [];
+  let takenLosses = 0;
+  let takenSteps = 0;
+  return {
+    addLoss(loss) {
+      if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
+      const { cause, eventType, service } = loss;
+      const isSame = (other: Loss) =>
+        other.cause === cause && other.eventType === eventType && other.service === service;
+      const same = losses.slice(takenLosses).findLast(isSame);
+      // Dropping block after block is one continuing loss, and a service that has some has more.
+      const continues = cause === 'store_failed' || service !== undefined;
+      if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
+      else widen(same, loss);
+    },
+    addClockStep(step) {
+      steps.push({ ...step });
+      if (steps.length - takenSteps > PENDING_CLOCK_STEPS_MAX) steps.splice(takenSteps, 1);
+    },
+    pending: () => losses.length > 0 || steps.length > 0,
+    take() {
+      takenLosses = losses.length;
+      takenSteps = steps.length;
+      return { losses: losses.slice(), clockSteps: steps.slice() };
+    },
+    committed() {
+      losses = losses.slice(takenLosses);
+      steps = steps.slice(takenSteps);
+      takenLosses = takenSteps = 0;
+    },
+    failed() {
+      takenLosses = takenSteps = 0;
+    },
+  };
+}
+
+function widen(loss: Loss, by: Loss): void {
+  loss.count += by.count;
+  if (by.fromNs < loss.fromNs) loss.fromNs = by.fromNs;
+  if (by.toNs > loss.toNs) loss.toNs = by.toNs;
 }

@@ -1,4 +1,5 @@
 /** Writes rows of a block as a part or as a sealed segment; runs inside the commit's transaction. */
+
 import type Database from 'better-sqlite3';
 import { type Block, newBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
@@ -12,8 +13,8 @@ import type { Loss } from '../format/losses.ts';
 import { factsSeed, PIECES_MAX, pieceSeed } from '../format/pieces.ts';
 import { END_NUMBER, packIds } from '../format/schema.ts';
 import type { ColumnPlaces } from './create.ts';
+import { copyRows, newOpenRows, type OpenRows } from './event_buffer.ts';
 import { lossWriter } from './loss_tables.ts';
-import { copyRows, newOpenRows, type OpenRows } from './open_rows.ts';
 
 /** A smaller segment is read whole anyway, and pieces would only waste the ends of pages. */
 const PIECES_ROWS_MIN = 1024;

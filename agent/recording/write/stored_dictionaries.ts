@@ -1,10 +1,17 @@
 /** The tables of the dictionaries, for the half of a writer that owns the database. */
 import type Database from 'better-sqlite3';
-import type { NextIds } from '../format/ids.ts';
-import { IDS_IN_USE_MAX } from '../format/ids.ts';
+import {
+  BATCH_SIZE,
+  HASHED_CONTEXTS,
+  HASHES,
+  type HashLevel,
+  LEVELS,
+  MERGED_BITS,
+  textHash,
+} from '../format/context_hash.ts';
+import { IDS_IN_USE_MAX, type NextIds } from '../format/ids.ts';
 import { RecentMap } from '../recent_map.ts';
 import type { Batch, ContextRow, FileRow, OpenedRecording } from './batch.ts';
-import { openContextHashes } from './context_hashes.ts';
 import { CONTEXTS_KNOWN_MAX } from './dictionaries.ts';
 
 const ADD_NAME = 'INSERT INTO name VALUES (?, ?)';
@@ -87,5 +94,150 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
       return found ?? undefined;
     },
     nextIds: () => ({ name: last.name + 1, file: last.file + 1, context: last.context + 1 }),
+  };
+}
+
+/* Writes the hashes of contexts, and merges groups of them into larger ones: see ../format/context_hash.ts. */
+
+const [BATCHES] = LEVELS;
+
+const BATCH_CONTEXTS = `
+SELECT context_id, transaction_id, trace_id
+FROM context
+WHERE context_id > :after AND context_id <= :after + ${BATCH_SIZE}
+ORDER BY context_id`;
+
+/** Writes a batch in one statement: each value is a key without its batch, which a double holds exactly. */
+const ADD_HASHES = `
+INSERT OR IGNORE INTO ${BATCHES.table}
+SELECT (:after >> ${BATCHES.placeBits} << ${BATCHES.groupShift}) | value
+FROM json_each(:hashes)`;
+
+const SET_HASHED = "INSERT OR REPLACE INTO meta VALUES ('hashed_contexts', CAST(? AS INTEGER))";
+
+/** A step of a merge copies about this many keys, or removes at most as many that were copied. */
+const KEYS_A_STEP = 2048;
+/** With so many steps, the merges of all levels keep up with the contexts that are added. */
+const CONTEXTS_A_STEP = 512;
+
+interface ContextHashes {
+  /** Must be called for each context that is written, in the order of their ids. */
+  add(contextId: number, transactionId: string | null, traceId: string | null): void;
+  /** Writes the complete batches; must be called inside the flush's transaction. */
+  write(lastContextId: number): void;
+}
+
+type ContextTexts = readonly [contextId: number, transactionId: string | null, traceId: string | null];
+
+export function openContextHashes(database: Database.Database): ContextHashes {
+  const hashed = database.prepare<[], number>(HASHED_CONTEXTS).pluck();
+  const setHashed = database.prepare(SET_HASHED);
+  const batchContexts = database.prepare<[object], ContextTexts>(BATCH_CONTEXTS).raw();
+  const addHashes = database.prepare(ADD_HASHES);
+  const [first, second] = [openMerge(database, LEVELS[0], LEVELS[1]), openMerge(database, LEVELS[1], LEVELS[2])];
+  /** The latest contexts that have no hashes yet, as long as their ids are consecutive. */
+  let recent: ContextTexts[] = [];
+  let added = 0;
+
+  function contextsAfter(after: number): readonly ContextTexts[] {
+    const [first] = recent;
+    return first && first[0] <= after + 1
+      ? recent.slice(after + 1 - first[0], after + 1 - first[0] + BATCH_SIZE)
+      : batchContexts.all({ after });
+  }
+
+  return {
+    add(contextId, transactionId, traceId) {
+      // A retry after a failed commit adds its contexts again, so the ids are not always consecutive.
+      if (recent.length > 0 && contextId !== recent.at(-1)![0] + 1) recent = [];
+      recent.push([contextId, transactionId, traceId]);
+      added++;
+    },
+    write(lastContextId) {
+      let after = hashed.get()!;
+      for (; after + BATCH_SIZE <= lastContextId; after += BATCH_SIZE) {
+        const hashes: number[] = [];
+        for (const [contextId, transactionId, traceId] of contextsAfter(after)) {
+          const place = contextId - 1 - after;
+          if (transactionId !== null) hashes.push(textHash(transactionId) * BATCH_SIZE + place);
+          if (traceId !== null) hashes.push(textHash(traceId) * BATCH_SIZE + place);
+        }
+        // The keys are sorted so that each page is changed once, and as doubles because that needs no comparator.
+        addHashes.run({ after, hashes: JSON.stringify(Array.from(Float64Array.from(hashes).sort())) });
+        setHashed.run(after + BATCH_SIZE);
+        recent = recent.filter(([contextId]) => contextId > after + BATCH_SIZE);
+      }
+      const steps = 1 + Math.ceil(added / CONTEXTS_A_STEP);
+      added = 0;
+      for (let i = 0; i < steps && first.step(after); i++);
+      for (let i = 0; i < steps && second.step(first.merged()); i++);
+    },
+  };
+}
+
+interface Merge {
+  /** Takes a step, with contexts up to `hashed` having hashes in the lower level; returns false if there is none. */
+  step(hashed: number): boolean;
+  /** Contexts up to this one are in the higher level. */
+  merged(): number;
+}
+
+/** SQL for the numbers of the groups that are merged into one. */
+const PARTS = Array.from({ length: 2 ** MERGED_BITS }, (_, part) => `(${part})`).join(', ');
+
+/**
+ * Merges groups of a level into the next one, in the order of their contexts. The keys of a group are copied first, a
+ * range of hashes at a time, then removed where they came from, so a lookup finds them at any time, also after a writer
+ * was killed. `meta` has the position: for each group its ranges, then one for the removal.
+ */
+function openMerge(database: Database.Database, from: HashLevel, to: HashLevel): Merge {
+  const ranges = (2 * to.size) / KEYS_A_STEP;
+  const hashesARange = HASHES / ranges;
+  const metaKey = `merge_${to.table}`;
+  const position = database
+    .prepare<[], number>(`SELECT coalesce((SELECT value FROM meta WHERE key = '${metaKey}'), 0)`)
+    .pluck();
+  const setPosition = database.prepare(`INSERT OR REPLACE INTO meta VALUES ('${metaKey}', CAST(? AS INTEGER))`);
+  const firstGroup = database
+    .prepare<[], number | null>(`SELECT min(key) >> ${to.groupShift} FROM ${from.table}`)
+    .pluck();
+  const copy = database.prepare(`
+WITH parts (part) AS (VALUES ${PARTS}),
+starts (part, start) AS (SELECT part, ((:into << ${MERGED_BITS}) | part) << ${from.groupShift} FROM parts)
+INSERT OR IGNORE INTO ${to.table}
+SELECT
+  (:into << ${to.groupShift})
+    | ((key >> ${from.placeBits} & ${HASHES - 1}) << ${to.placeBits})
+    | (part << ${from.placeBits})
+    | (key & ${from.size - 1}) AS merged
+FROM starts
+CROSS JOIN ${from.table}
+  ON key >= start + (:hash << ${from.placeBits}) AND key < start + ((:hash + ${hashesARange}) << ${from.placeBits})
+ORDER BY merged`);
+  const remove = database.prepare(`
+DELETE FROM ${from.table}
+WHERE key IN (
+  SELECT key FROM ${from.table} WHERE key < (:into + 1) << ${to.groupShift} ORDER BY key LIMIT ${KEYS_A_STEP}
+)`);
+
+  /** Returns the group that is being merged, or that is next: there may be no keys of many old contexts. */
+  function groupAt(at: number): number {
+    const group = Math.floor(at / (ranges + 1));
+    return at % (ranges + 1) === 0 ? Math.max(group, firstGroup.get() ?? group) : group;
+  }
+
+  return {
+    step(hashed) {
+      const at = position.get()!;
+      const into = groupAt(at);
+      if ((into + 1) * to.size > hashed) return false;
+      const range = at % (ranges + 1);
+      let isDone = true;
+      if (range < ranges) copy.run({ into, hash: range * hashesARange });
+      else isDone = remove.run({ into }).changes === 0;
+      setPosition.run(into * (ranges + 1) + range + (isDone ? 1 : 0));
+      return true;
+    },
+    merged: () => Math.floor(position.get()! / (ranges + 1)) * to.size,
   };
 }

@@ -1,12 +1,13 @@
 /** Updates each transaction's row with the events of a flush. */
 import type Database from 'better-sqlite3';
 import type { Block } from '../../../bpf/schema/block.ts';
+import type { Column } from '../../../bpf/schema/columns.ts';
 import type { BlockRange } from '../codec/encode_segment.ts';
+import { isWrittenBack, ORIGINS, OWN } from '../format/owner_columns.ts';
 import { packIds, toStored, unpackIds } from '../format/schema.ts';
 import { RecentMap } from '../recent_map.ts';
-import { wordsToBigint } from '../words64.ts';
+import { wordsOf, wordsToBigint } from '../words64.ts';
 import type { StoredDictionaries } from './stored_dictionaries.ts';
-import { summarize } from './transaction_sums.ts';
 
 /** An own event ranks above all write-back. */
 const [NEW_HAS_OWN, OLD_HAS_OWN] = ['excluded', 'transaction_summary'].map(
@@ -48,12 +49,10 @@ const SERVICES = 'SELECT services FROM transaction_summary WHERE transaction_key
 
 const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summary';
 
-type TransactionOf = StoredDictionaries['transactionOf'];
-
 /** Returns a function that writes the summaries of a range; it must run inside the flush's transaction. */
 export function summaryWriter(
   database: Database.Database,
-  transactionOf: TransactionOf,
+  transactionOf: StoredDictionaries['transactionOf'],
 ): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
   const addSummary = database.prepare(ADD_SUMMARY);
   const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
@@ -114,4 +113,198 @@ export function summaryWriter(
       );
     }
   };
+}
+
+/*
+ * Sums up the events of each transaction in some rows. An event counts for every transaction that owns a part of it; if
+ * it only writes back a transaction's data, it adds nothing to the transaction's time.
+ */
+
+interface Keyed {
+  transactionKey: number;
+}
+
+/** The latest end of some events: 64 bits in two words. */
+interface End {
+  low: number;
+  high: number;
+}
+
+/** `Transaction`: what the summary is of; equal keys are the same one. */
+interface Summary<Transaction extends Keyed> {
+  transaction: Transaction;
+  eventCount: number;
+  errorCount: number;
+  /** Rows of the earliest and of the slowest own event; of all that write back, if it has no own one. */
+  firstRow: number;
+  slowestRow: number;
+  ownEnd: End;
+  writtenBackCount: number;
+  writtenBackBytes: number;
+  writtenBackEnd: End;
+  lastRow: number;
+  /** Whether `lastRow` is write-back; then its bytes are added up. */
+  isLastWrittenBack: boolean;
+  lastService: number;
+  services: number[];
+}
+
+/** The columns that a pass over the rows reads, and its results so far. */
+interface Pass<Transaction extends Keyed> {
+  timestamp: Uint32Array;
+  duration: Uint32Array;
+  result: Uint32Array;
+  summaries: Map<number, Summary<Transaction>>;
+  transactionOf: TransactionOf<Transaction>;
+  onRow: OnRow<Transaction> | undefined;
+  /** This is far smaller than the map that `transactionOf` searches; null means no transaction. */
+  byContext: Map<number, Summary<Transaction> | null>;
+  /** Neighbouring rows mostly have the same owner, which is therefore cached. */
+  lastContext: number;
+  lastSummary: Summary<Transaction> | null;
+}
+
+/** Returns undefined for a context that counts for nothing. */
+type TransactionOf<Transaction extends Keyed> = (context: number) => Transaction | undefined;
+type OnRow<Transaction extends Keyed> = (summary: Summary<Transaction>, row: number) => void;
+
+/** Returns the summaries by their keys; calls `onRow` once for each row that a transaction owns a part of. */
+function summarize<Transaction extends Keyed>(
+  block: Block,
+  range: BlockRange,
+  transactionOf: TransactionOf<Transaction>,
+  onRow?: OnRow<Transaction>,
+): Map<number, Summary<Transaction>> {
+  const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
+  const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
+  const pass: Pass<Transaction> = {
+    timestamp: words('timestamp_ns'),
+    duration: words('duration_ns'),
+    result: words('result'),
+    summaries: new Map(),
+    transactionOf,
+    onRow,
+    byContext: new Map(),
+    lastContext: 0,
+    lastSummary: null,
+  };
+  const eventType = block.columns.get('event_type')! as Uint8Array;
+  const sources = block.columns.get('context_source')! as Uint8Array;
+  const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
+  const originsByType = Array.from(block.typeCounts, (_, type) =>
+    ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
+      contexts: ids(context),
+      services: ids(service),
+      bytes: words(bytes.name),
+    })),
+  );
+  const place = range.typeFrom.slice();
+  for (let row = range.from; row < range.to; row++) {
+    const type = eventType[row]!;
+    const at = place[type]!++;
+    addOwner(pass, row, ownContext[row]!, ownService[row]!, isWrittenBack(sources[row]!));
+    const origins = originsByType[type]!;
+    for (let slot = 0; slot < origins.length; slot++) {
+      const { contexts, services, bytes } = origins[slot]!;
+      if (contexts[at] !== 0) addOwner(pass, row, contexts[at]!, services[at]!, true, bytes[2 * at]!);
+    }
+  }
+  return pass.summaries;
+}
+
+/** `bytes`: amount of the owner's data that a request carries. */
+function addOwner<Transaction extends Keyed>(
+  pass: Pass<Transaction>,
+  row: number,
+  context: number,
+  service: number,
+  isBack: boolean,
+  bytes = 0,
+): void {
+  if (context === 0) return;
+  if (context !== pass.lastContext) {
+    const known = pass.byContext.get(context);
+    pass.lastSummary = known === undefined ? addContext(pass, row, context) : known;
+    pass.lastContext = context;
+  }
+  const summary = pass.lastSummary;
+  if (summary === null) return;
+  if (service !== 0 && service !== summary.lastService) {
+    if (!summary.services.includes(service)) summary.services.push(service);
+    summary.lastService = service;
+  }
+  // An owner of several parts of a request owns one event.
+  if (summary.lastRow !== row) {
+    addRow(pass, summary, row, isBack);
+    pass.onRow?.(summary, row);
+  }
+  if (summary.isLastWrittenBack) summary.writtenBackBytes += bytes;
+}
+
+function addContext<Transaction extends Keyed>(
+  pass: Pass<Transaction>,
+  row: number,
+  context: number,
+): Summary<Transaction> | null {
+  const transaction = pass.transactionOf(context);
+  const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
+  const summary = known === undefined ? newSummary(row, transaction!) : known;
+  if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);
+  pass.byContext.set(context, summary);
+  return summary;
+}
+
+function newSummary<Transaction extends Keyed>(row: number, transaction: Transaction): Summary<Transaction> {
+  return {
+    transaction,
+    eventCount: 0,
+    errorCount: 0,
+    firstRow: row,
+    slowestRow: row,
+    ownEnd: { low: 0, high: 0 },
+    writtenBackCount: 0,
+    writtenBackBytes: 0,
+    writtenBackEnd: { low: 0, high: 0 },
+    lastRow: -1,
+    isLastWrittenBack: false,
+    lastService: 0,
+    services: [],
+  };
+}
+
+function addRow<Transaction extends Keyed>(
+  pass: Pass<Transaction>,
+  summary: Summary<Transaction>,
+  row: number,
+  isBack: boolean,
+): void {
+  const { timestamp, duration, result } = pass;
+  const hasOwn = summary.eventCount > summary.writtenBackCount;
+  summary.lastRow = row;
+  summary.isLastWrittenBack = isBack;
+  summary.eventCount++;
+  if (result[row * 2 + 1]! >>> 31 === 1) summary.errorCount++;
+  // An own event counts as earlier and as slower than any write-back: its time begins with what its caller waited for.
+  const isFirst = isBack === hasOwn ? !isBack : isLess(timestamp, row, summary.firstRow);
+  if (isFirst) summary.firstRow = row;
+  const isSlower = isBack === hasOwn ? !isBack : isLess(duration, summary.slowestRow, row);
+  if (isSlower) summary.slowestRow = row;
+  if (isBack) summary.writtenBackCount++;
+  extend(isBack ? summary.writtenBackEnd : summary.ownEnd, pass, row);
+}
+
+/** Extends `end` to the end of the row's event, if that is later. */
+function extend(end: End, { timestamp, duration }: Pick<Pass<Keyed>, 'timestamp' | 'duration'>, row: number): void {
+  const sum = timestamp[row * 2]! + duration[row * 2]!;
+  const low = sum >>> 0;
+  const high = timestamp[row * 2 + 1]! + duration[row * 2 + 1]! + (sum > 0xffffffff ? 1 : 0);
+  if (high < end.high || (high === end.high && low <= end.low)) return;
+  end.low = low;
+  end.high = high;
+}
+
+function isLess(words: Uint32Array, a: number, b: number): boolean {
+  const highA = words[a * 2 + 1]!;
+  const highB = words[b * 2 + 1]!;
+  return highA < highB || (highA === highB && words[a * 2]! < words[b * 2]!);
 }

@@ -11,17 +11,10 @@ import { Worker } from 'node:worker_threads';
 import { type Block, blockBytes, blockOver } from '../../../bpf/schema/block.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { RecordingError, type RecordingErrorCode } from '../format/errors.ts';
-import type { Batch, OpenedRecording } from './batch.ts';
-import type { LeftBehind } from './committer.ts';
+import type { Batch, ContextRow, OpenedRecording } from './batch.ts';
+import type { CommitterOptions, LeftBehind } from './committer.ts';
 import { createGatherer, type Gatherer } from './event_buffer.ts';
 import type { RecordingWriter, WriterOptions } from './writer.ts';
-import {
-  type FailureMessage,
-  type FromWriterThread,
-  type ToWriterThread,
-  toMessage,
-  type WriterThreadData,
-} from './writer_messages.ts';
 
 /** Number of blocks of 4096 events that gather or wait: at 300,000 events/s the disk may stall for 0.4 s. */
 const BLOCKS = 32;
@@ -264,3 +257,51 @@ function errorOf(failure: FailureMessage): Error {
 function brokenBy({ message }: FailureMessage): Error {
   return new Error(`the writer's thread failed: ${message}`);
 }
+
+/* The messages between the two threads of a writer. One batch is under way at a time. */
+
+export interface WriterThreadData extends CommitterOptions {
+  /** The blocks in which events gather, shared by both threads. */
+  blocks: readonly SharedArrayBuffer[];
+}
+
+export type ToWriterThread =
+  | {
+      kind: 'write';
+      batch: Omit<Batch, 'contexts'>;
+      /** JSON of the batch's new contexts: cloning thousands of small lists costs a quarter more. */
+      contexts: { firstId: number; entries: string };
+    }
+  | { kind: 'close'; endedNs: bigint | undefined };
+
+export function toMessage({ contexts: { firstId, entries }, ...batch }: Batch): ToWriterThread {
+  return { kind: 'write', batch, contexts: { firstId, entries: JSON.stringify(entries) } };
+}
+
+export function batchOf({ batch, contexts }: Extract<ToWriterThread, { kind: 'write' }>): Batch {
+  const entries = JSON.parse(contexts.entries) as ContextRow[];
+  return { ...batch, contexts: { firstId: contexts.firstId, entries } };
+}
+
+/** A failure as plain data: errors lose their class between threads. */
+export interface FailureMessage {
+  /** Undefined for an unexpected error, which is a bug rather than a failure of the recording. */
+  code: RecordingErrorCode | undefined;
+  message: string;
+}
+
+export type FromWriterThread =
+  | { kind: 'opened'; opened: OpenedRecording }
+  | { kind: 'not_opened'; failure: FailureMessage }
+  /** `unsyncedSinceNs`: when the first commit was made that may not be on the disk yet, by CLOCK_MONOTONIC. */
+  | { kind: 'written'; seconds: number; unsyncedSinceNs: bigint | undefined }
+  /** A sync of the log has ended. */
+  | { kind: 'synced'; unsyncedSinceNs: bigint | undefined; failure: FailureMessage | undefined }
+  | { kind: 'failed'; failure: FailureMessage }
+  /** Nothing was written: another recording has been copied over the file. */
+  | { kind: 'overwritten' }
+  /** Retention found a part that cannot be read, so that nothing would ever be removed again. */
+  | { kind: 'damaged'; failure: FailureMessage }
+  /** Retention cannot keep the limit; if there is no reason, because of segments that must be kept. */
+  | { kind: 'not_retained'; reason: string | undefined }
+  | { kind: 'closed'; left: LeftBehind | undefined; failure: FailureMessage | undefined };

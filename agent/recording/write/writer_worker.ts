@@ -12,7 +12,7 @@ import {
   type FromWriterThread,
   type ToWriterThread,
   type WriterThreadData,
-} from './writer_messages.ts';
+} from './writer_thread.ts';
 
 const port = parentPort!;
 const { blocks: memory, ...options } = workerData as WriterThreadData;

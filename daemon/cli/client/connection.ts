@@ -1,10 +1,11 @@
 /** HTTP client for the daemon, over TCP or a unix socket. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { parseJson, stringify } from '../../base/exact_json.ts';
+import { isSecret } from '../../http/access/token.ts';
 import { CommandError, RefusedError } from './command_error.ts';
-import { credentialsOf } from './credentials.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:7467';
 
@@ -134,4 +135,36 @@ async function refusal(res: IncomingMessage, status: number): Promise<RefusedErr
       return new RefusedError(`${detail}${hint} (${code})`, code);
   }
   return new RefusedError(`unexpected answer, status ${status}: is this a kreplay daemon?`);
+}
+
+/*
+ * Credentials of the client commands. They come from the environment, because all users of a host can read arguments.
+ */
+
+interface Credentials {
+  authorization: { authorization?: string };
+  /** Reads the files only if they are needed. */
+  tls: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
+}
+
+function credentialsOf(environment: NodeJS.ProcessEnv): Credentials {
+  const token = environment.KREPLAY_TOKEN;
+  if (token && !isSecret(token))
+    throw new CommandError('KREPLAY_TOKEN is not a token: `kreplay token create` prints one, it begins with krp_');
+  const file = (name: string) => {
+    const path = environment[name];
+    if (!path) return undefined;
+    try {
+      return readFileSync(path);
+    } catch (error) {
+      throw new CommandError(`cannot read ${name} ${path}: ${(error as NodeJS.ErrnoException).code}`);
+    }
+  };
+  return {
+    authorization: token ? { authorization: `Bearer ${token}` } : {},
+    tls() {
+      const [ca, cert, key] = [file('KREPLAY_CA'), file('KREPLAY_CLIENT_CERT'), file('KREPLAY_CLIENT_KEY')];
+      return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+    },
+  };
 }

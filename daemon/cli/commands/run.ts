@@ -2,17 +2,23 @@
 import { type Command as BaseCommand, Command } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
-import { EXIT, toRunError } from '../../run/errors.ts';
+import { openSource } from '../../export/source.ts';
+import { EXIT, RunError, toRunError } from '../../run/errors.ts';
 import { type OutputFile, openOutput } from '../../run/execution/output_files.ts';
 import { repeatRun } from '../../run/execution/repeat.ts';
 import { type Run, replayRun } from '../../run/execution/replay_run.ts';
+import { addBlock } from '../../run/plan/from_blocks.ts';
+import { addLine } from '../../run/plan/from_lines.ts';
+import { type Incident, newIncident } from '../../run/plan/incident.ts';
+import { newRecordedErrors, type RecordedErrors } from '../../run/plan/recorded_errors.ts';
 import { htmlOf } from '../../run/report/html.ts';
 import { junitOf } from '../../run/report/junit.ts';
 import { type Attempt, milliseconds } from '../../run/report/result.ts';
 import { summaryLines } from '../../run/report/summary.ts';
 import { MODES_OF_SUMS } from '../../run/report/verdict.ts';
+import { callDaemon, readLines } from '../client/connection.ts';
+import { warnOfLosses } from '../client/coverage_warning.ts';
 import { type RunOptions, withRunOptions } from '../options/run_options.ts';
-import { readIncident } from './run_incident.ts';
 
 const NOTES = `
 A rule selects calls: sys_write or sys_sync, then parts between colons; * stands for any text:
@@ -158,4 +164,53 @@ function openOutputs(options: RunOptions) {
       if (errors.length > 0) throw errors[0];
     },
   };
+}
+
+/* Reads the incident of a run from a recording's file or from a daemon. */
+
+interface IncidentPlace {
+  transaction: string;
+  bundle?: string;
+  url: string;
+}
+
+interface ReadIncident {
+  incident: Incident;
+  errors: RecordedErrors;
+}
+
+async function readIncident(place: IncidentPlace): Promise<ReadIncident> {
+  const { transaction, bundle } = place;
+  const read = bundle === undefined ? await fromDaemon(place) : fromFile(transaction, bundle);
+  if (read.incident.eventCount > 0) return read;
+  const where = place.bundle ?? place.url;
+  throw new RunError(`${where} has no events of transaction ${place.transaction}: check the id`);
+}
+
+function fromFile(transactionId: string, bundle: string): ReadIncident {
+  const source = openSource(bundle);
+  try {
+    const incident = newIncident();
+    const errors = newRecordedErrors();
+    for (const block of source.scan({ transactionId })) {
+      addBlock(incident, block);
+      errors.addBlock(block);
+    }
+    return { incident: incident.finish(), errors };
+  } finally {
+    source.close();
+  }
+}
+
+async function fromDaemon({ transaction, url }: IncidentPlace): Promise<ReadIncident> {
+  const query = new URLSearchParams({ transaction_id: transaction, order: 'asc' });
+  const res = await callDaemon(url, { path: `/api/events?${query}`, accept: 'application/x-ndjson' });
+  if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
+  const incident = newIncident();
+  const errors = newRecordedErrors();
+  for await (const line of readLines(res)) {
+    addLine(incident, line);
+    errors.addLine(line);
+  }
+  return { incident: incident.finish(), errors };
 }

@@ -1,4 +1,7 @@
 /** `kreplay demo`: records a small workload with a slow spot, and shows what the commands reveal about it. */
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -10,10 +13,9 @@ import type { ListenAddress } from '../../http/listen_address.ts';
 import { runDaemon } from '../../server/command.ts';
 import { CommandError } from '../client/command_error.ts';
 import { DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
-import { startAgent } from './agent_process.ts';
+import { headline, slowestTable, slowSpot } from '../print/transaction_report.ts';
 import { programName } from './program_name.ts';
-import { waitForRecorded } from './recorded.ts';
-import { nextSteps, reportText, shellWord } from './report.ts';
+import { type Recorded, waitForRecorded } from './recorded.ts';
 import { clearWorkload, folderOnDisk, runWorkload, SERVICE, TRANSACTION, writeWorkload } from './workload.ts';
 
 const RECORDING_FILE = 'recording.kreplay';
@@ -133,4 +135,97 @@ async function show(url: string, script: string, { folder, kept, serve, signal }
   const page = `${url}/#v=1&view=lanes&transaction=${TRANSACTION}`;
   process.stdout.write(`Go on, in another terminal:\n${steps}Or open ${page}\nCtrl-C ends it and ${left}.\n`);
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}
+
+/* The demo's agent, which runs as a process of its own, as it does outside the demo. */
+
+/** An agent that does not end within this time is killed, which a recording survives. */
+const END_TIMEOUT_MS = 10_000;
+
+interface AgentProcess {
+  /** Resolves when the process has ended. */
+  end(): Promise<void>;
+}
+
+/** Resolves when all probes are attached. The agent records only what carries a label, nothing else on this host. */
+async function startAgent(dataFolder: string): Promise<AgentProcess> {
+  // Runs in its own process group, so that Ctrl-C reaches only the demo. If the demo is killed, the agent ends by
+  // itself.
+  const child = fork(process.argv[1]!, ['agent', `--data=${dataFolder}`, '--only-labelled'], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let complaints = '';
+  const gather = (text: string) => {
+    complaints += text;
+  };
+  child.stderr!.setEncoding('utf8').on('data', gather);
+  const ended = once(child, 'close');
+  const isReady = await Promise.race([once(child, 'message').then(() => true), ended.then(() => false)]);
+  if (!isReady) throw new CommandError(whyNot(complaints));
+  child.stderr!.off('data', gather).pipe(process.stderr, { end: false });
+  return {
+    async end() {
+      const timer = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS);
+      child.kill('SIGTERM');
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function whyNot(complaints: string): string {
+  const why = complaints.trim().replace(/^kreplay: /, '') || 'it reported no cause';
+  const doctor = `\`${programName()} doctor\` reports what this host lacks`;
+  const next = process.getuid!() === 0 ? doctor : `try \`sudo ${programName()} demo\`; ${doctor}`;
+  return `the demo's agent cannot record: ${why}; ${next}`;
+}
+
+/* Formats the demo's results: what happened, what was slow, and how to continue. */
+
+const MILLISECOND_NS = 1_000_000n;
+
+function reportText({ summary, complete }: Recorded): string {
+  return `${headline(summary, complete)}
+
+The slowest calls:
+${slowestTable(summary)}
+${slowSpot(summary)}
+`;
+}
+
+interface NextStepOptions {
+  /** Command that starts kreplay in this shell. */
+  program: string;
+  /** `--url ...` or `--recording ...`; empty if the default is right. */
+  asked: string;
+  /** The same option for `kreplay run`. */
+  run: string;
+  script: string;
+}
+
+/** Quotes text for a shell, if necessary. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The timeout of a caller that would have waited for twice as long. */
+function timeoutOf({
+  summary: {
+    transaction: { duration_ns },
+  },
+}: Recorded): string {
+  return `${(BigInt(duration_ns) * 2n) / MILLISECOND_NS + 1n}ms`;
+}
+
+function nextSteps(recorded: Recorded, { program, asked, run, script }: NextStepOptions): string {
+  const of = (...words: string[]) => `  ${[program, ...words].filter((word) => word !== '').join(' ')}\n`;
+  return [
+    'what it did, call by call:\n',
+    of('events', asked, '--transaction', TRANSACTION, '--min-duration', '1ms'),
+    'whether a caller would have got its answer in time if each call had taken 2 ms longer:\n',
+    of('whatif', TRANSACTION, asked, '--extra-latency', '2ms', '--timeout', timeoutOf(recorded), '--output', 'table'),
+    'the same program again, with every call as slow as that:\n',
+    of('run', run, '--transaction', TRANSACTION, '--extra-latency', '2ms', '--', 'sh', shellWord(script)),
+  ].join('');
 }

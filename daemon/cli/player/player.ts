@@ -1,4 +1,6 @@
 /** The player on a terminal: turns keys into requests to the session, and draws the session's frames on a screen. */
+
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '../../base/exact_json.ts';
 import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
@@ -15,7 +17,7 @@ import { renderScreen, zoomed } from './screen.ts';
 import type { Stop, StopRule } from './stop_rule.ts';
 import { toAnsi } from './styled_text.ts';
 import { openTerminal, writesUnicode } from './terminal.ts';
-import { newUpcomingEvents, type UpcomingEvents } from './upcoming_events.ts';
+import { readAhead } from './time_line.ts';
 
 const PAINT_INTERVAL_MS = 40;
 /** Limits the requests that a held key queues while the daemon has not handled earlier ones. */
@@ -224,5 +226,47 @@ function newQueue(tell: (message: string) => void): Queue {
       waiting.unshift(request);
       void work();
     },
+  };
+}
+
+/* Reads the events to come from the daemon, and again when the time line changes. */
+
+/** A held key changes the time line again and again, so it is read only once that stops. */
+const REST_MS = 100;
+
+export interface UpcomingEvents {
+  /** Replaces a read that is in progress. */
+  read(): void;
+  readAgain(): void;
+}
+
+/** Reads until `signal` aborts. Earlier marks stay until they are replaced. */
+export function newUpcomingEvents(
+  { state }: Player,
+  { url }: Pick<RemoteSession, 'url'>,
+  { signal: ending, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },
+): UpcomingEvents {
+  let reading = new AbortController();
+
+  async function readBehind(waitMs: number): Promise<void> {
+    reading.abort();
+    reading = new AbortController();
+    const signal = AbortSignal.any([ending, reading.signal]);
+    try {
+      await delay(waitMs, undefined, { signal });
+      await readAhead(url, state.session, state.threads, signal, (mark, index) => {
+        state.ahead[index] = mark;
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      // The replay continues without them.
+      if (error instanceof CommandError) state.message = error.message;
+      else onFailure(error);
+    }
+  }
+
+  return {
+    read: () => void readBehind(0),
+    readAgain: () => void readBehind(REST_MS),
   };
 }

@@ -6,16 +6,18 @@ import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import type { RowPart } from '../../../bpf/schema/native_text_rows.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { errorName } from '../../store/blocks/errno.ts';
-import { originText, signedOf } from '../../store/blocks/event_layout.ts';
 import {
   type LayoutBuilder,
   layoutBuilder,
   NUMBER_COLUMN,
   originColumns,
+  originText,
   type RowLayout,
-} from '../../store/blocks/row_layout.ts';
+  rowFormat,
+  signedOf,
+  textRows,
+} from '../../store/blocks/event_json.ts';
 import { type Dictionary, RECORDING_COLUMN } from '../../store/blocks/scanned_block.ts';
-import { rowFormat, textRows } from '../../store/blocks/text_rows.ts';
 import type { Encoder } from '../encoder.ts';
 import { EVENT_COLUMNS } from '../flat_columns.ts';
 import { csvCell, csvHead, END_OF_LINE } from './csv_lines.ts';

@@ -4,19 +4,18 @@
  *
  * Perfetto uses the boot clock and shows the wall clock by snapshots of both, one for each step of the wall clock.
  */
-
 import { createHash } from 'node:crypto';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { I64_MAX, max } from '../../base/bigints.ts';
 import { eventPieces } from '../../store/blocks/event.ts';
+import { type ClockSpan, clockSpans } from '../clock_spans.ts';
 import type { Encoder, Surroundings } from '../encoder.ts';
-import type { Loss } from '../source.ts';
+import type { FlatType } from '../flat_columns.ts';
+import type { ClockStep, Loss } from '../source.ts';
 import * as proto from './fields.ts';
-import { newMessageWriter } from './messages.ts';
-import { LOSS_CATEGORY, LOST_EVENTS, sliceName } from './names.ts';
-import { writeArgument, writeArguments, writeClocks, writeInternedNames, writeNames, writeTrack } from './packets.ts';
-import { newTraceClock } from './trace_clock.ts';
-import { newTracks } from './tracks.ts';
+import { type MessageWriter, newMessageWriter } from './messages.ts';
+import { ARGUMENT_NAMES, ARGUMENTS, CATEGORIES, LOSS_CATEGORY, LOST_EVENTS, SLICE_NAMES, sliceName } from './names.ts';
+import { newTracks, type Track } from './tracks.ts';
 
 /** Any number but zero will do: all packets are of one sequence. */
 const SEQUENCE_ID = 1;
@@ -115,4 +114,121 @@ function newFlows(): (transactionId: string) => bigint {
     last = transactionId;
     return flow;
   };
+}
+
+/* Writes the messages inside a trace's packets. */
+
+function writeInternedNames(writer: MessageWriter): void {
+  const tables = [
+    [proto.INTERNED_DATA.event_categories, CATEGORIES],
+    [proto.INTERNED_DATA.event_names, SLICE_NAMES],
+    [proto.INTERNED_DATA.debug_annotation_names, ARGUMENT_NAMES],
+  ] as const;
+  for (const [field, names] of tables) {
+    for (const [name, iid] of names) {
+      writer.message(field, () => {
+        writer.integer(proto.INTERNED.iid, iid);
+        writer.text(proto.INTERNED.name, name);
+      });
+    }
+  }
+}
+
+function writeClocks(writer: MessageWriter, boottimeNs: bigint, realtimeNs: bigint): void {
+  const readings = [
+    [proto.BUILTIN_CLOCK.boottime, boottimeNs],
+    [proto.BUILTIN_CLOCK.realtime, realtimeNs],
+  ] as const;
+  for (const [id, ns] of readings) {
+    writer.message(proto.CLOCK_SNAPSHOT.clocks, () => {
+      writer.integer(proto.CLOCK.clock_id, id);
+      writer.integer(proto.CLOCK.timestamp, ns);
+    });
+  }
+  writer.integer(proto.CLOCK_SNAPSHOT.primary_trace_clock, proto.BUILTIN_CLOCK.boottime);
+}
+
+function writeTrack(writer: MessageWriter, { uuid, parentUuid, name, process, thread }: Track): void {
+  writer.integer(proto.TRACK_DESCRIPTOR.uuid, uuid);
+  if (parentUuid !== undefined) writer.integer(proto.TRACK_DESCRIPTOR.parent_uuid, parentUuid);
+  if (name !== undefined) writer.text(proto.TRACK_DESCRIPTOR.name, name);
+  if (process) {
+    writer.message(proto.TRACK_DESCRIPTOR.process, () => {
+      writer.integer(proto.PROCESS_DESCRIPTOR.pid, process.pid);
+      writer.text(proto.PROCESS_DESCRIPTOR.process_name, process.name);
+    });
+  }
+  if (thread) {
+    writer.message(proto.TRACK_DESCRIPTOR.thread, () => {
+      writer.integer(proto.THREAD_DESCRIPTOR.pid, thread.pid);
+      writer.integer(proto.THREAD_DESCRIPTOR.tid, thread.tid);
+      writer.text(proto.THREAD_DESCRIPTOR.thread_name, thread.name);
+    });
+  }
+}
+
+/** Names a slice. A name that is not interned is from a newer schema, so the category is used instead. */
+function writeNames(writer: MessageWriter, category: string, name: string): void {
+  writer.integer(proto.TRACK_EVENT.category_iids, CATEGORIES.get(category)!);
+  writer.integer(proto.TRACK_EVENT.name_iid, (SLICE_NAMES.get(name) ?? SLICE_NAMES.get(category))!);
+}
+
+function writeArguments(writer: MessageWriter, event: ApiEvent): void {
+  for (const column of ARGUMENTS) {
+    const value = column.value(event);
+    if (value !== null) writeArgument(writer, column.name, column.type, value);
+  }
+}
+
+function writeArgument(writer: MessageWriter, name: string, type: FlatType, value: string | number | bigint): void {
+  writer.message(proto.TRACK_EVENT.debug_annotations, () => {
+    writer.integer(proto.DEBUG_ANNOTATION.name_iid, ARGUMENT_NAMES.get(name)!);
+    if (typeof value === 'string') writer.text(proto.DEBUG_ANNOTATION.string_value, value);
+    else writer.integer(proto.DEBUG_ANNOTATION[type === 'unsigned' ? 'uint_value' : 'int_value'], value);
+  });
+}
+
+/*
+ * Trace time is the boot clock, which cannot be set: an event's place follows from the step of the wall clock that was
+ * in force. A time that the clock showed twice counts as that of the earlier step. Boot clocks restart at a reboot, so
+ * what another agent recorded later comes as much later as the wall clock says.
+ */
+
+interface TraceClock {
+  /** Wall clock minus trace time at a wall time. */
+  offsetAt(wallNs: bigint): bigint;
+  /** The same moments on both clocks. */
+  readonly readings: readonly { wallNs: bigint; traceNs: bigint }[];
+}
+
+/** `firstNs` is the start of the first event. If no step puts it after the boot, trace time is the wall clock. */
+function newTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
+  const spans = clockSpans(steps);
+  const offsets = offsetsOf(steps);
+  const offsetAt = (wallNs: bigint) => offsets[placeOf(spans, wallNs)] ?? 0n;
+  const firstOffsetNs = offsetAt(firstNs);
+  if (firstOffsetNs > firstNs) return newTraceClock([], firstNs);
+  const later = spans.map(({ fromNs }, i) => ({ wallNs: fromNs, traceNs: fromNs - offsets[i]! }));
+  const first = { wallNs: firstNs, traceNs: firstNs - firstOffsetNs };
+  return { offsetAt, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };
+}
+
+/** A step moves the wall clock relative to trace time; the start of an agent does not. */
+function offsetsOf(steps: readonly ClockStep[]): bigint[] {
+  let offsetNs = steps[0]?.offsetNs ?? 0n;
+  return steps.map((step, i) => {
+    if (i > 0 && step.kind !== 'start') offsetNs += step.offsetNs - steps[i - 1]!.offsetNs;
+    return offsetNs;
+  });
+}
+
+/** No step covers the time before the first one, or time that the clock skipped: the step before is used. */
+function placeOf(spans: readonly ClockSpan[], wallNs: bigint): number {
+  const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));
+  return covering >= 0
+    ? covering
+    : Math.max(
+        0,
+        spans.findLastIndex(({ fromNs }) => fromNs <= wallNs),
+      );
 }

@@ -1,6 +1,6 @@
 /** Builds the API's OpenAPI document from the schemas that validate requests. */
 import { readFileSync } from 'node:fs';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
 import { ERRORS, type ErrorCode } from '../../base/problem.ts';
 import { problemSchema } from './answers.ts';
@@ -11,10 +11,120 @@ import { type Answer, type Endpoint, type Example, TAGS } from './endpoint.ts';
 import { EVENT_EXAMPLES } from './event_examples.ts';
 import { EVENT_ENDPOINTS } from './events.ts';
 import { HEATMAP_ENDPOINTS } from './heatmap.ts';
-import { HEATMAP_EXAMPLES } from './heatmap_examples.ts';
-import { NAME_ENDPOINTS } from './names.ts';
+import { NODE, RECORDED_UNTIL_NS } from './recorded_examples.ts';
 import { REPLAY_ENDPOINTS } from './replay.ts';
 import { REPLAY_EXAMPLES } from './replay_examples.ts';
+
+const COVERAGE = {
+  complete: false,
+  lost: 12,
+  gaps: [
+    { from: 1_763_682_600_000_000_000n, to: 1_763_682_601_000_000_000n, lost: 12, cause: 'ring_full', node: NODE },
+  ],
+  recorded_until: RECORDED_UNTIL_NS,
+  nodes: [{ node: NODE, recorded_until: RECORDED_UNTIL_NS }],
+};
+
+const HEATMAP_EXAMPLES: Readonly<Record<string, Example>> = {
+  getHeatmap: {
+    answers: {
+      'application/json': {
+        of: 'transactions',
+        from: 1_763_682_300_000_000_000n,
+        to: RECORDED_UNTIL_NS,
+        column_ns: 15_000_000_000,
+        column_count: 60,
+        first_row: 70,
+        row_edges: [23_714],
+        cells: [[55, 70, 1, 0]],
+        total: { count: 2, failed: 1, duration_ns: { sum: 247_116_800, max: 247_091_200 } },
+        coverage: COVERAGE,
+      },
+    },
+  },
+  getDifferences: {
+    answers: {
+      'application/json': {
+        of: 'transactions',
+        window: { from: 1_763_682_300_000_000_000n, to: null, narrowed: false },
+        selected: {
+          count: 1,
+          duration_ns: 247_091_200,
+          breakdown: {
+            queue_ns: 1_920_000,
+            service_ns: 240_000_000,
+            sync_ns: 384_000,
+            write_ns: 153_600,
+            request_ns: 0,
+            untraced_ns: 4_633_600,
+          },
+        },
+        others: {
+          count: 1,
+          duration_ns: 25_600,
+          breakdown: { queue_ns: 0, service_ns: 0, sync_ns: 0, write_ns: 25_600, request_ns: 0, untraced_ns: 0 },
+        },
+        event_count: 6,
+        too_few: true,
+        differences: [],
+        more: 0,
+        tried: 0,
+        equal: [],
+        left_out: [],
+        coverage: COVERAGE,
+      },
+    },
+  },
+};
+
+const list = (name: string, schema: z.ZodType) => ({ 'application/json': z.object({ [name]: z.array(schema) }) });
+
+const NAME_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/event-types',
+    operationId: 'listEventTypes',
+    tag: 'events',
+    summary: 'Types of event that are recorded',
+    description:
+      'Lists the values that `event_type` accepts in a query, each with a sentence on what such an event is. The ' +
+      'list depends on the version of the daemon, not on what was recorded. It takes no parameters: a request with ' +
+      'one is refused with `invalid_parameter`.',
+    curl: '"$api/api/event-types"',
+    success: {
+      status: 200,
+      description: 'Each with what it is.',
+      content: list('event_types', z.object({ name: z.string(), description: z.string() })),
+    },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/services',
+    operationId: 'listServices',
+    tag: 'events',
+    summary: 'Services that have events',
+    description:
+      'Lists the values of `service` that find something: every service that owns an event or a part of one, sorted ' +
+      'by name. `recording_missing` means that nothing has been recorded yet.',
+    curl: '"$api/api/services"',
+    success: { status: 200, description: 'By name.', content: list('services', z.string()) },
+    errors: ['invalid_parameter'],
+  },
+  {
+    method: 'get',
+    path: '/api/nodes',
+    operationId: 'listNodes',
+    tag: 'events',
+    summary: 'Hosts whose recordings are served',
+    description:
+      'Lists the values of `node` that find something: every host of which a recording is served, sorted by name. ' +
+      '`recording_missing` means that nothing has been recorded yet.',
+    curl: '"$api/api/nodes"',
+    success: { status: 200, description: 'By name.', content: list('nodes', z.string()) },
+    errors: ['invalid_parameter'],
+  },
+];
 
 export const ENDPOINTS: readonly Endpoint[] = [
   ...EVENT_ENDPOINTS,

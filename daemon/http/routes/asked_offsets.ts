@@ -1,8 +1,7 @@
 /** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
 import { Problem } from '../../base/problem.ts';
 import type { AskedOffsets } from '../../replay/contract.ts';
-import type { AppliedOffsets } from '../../replay/plan/clock_offsets.ts';
-import { measuredOffsets } from '../../replay/plan/measured_offsets.ts';
+import { type AppliedOffsets, measuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Takes the nodes whose clocks matter, which are only known when the transactions have been looked up. */

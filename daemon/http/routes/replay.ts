@@ -18,9 +18,9 @@ import {
   timelineParameters,
 } from '../../replay/contract.ts';
 import type { Session } from '../../replay/session/session.ts';
-import type { SessionChange } from '../../replay/session/session_options.ts';
+import type { SessionChange } from '../../replay/session/session_view.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
-import type { Wanted } from '../../replay/session/watchers.ts';
+import type { Wanted } from '../../replay/session/stream.ts';
 import type { Store } from '../../store/store.ts';
 import { type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';

@@ -1,5 +1,4 @@
 /** Computes the effect of extra latency on transactions without playing them. */
-
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { min } from '../../base/bigints.ts';
@@ -8,7 +7,7 @@ import { noParameters } from '../../query/parameters.ts';
 import { parseQuery } from '../../query/query_string.ts';
 import { coverageFor } from '../../query/transaction_coverage.ts';
 import { clockView } from '../../replay/plan/clock_offsets.ts';
-import { curveView } from '../../replay/plan/curve.ts';
+import { curveView } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../replay/what_if_contract.ts';
 import type { Store, TransactionSummary, Unended } from '../../store/store.ts';

@@ -1,7 +1,5 @@
 /** What the page keeps of live events, in memory that does not grow. */
 import { parseJson } from '../../base/exact_json.ts';
-import { type Arrivals, createArrivals } from './arrivals.ts';
-import { eventHead } from './event_head.ts';
 import { createMinute, type Minute } from './minute.ts';
 import { createNewest, type Newest } from './newest.ts';
 import type { Loss } from './row_cells.ts';
@@ -78,4 +76,118 @@ export function createKept(): Kept {
       newest.add('lost', text);
     },
   };
+}
+
+/* How many events arrive, and how far behind the page is, by the time between their ends and their arrival. */
+
+const SECONDS = 60;
+/** An end so far after the daemon's clock is wrong, and must not make all others look old. */
+const AHEAD_MS_MAX = 5000;
+/** What has not been sent waits at the daemon: after so long without an event nothing does. */
+const QUIET_MS = 2000;
+
+interface Arrivals {
+  /**
+   * Takes an event that ended at `endNs`, nanoseconds since the epoch. One that is late says nothing of the page: it was
+   * long under way, or its node could not send it.
+   */
+  add(endNs: bigint, nowMs: number, isLate?: boolean): void;
+  /** Events of the last whole second. */
+  perSecond(nowMs: number): number;
+  /** Events of the last minute, or of the time since the beginning, a second; up to the last whole second. */
+  perSecondOfMinute(nowMs: number): number;
+  /** Milliseconds by which what arrives is older than it could be. */
+  behindMs(nowMs: number): number;
+  /** The clock of the recorded machines as events show it, nanoseconds since the epoch. */
+  clockNs(nowMs: number): bigint;
+}
+
+/** `epochMs` is the daemon's wall clock at 0 of the times that are given. */
+export function createArrivals(epochMs: number, beganMs: number): Arrivals {
+  const [counts, seconds] = [new Uint32Array(SECONDS + 1), new Float64Array(SECONDS + 1).fill(-1)];
+  /** The least time between an end and its arrival so far: what clocks differ by, and what no event takes less than. */
+  let leastMs = Number.POSITIVE_INFINITY;
+  /** The least one of the second that runs, and of the last one before it that had any. */
+  let [openSecond, openMs, closedMs] = [-1, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let newestMs = Number.NEGATIVE_INFINITY;
+
+  const secondOf = (nowMs: number) => Math.floor(nowMs / 1000);
+
+  function countOf(second: number): number {
+    const slot = second % (SECONDS + 1);
+    return seconds[slot] === second ? counts[slot]! : 0;
+  }
+
+  return {
+    add(endNs, nowMs, isLate = false) {
+      const second = secondOf(nowMs);
+      const slot = second % (SECONDS + 1);
+      if (seconds[slot] !== second) {
+        seconds[slot] = second;
+        counts[slot] = 0;
+      }
+      counts[slot]!++;
+      if (isLate) return;
+      const lagMs = epochMs + nowMs - Number(endNs / 1000n) / 1000;
+      if (lagMs < -AHEAD_MS_MAX) return;
+      newestMs = nowMs;
+      leastMs = Math.min(leastMs, lagMs);
+      if (second !== openSecond) [openSecond, closedMs, openMs] = [second, openMs, Number.POSITIVE_INFINITY];
+      openMs = Math.min(openMs, lagMs);
+    },
+    perSecond: (nowMs) => countOf(secondOf(nowMs) - 1),
+    perSecondOfMinute(nowMs) {
+      const end = secondOf(nowMs);
+      const from = Math.max(beganMs / 1000, end - SECONDS);
+      let sum = 0;
+      for (let second = Math.floor(from); second < end; second++) sum += countOf(second);
+      // What came in the part of a second is no rate.
+      return sum / Math.max(end - from, 1);
+    },
+    behindMs(nowMs) {
+      if (nowMs - newestMs > QUIET_MS) return 0;
+      return Math.min(openMs, closedMs) - leastMs;
+    },
+    clockNs(nowMs) {
+      const lagMs = Number.isFinite(leastMs) ? leastMs : 0;
+      return BigInt(Math.round((epochMs + nowMs - lagMs) * 1000)) * 1000n;
+    },
+  };
+}
+
+/*
+ * What the map needs of an event, found in its text: to parse each of some thousands of events a second would be most
+ * of the page's work, and most of its garbage.
+ */
+
+/** The daemon writes events as objects with these fields, without space between them. */
+interface EventHead {
+  startNs: bigint;
+  durationNs: bigint;
+  isFailed: boolean;
+}
+
+/**
+ * A quotation mark in a text is written with a backslash before it, so that no recorded name can look like a field.
+ * Returns null if the text is no event.
+ */
+export function eventHead(text: string): EventHead | null {
+  const [startNs, durationNs] = [integerAfter(text, '"timestamp_ns":'), integerAfter(text, '"duration_ns":')];
+  const result = integerAfter(text, '"result":');
+  if (startNs === null || durationNs === null || durationNs < 0n) return null;
+  return { startNs, durationNs, isFailed: result !== null && result < 0n };
+}
+
+const [MINUS, ZERO, NINE] = [0x2d, 0x30, 0x39];
+/** Integers of 64 bits have no more. */
+const DIGITS_MAX = 20;
+
+function integerAfter(text: string, name: string): bigint | null {
+  const found = text.indexOf(name);
+  if (found < 0) return null;
+  const from = found + name.length;
+  let to = text.charCodeAt(from) === MINUS ? from + 1 : from;
+  const first = to;
+  while (text.charCodeAt(to) >= ZERO && text.charCodeAt(to) <= NINE) to++;
+  return to === first || to - first > DIGITS_MAX ? null : BigInt(text.slice(from, to));
 }

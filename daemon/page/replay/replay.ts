@@ -4,10 +4,7 @@ import { type Command, type State, TRANSITIONS } from '../../replay/transitions.
 import type { Only, PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { createDelayMeter } from './delay.ts';
 import { startFollowing } from './following.ts';
-import { createPlayhead, type Playhead } from './playhead.ts';
-import { expectedRate, isAtOwnEnd, playsTo, RATE_MAX } from './session_times.ts';
 import type { SessionSettings } from './settings_in_link.ts';
 import type { Frame } from './stream.ts';
 
@@ -253,4 +250,126 @@ async function eventBefore(daemon: Daemon, path: string, index: number, signal: 
     // The place of the playhead is known without it; a session that is gone is reported by its stream.
     return undefined;
   }
+}
+
+/**
+ * How late this page handles the frames of a session that plays. The fastest frame since the clock was set shows how the
+ * page's clock and the daemon's belong together; a frame that comes later than that one was held up on its way or here.
+ */
+interface DelayMeter {
+  /** Takes that a frame says where the daemon's clock was; the delay of the frame, milliseconds. */
+  take(positionNs: number, nowMs: number): number;
+  /** Takes that the clock was set, or runs at another speed. */
+  reset(speedFactor: number): void;
+  /** The longest delay of the last second. */
+  at(nowMs: number): number;
+}
+
+const KEPT_MS = 1000;
+
+export function createDelayMeter(): DelayMeter {
+  let speed = 1;
+  let leastMs = Number.POSITIVE_INFINITY;
+  let [worstMs, worstAtMs] = [0, Number.NEGATIVE_INFINITY];
+  return {
+    take(positionNs, nowMs) {
+      const differenceMs = nowMs - positionNs / 1e6 / speed;
+      leastMs = Math.min(leastMs, differenceMs);
+      const delayMs = differenceMs - leastMs;
+      if (delayMs >= worstMs || nowMs - worstAtMs > KEPT_MS) [worstMs, worstAtMs] = [delayMs, nowMs];
+      return delayMs;
+    },
+    reset(speedFactor) {
+      speed = speedFactor;
+      leastMs = Number.POSITIVE_INFINITY;
+      worstMs = 0;
+    },
+    at: (nowMs) => (nowMs - worstAtMs > KEPT_MS ? 0 : worstMs),
+  };
+}
+
+/**
+ * Where a session's clock is between two frames. The daemon's is the only clock: a frame says where it was, and from
+ * there the position moves at the session's speed, never beyond the next event until its frame is in.
+ */
+interface Playhead {
+  /** Takes what a frame says: the position at a time of this page's clock. */
+  set(positionNs: number, atMs: number): void;
+  /** Takes that the clock stands still at a position. */
+  stop(positionNs: number): void;
+  /** Takes how fast the position moves, and the place that it does not pass. */
+  run(speedFactor: number, limitNs: number): void;
+  /** The position at a time of this page's clock, nanoseconds from the start of the replay. */
+  at(nowMs: number): number;
+  readonly isRunning: boolean;
+}
+
+/** A difference below this is made up for slowly, because a jump back would look like a fault. */
+const SLEW_NS_MAX = 30e6;
+/** Share of a difference that is left after each frame of the screen. */
+const SLEW_LEFT = 0.8;
+
+export function createPlayhead(): Playhead {
+  let [positionNs, atMs, speed, limitNs] = [0, 0, 0, Number.POSITIVE_INFINITY];
+  let isRunning = false;
+  /** What is shown minus what the daemon's clock says. */
+  let offsetNs = 0;
+  const clockAt = (nowMs: number) =>
+    isRunning ? Math.min(limitNs, positionNs + Math.max(0, nowMs - atMs) * 1e6 * speed) : positionNs;
+  return {
+    get isRunning() {
+      return isRunning;
+    },
+    set(newNs, newMs) {
+      const shownNs = clockAt(newMs) + offsetNs;
+      [positionNs, atMs] = [newNs, newMs];
+      const differenceNs = shownNs - newNs;
+      offsetNs =
+        isRunning && Math.abs(differenceNs) <= SLEW_NS_MAX * Math.max(speed, Number.EPSILON) ? differenceNs : 0;
+    },
+    stop(newNs) {
+      [positionNs, isRunning, offsetNs, limitNs] = [newNs, false, 0, Number.POSITIVE_INFINITY];
+    },
+    run(speedFactor, newLimitNs) {
+      [speed, limitNs, isRunning] = [speedFactor, newLimitNs, true];
+    },
+    at(nowMs) {
+      offsetNs *= SLEW_LEFT;
+      return Math.min(limitNs, Math.max(0, clockAt(nowMs) + offsetNs));
+    },
+  };
+}
+
+/* What the settings of a session mean for its time line. */
+
+/** More events a second than these are not read one by one. */
+const RATE_MAX = 2000;
+
+type Timed = Pick<Session, 'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'>;
+
+/** End of the last event on the session's time line; the recorded duration until it is known. */
+function endOf({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
+  return Number(replay_end_ns ?? replay_duration_ns ?? duration_ns);
+}
+
+/** Events a second that a session plays in the mean of the time that its caller waits for. */
+export function expectedRate(session: Timed): number {
+  const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
+  return (session.event_count / Math.max(1, ownNs || endOf(session))) * 1e9 * session.speed_factor;
+}
+
+/** Where the clock of a session that plays will stand still, nanoseconds; far away while that is not known. */
+export function playsTo({
+  until,
+  replay_duration_ns,
+  replay_end_ns,
+}: Pick<Session, 'until' | 'replay_duration_ns' | 'replay_end_ns'>): number {
+  return Number((until && replay_duration_ns) ?? replay_end_ns ?? Number.MAX_SAFE_INTEGER);
+}
+
+/** Whether a session is paused exactly where its caller's wait ends, and data is written back after it. */
+export function isAtOwnEnd(session: Pick<Session, 'state' | 'position_ns' | 'replay_duration_ns' | 'replay_end_ns'>) {
+  const { state, position_ns, replay_duration_ns, replay_end_ns } = session;
+  if (state !== 'paused' || !replay_duration_ns || replay_end_ns === null) return false;
+  return Number(position_ns) === Number(replay_duration_ns) && Number(replay_duration_ns) < Number(replay_end_ns);
 }

@@ -1,8 +1,10 @@
 /** A transaction with too many events to be drawn one by one: counts by process, and single events of a part. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { type Counts, mostWithin } from '../draw/counts.ts';
-import type { Transaction } from '../feed/answers.ts';
-import type { ReadLanes } from '../feed/load_lanes.ts';
+import { bucketFor, type CountedRow, type Counts, countsOf, lastEndNs, mostWithin } from '../draw/counts.ts';
+import type { Coverage, Transaction } from '../feed/answers.ts';
+import type { Daemon } from '../feed/daemon.ts';
+import { asFailure, FailedRequest } from '../feed/failure.ts';
+import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
 import { OTHER } from '../lanes/shares.ts';
 import { counted } from '../numbers/amounts.ts';
 import { exactOffset, grouped, shortDuration } from '../numbers/exact_times.ts';
@@ -12,8 +14,9 @@ import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import type { Around } from './lanes_picture.tsx';
 import { shownName } from './names.ts';
-import { type Part, useCounts, usePart } from './use_counts.ts';
-import { EVENTS_MAX } from './use_lanes.ts';
+import { type Answer, useAnswer } from './use_answer.ts';
+import { EVENTS_MAX, partQuestionOf } from './use_lanes.ts';
+import { useRetry } from './use_retry.ts';
 
 interface Props {
   transaction: Transaction;
@@ -94,3 +97,72 @@ function partSentence({ transaction_id, event_count, first_timestamp_ns }: Trans
     `those that began in ${shortDuration(part.to - from)} from ${exactOffset(from - first)} on.`
   );
 }
+
+/* Counts of a transaction that has too many events, and the single events of a part of its time. */
+
+/** Half-open, nanoseconds since the epoch. */
+interface Part {
+  from: bigint;
+  to: bigint;
+}
+
+const BUCKETS = 200;
+
+function useCounts(transaction: Transaction): Answer<{ counts: Counts; coverage: Coverage }> {
+  const { daemon } = usePage();
+  return useAnswer(transaction.transaction_id, (signal) => readCounts(daemon, transaction, signal));
+}
+
+/** With many processes, only longer buckets leave the daemon's answer below its limit of rows. */
+async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
+  const [firstNs, lastNs] = [BigInt(transaction.first_timestamp_ns), lastEndNs(transaction)];
+  for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
+    const bucketNs = bucketFor(firstNs, lastNs, buckets);
+    const given = new URLSearchParams({
+      ...{ transaction_id: transaction.transaction_id, bucket: `${bucketNs}ns` },
+      group_by: 'node,service,pid,event_type',
+    });
+    try {
+      type Sums = { stats: CountedRow[]; coverage: Coverage };
+      const { stats, coverage } = await daemon.askJson<Sums>(`/api/stats?${given}`, { signal });
+      return { counts: countsOf(stats, firstNs, lastNs, bucketNs), coverage };
+    } catch (error) {
+      const isTooMany = error instanceof FailedRequest && error.failure.code === 'too_many_groups';
+      if (!isTooMany || buckets <= 2) throw error;
+    }
+  }
+}
+
+type PartAnswer = Omit<Answer<{ lanes: ReadLanes; part: Part }>, 'isOld'>;
+
+/** The events that began in a part of the time; null without a part. */
+function usePart(transaction: Transaction, part: Part | null): PartAnswer {
+  const { daemon } = usePage();
+  const [state, setState] = useState<Omit<PartAnswer, 'askAgain'>>(NOTHING);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (!part) {
+      setState(NOTHING);
+      return undefined;
+    }
+    const closing = new AbortController();
+    const set = (change: Partial<typeof state>) => {
+      if (!closing.signal.aborted) setState((before) => ({ ...before, ...change }));
+    };
+    set({ isLoading: true, failure: null });
+    const question = { ...partQuestionOf(transaction, part), name: shownName(transaction.transaction_id) };
+    // The first events alone would make the picture jump.
+    const taken = (lanes: ReadLanes) => {
+      if (lanes.coverage !== null) set({ body: { lanes, part } });
+    };
+    loadLanes(daemon, question, taken, closing.signal)
+      .catch((error: unknown) => set({ failure: asFailure(error) }))
+      .finally(() => set({ isLoading: false }));
+    return () => closing.abort();
+  }, [daemon, transaction, part, round]);
+  const askAgain = () => setRound((last) => last + 1);
+  useRetry(state, askAgain);
+  return { ...state, askAgain };
+}
+
+const NOTHING = { body: null, failure: null, isLoading: false };

@@ -1,16 +1,19 @@
 /** The controls of a replay, for as long as a transaction is shown. */
-import { useCallback, useEffect, useMemo } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Command } from '../../replay/transitions.ts';
+import type { Session } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
+import { durationText } from '../numbers/duration_text.ts';
+import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Change, Replay } from '../replay/replay.ts';
+import type { Schedule } from '../replay/schedule.ts';
 import { fasterThan, IDLE_NS, lessLatency, moreLatency, slowerThan } from '../replay/settings.ts';
 import { type ShownSettings, settingsToCome } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { useKeys } from './keys.ts';
-import { ReplayFigures } from './replay_figures.tsx';
-import { ReplaySeek } from './replay_seek.tsx';
+import { shownName } from './names.ts';
 import { ReplaySettings } from './replay_settings.tsx';
 import type { PlayedReplay } from './use_played.ts';
 
@@ -183,4 +186,128 @@ function actionsOf(played: PlayedReplay, changes: Changes, settings: () => Shown
     ['O', set(() => ({ loop: !now().loop }))],
     ['I', set(() => ({ max_gap_ns: now().max_gap_ns === null ? IDLE_NS : null }))],
   ]);
+}
+
+/* What a replay is doing, in numbers and words. */
+
+/** A delay that nobody sees is not said. */
+const DELAY_MS_MIN = 40;
+
+function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: Schedule | null }) {
+  const { state, event_index, event_count, lateness, rounds, starvations, times_out } = replay.session!;
+  const isLate = lateness.late_events > 0;
+  const delayMs = replay.delayMs();
+  return (
+    <>
+      <p class="quiet figures">
+        <span>
+          {state}, event {grouped(event_index)} of {grouped(event_count)}
+          {rounds > 0 && `, round ${grouped(rounds + 1)}`}
+        </span>
+        <span>
+          {isLate ? '▲' : '●'} late by {shortDuration(lateness.p99_ns)} (p99), {shortDuration(Number(lateness.max_ns))}{' '}
+          at most{isLate && `, ${grouped(lateness.late_events)} events by more than 1 ms`}
+        </span>
+        {starvations > 0 && <span>▲ {grouped(starvations)} events were not read in time</span>}
+        <AskedOf session={replay.session!} />
+        {times_out && <span>✕ times out</span>}
+        <Skipped session={replay.session!} schedule={schedule} />
+        {replay.isFast && <span>fast: positions in the place of single events</span>}
+        {!replay.isConnected && <span>▲ not connected: what is shown may be old</span>}
+        <Missed count={replay.missed} />
+      </p>
+      {delayMs >= DELAY_MS_MIN && <p class="loss">▲ display behind by {Math.round(delayMs)} ms</p>}
+      {replay.isAtOwnEnd && (
+        <p>Paused where the caller’s wait ends. Its data is written back later; play goes on to that.</p>
+      )}
+    </>
+  );
+}
+
+/** The deadline of the session, and which events get its latency. */
+function AskedOf({ session: { timeout_ns, only } }: { session: Session }) {
+  const lists = [only.event_type, only.service, only.node].filter((list) => list !== undefined);
+  return (
+    <>
+      {timeout_ns !== null && <span>deadline {durationText(BigInt(timeout_ns))}</span>}
+      {lists.length > 0 && (
+        <span>latency only for {lists.map((names) => names.map(shownName).join(' or ')).join(', ')}</span>
+      )}
+    </>
+  );
+}
+
+function Skipped({ session: { max_gap_ns }, schedule }: { session: Session; schedule: Schedule | null }) {
+  if (max_gap_ns === null || !schedule) return null;
+  const gaps = `${grouped(schedule.cutCount)} idle ${schedule.cutCount === 1 ? 'part' : 'parts'}`;
+  return (
+    <span>
+      skips {gaps}, {shortDuration(schedule.cutNs)} altogether: {shortDuration(BigInt(max_gap_ns))} is left of each
+    </span>
+  );
+}
+
+function Missed({ count }: { count: number | null }) {
+  if (count === 0) return null;
+  if (count === null) return <span>▲ this page missed events: the daemon was started again</span>;
+  return <span>▲ this page missed {grouped(count)} events</span>;
+}
+
+/* The place of the clock, which moves without a new rendering of the bar, and is moved by pointer and keys. */
+
+const STEPS = 1000;
+
+interface SeekProps {
+  replay: Replay | null;
+  endNs: number;
+  isOff: boolean;
+  onSeek: (positionNs: bigint) => void;
+}
+
+function ReplaySeek({ replay, endNs, isOff, onSeek }: SeekProps) {
+  const input = useRef<HTMLInputElement>(null);
+  const text = useRef<HTMLOutputElement>(null);
+  const isHeld = useRef(false);
+  const heldNs = () => Math.round((Number(input.current!.value) / STEPS) * endNs);
+  const release = () => {
+    isHeld.current = false;
+  };
+  useEffect(() => {
+    let frame = 0;
+    const show = () => {
+      const positionNs = isHeld.current ? heldNs() : (replay?.playhead.at(performance.now()) ?? 0);
+      const words = `${shortDuration(positionNs)} of ${shortDuration(endNs)}`;
+      if (!isHeld.current && input.current)
+        input.current.value = String(Math.round((positionNs / Math.max(1, endNs)) * STEPS));
+      if (input.current?.getAttribute('aria-valuetext') !== words) input.current?.setAttribute('aria-valuetext', words);
+      if (text.current && text.current.textContent !== words) text.current.textContent = words;
+      frame = requestAnimationFrame(show);
+    };
+    show();
+    return () => cancelAnimationFrame(frame);
+  }, [replay, endNs]);
+  return (
+    <>
+      <input
+        ref={input}
+        type="range"
+        class="seek"
+        aria-label="Position"
+        min="0"
+        max={STEPS}
+        disabled={isOff}
+        onInput={() => {
+          isHeld.current = true;
+        }}
+        // A pointer that returns to where it began changes nothing.
+        onPointerUp={() => setTimeout(release)}
+        onBlur={release}
+        onChange={() => {
+          release();
+          onSeek(BigInt(heldNs()));
+        }}
+      />
+      <output ref={text} class="digits" />
+    </>
+  );
 }

@@ -1,7 +1,6 @@
 /** Finds the position at which a kept session continues. */
 import { I64_MAX } from '../../base/bigints.ts';
-import type { SeekResult } from '../plan/places.ts';
-import type { Outline } from '../plan/plan.ts';
+import type { Outline, SeekResult } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import type { KeptSession } from './kept_session.ts';
 

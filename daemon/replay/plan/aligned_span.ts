@@ -1,6 +1,6 @@
 /** How long a transaction is once the clocks of its nodes agree. */
 import { max, min } from '../../base/bigints.ts';
-import { bigColumn } from '../../store/blocks/column.ts';
+import { bigColumn } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { EventFilter } from '../../store/store.ts';
 

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { Problem } from '../../base/problem.ts';
 import { failureOf } from '../../base/thread_failure.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
-import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './thread_messages.ts';
+import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './planner_thread.ts';
 
 /** Answers what the main thread asks through `port`, for as long as the thread is there. */
 export function answerQuestions(port: MessagePort, planner: Planner): void {

@@ -1,8 +1,6 @@
 /** How much the latency changes of a merge add to its events: to a call also what its requests, which follow it, add. */
 import { firstAbove } from '../../base/binary_search.ts';
-import { kindTest } from './kinds.ts';
-import type { Only } from './only.ts';
-import type { Recorded, RecordedPage } from './recorded.ts';
+import { kindTest, type Only, type Recorded, type RecordedPage } from './recorded.ts';
 import { endCall, getsLatency, goOn, type ThreadDelay, take } from './thread_delay.ts';
 
 /** A call that has begun: its place, what its thread has waited for, and the latency change that holds for it. */

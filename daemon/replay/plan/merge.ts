@@ -18,8 +18,7 @@
  */
 import { createHeap, type HeapItem } from '../clock/heap.ts';
 import { callDelays, pageBehind } from './call_delay.ts';
-import type { Only } from './only.ts';
-import type { Recorded, RecordedPage } from './recorded.ts';
+import type { Only, Recorded, RecordedPage } from './recorded.ts';
 import { goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
 /** What can be changed from an event on. */

@@ -6,14 +6,20 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { SeekTarget } from '../target.ts';
-import { type Chunk, chunkEventsBeside } from './bodies.ts';
-import type { Curve } from './curve.ts';
-import { type CurvesRequest, curvesOf } from './curves.ts';
+import { type Curve, type CurvesRequest, curvesOf } from './curves.ts';
 import type { LayoutChange } from './merge.ts';
-import { createPageCache } from './page_cache.ts';
-import type { SeekResult } from './places.ts';
-import { type Outline, openPlan, type PlanCaches, type PlanPage, type PlanRequest, type PlanWork } from './plan.ts';
-import type { RecordedPage } from './recorded.ts';
+import {
+  type Chunk,
+  chunkEventsBeside,
+  type Outline,
+  openPlan,
+  type PlanCaches,
+  type PlanPage,
+  type PlanRequest,
+  type PlanWork,
+  type SeekResult,
+} from './plan.ts';
+import { createPageCache, type RecordedPage } from './recorded.ts';
 import { type WhatIf, type WhatIfRequest, whatIf } from './what_if.ts';
 
 /** Limit of cached pages of recorded events: 20 MB. */

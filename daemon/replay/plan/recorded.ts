@@ -4,17 +4,24 @@
  *
  * It is a snapshot: events recorded later do not join it, and reading events that retention has removed is an error.
  */
+
+import { EVENTS } from '../../../bpf/schema/index.ts';
 import { firstPlace } from '../../base/binary_search.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
 import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
-import type { EventKey, RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import {
+  bigColumn,
+  column,
+  type EventKey,
+  type RecordingBlock,
+  type RecordingDictionary,
+} from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type EventKind, newKinds } from './kinds.ts';
-import { ONLY_COLUMNS } from './only.ts';
-import type { PageCache } from './page_cache.ts';
-import { newThreads, type Thread } from './threads.ts';
+import { getsLatency, isCallType } from './thread_delay.ts';
+
+/** Columns that a scan must read for `affectedTest` and `callTest`. */
+export const ONLY_COLUMNS = ['event_type', 'service'] as const;
 
 /** Events of a page, which takes 155 KB. */
 export const PAGE_EVENTS = 4096;
@@ -315,5 +322,229 @@ function emptyPage(first: number, length: number): RecordedPage {
     firstRow: new Map(),
     recording: new Uint16Array(length),
     numbers: new BigUint64Array(length),
+  };
+}
+
+/* Numbers the threads of a transaction, (node, tid), from 0 in order of appearance. */
+
+interface Thread {
+  node: string;
+  tid: number;
+}
+
+interface Threads {
+  /** The threads by number. */
+  readonly list: readonly Thread[];
+  /** The pages that have events of a thread, ascending, by thread number. */
+  readonly pages: readonly number[][];
+  /** It returns a function that numbers a node's threads. */
+  ofNode(node: string): (tid: number) => number;
+}
+
+function newThreads(): Threads {
+  const list: Thread[] = [];
+  const pages: number[][] = [];
+  const byNode = new Map<string, Map<number, number>>();
+  return {
+    list,
+    pages,
+    ofNode(node) {
+      const numbers = byNode.get(node) ?? new Map<number, number>();
+      byNode.set(node, numbers);
+      return (tid) => {
+        const known = numbers.get(tid);
+        if (known !== undefined) return known;
+        pages.push([]);
+        const number = list.push({ node, tid }) - 1;
+        numbers.set(tid, number);
+        return number;
+      };
+    },
+  };
+}
+
+/* Numbers the kinds of events, (type, service, node), from 0 in order of appearance: an `Only` is a set of them. */
+
+interface EventKind {
+  eventType: string;
+  isCall: boolean;
+  service: string;
+  node: string;
+}
+
+interface Kinds {
+  /** The kinds by number. */
+  readonly list: readonly EventKind[];
+  /** It returns a function that numbers the kinds of a recording by the ids of type and service. */
+  of(dictionary: RecordingDictionary): (eventType: number, service: number) => number;
+}
+
+const TYPE_NAMES = new Map<number, string>(EVENTS.map(({ id, name }) => [id, name]));
+
+function newKinds(): Kinds {
+  const list: EventKind[] = [];
+  const numbers = new Map<string, number>();
+  const byRecording = new Map<string, Map<number, Map<number, number>>>();
+
+  function numberOf(kind: EventKind): number {
+    const key = JSON.stringify(kind);
+    const number = numbers.get(key) ?? list.push(kind) - 1;
+    numbers.set(key, number);
+    return number;
+  }
+
+  return {
+    list,
+    of(dictionary) {
+      const { recordingId, node } = dictionary;
+      const byType = byRecording.get(recordingId) ?? new Map<number, Map<number, number>>();
+      byRecording.set(recordingId, byType);
+      return (eventType, service) => {
+        const known = byType.get(eventType)?.get(service);
+        if (known !== undefined) return known;
+        const type = TYPE_NAMES.get(eventType) ?? '';
+        const number = numberOf({
+          eventType: type,
+          isCall: isCallType(type),
+          service: dictionary.name(service),
+          node,
+        });
+        byType.set(eventType, (byType.get(eventType) ?? new Map<number, number>()).set(service, number));
+        return number;
+      };
+    },
+  };
+}
+
+/** Returns a test for the numbers of kinds: whether the event gets the latency. */
+export function kindTest(only: Only | undefined, kinds: readonly EventKind[]): (kind: number) => boolean {
+  const { eventTypes, services, nodes } = only ?? {};
+  const known: boolean[] = [];
+  return (number) => {
+    let isAffected = known[number];
+    if (isAffected === undefined) {
+      const { eventType, service, node } = kinds[number]!;
+      isAffected =
+        getsLatency(eventType, eventTypes) && (services?.includes(service) ?? true) && (nodes?.includes(node) ?? true);
+      known[number] = isAffected;
+    }
+    return isAffected;
+  };
+}
+
+/* An LRU cache of pages that all plans share; its limit is a number of pages, or of what `sizeOf` counts in them. */
+
+export interface PageCache<Page> {
+  /** Returns a page of an owner; `make` reads it when it is not cached. */
+  get(owner: object, number: number, make: () => Page): Page;
+  forget(owner: object): void;
+}
+
+export function createPageCache<Page>(sizeMax: number, sizeOf: (page: Page) => number = () => 1): PageCache<Page> {
+  const owners = new Map<object, Map<number, Entry<Page>>>();
+  /** Entries in order of use; the least recently used is the first. */
+  const byUse = new Set<Entry<Page>>();
+
+  let size = 0;
+
+  function leave(entry: Entry<Page>): void {
+    if (byUse.delete(entry)) size -= sizeOf(entry.page);
+  }
+
+  function drop(entry: Entry<Page>): void {
+    leave(entry);
+    entry.siblings.delete(entry.number);
+  }
+
+  return {
+    get(owner, number, make) {
+      let siblings = owners.get(owner);
+      if (!siblings) {
+        siblings = new Map();
+        owners.set(owner, siblings);
+      }
+      let entry = siblings.get(number);
+      if (entry) leave(entry);
+      else {
+        entry = { number, siblings, page: make() };
+        siblings.set(number, entry);
+      }
+      byUse.add(entry);
+      size += sizeOf(entry.page);
+      for (const oldest of byUse) {
+        if (size <= sizeMax || oldest === entry) break;
+        drop(oldest);
+      }
+      return entry.page;
+    },
+    forget(owner) {
+      for (const entry of owners.get(owner)?.values() ?? []) leave(entry);
+      owners.delete(owner);
+    },
+  };
+}
+
+interface Entry<Page> {
+  number: number;
+  siblings: Map<number, Entry<Page>>;
+  page: Page;
+}
+
+/* Which events get the extra latency. */
+
+/** An event gets the latency if it matches every list that is given; without types of events it must be a call. */
+export interface Only {
+  readonly eventTypes?: readonly string[] | undefined;
+  readonly services?: readonly string[] | undefined;
+  readonly nodes?: readonly string[] | undefined;
+}
+
+export function isSameOnly(one: Only, other: Only): boolean {
+  const listsOf = ({ eventTypes, services, nodes }: Only) => JSON.stringify([eventTypes, services, nodes]);
+  return listsOf(one) === listsOf(other);
+}
+
+const CALLS: boolean[] = [];
+for (const { id, name } of EVENTS) CALLS[id] = isCallType(name);
+
+/** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
+export function affectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
+  const types = typesOf(only.eventTypes);
+  return ({ block, dictionary }) => {
+    if (only.nodes && !only.nodes.includes(dictionary.node)) return () => false;
+    const eventTypes = column(block, 'event_type');
+    const isOfService = serviceCheck(only.services, dictionary, column(block, 'service'));
+    return (row) => types[eventTypes[row]!]! && isOfService(row);
+  };
+}
+
+/** Whether each event type, by its number, gets the latency. */
+function typesOf(names: readonly string[] | undefined): boolean[] {
+  const wanted: boolean[] = [];
+  for (const { id, name } of EVENTS) wanted[id] = getsLatency(name, names);
+  return wanted;
+}
+
+/** Returns a function that makes a test for the rows of a block: whether the event is a call. */
+export function callTest({ block }: RecordingBlock): (row: number) => boolean {
+  const eventTypes = column(block, 'event_type');
+  return (row) => CALLS[eventTypes[row]!]!;
+}
+
+function serviceCheck(
+  services: readonly string[] | undefined,
+  dictionary: RecordingDictionary,
+  ids: ArrayLike<number>,
+) {
+  if (!services) return () => true;
+  const known = new Map<number, boolean>();
+  return (row: number) => {
+    const id = ids[row]!;
+    let isWanted = known.get(id);
+    if (isWanted === undefined) {
+      isWanted = services.includes(dictionary.name(id));
+      known.set(id, isWanted);
+    }
+    return isWanted;
   };
 }

@@ -6,17 +6,15 @@
  *
  * The smallest latency with which an event would end after the deadline follows from the same equation.
  */
-
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
 import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
-import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import { addLine, addRequest, type Curve, curveOf, listsOf, noLines, type ThreadLines } from './curve.ts';
-import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './only.ts';
+import { addLine, addRequest, type Curve, curveOf, listsOf, noLines, type ThreadLines } from './curves.ts';
+import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './recorded.ts';
 import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
 export interface WhatIfRequest extends AppliedOffsets {

@@ -5,17 +5,14 @@
  *
  *   played ......| next ..... fed to the player .....| fedEnd ... loaded ...| not loaded
  */
-import { createClock, type SteadyNow } from '../clock/clock.ts';
+import { createClock, type ReplayClock, type SteadyNow } from '../clock/clock.ts';
 import { createLateness, type LatenessSummary } from '../clock/lateness.ts';
-import type { Track } from '../clock/player.ts';
+import { FRAME, type Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { LayoutChange } from '../plan/merge.ts';
-import type { SeekResult } from '../plan/places.ts';
-import type { PlanPage } from '../plan/plan.ts';
+import type { Outline, PlanPage, SeekResult } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
-import { boundOf, firstToMove, isPlayedOut, stayBefore } from './due.ts';
-import { createEventBuffer } from './event_buffer.ts';
-import { createFeeding } from './feeding.ts';
+import { createEventBuffer, type EventBuffer } from './event_buffer.ts';
 import type { SessionSettings } from './session_view.ts';
 import type { SessionStream } from './stream.ts';
 
@@ -257,4 +254,152 @@ export function createPlayback(options: PlaybackOptions): Playback {
       if (clock.running) awaitNext();
     },
   };
+}
+
+/* Has the frames of the next events written and feeds them to the player, ahead of their time. */
+
+/**
+ * How long before their time events are fed to the player, and how many at most: a command takes them back. A session
+ * that plays slowly asks for a CPU every quarter of a second only.
+ */
+const FED_AHEAD_NS = 500_000_000n;
+const FED_MAX = 8192;
+const FIRST_EVENTS = 8;
+/** Events that are handed to the player at once, and their numbers: they are used by one call at a time. */
+const RUN_EVENTS = 512;
+const runFrames = new BigInt64Array(RUN_EVENTS * FRAME.length);
+const runOf = (count: number) => runFrames.subarray(0, count * FRAME.length);
+/** Runs of one feeding: the main thread has other sessions and requests. */
+const RUNS_MAX = 4;
+/** Time between two feedings, at least. */
+const FEED_NS_MIN = 1_000_000n;
+
+interface Feeding {
+  /**
+   * Feeds the player with events within the limits, of which the one at `next` is not played yet. Returns when to call
+   * this again: when there is more to feed, or when all has been played.
+   */
+  feed(next: number, limits: FeedLimits): bigint | undefined;
+  /** Index after the last event that was fed. */
+  end(): number;
+  /** Continues with another event: the player has given back what it did not play. */
+  moveTo(index: number): void;
+}
+
+interface FeedLimits {
+  /** Index after the last event that may be played. */
+  playableEnd: number;
+  /** No event is played that starts later. */
+  lastStartNs: number;
+  timeoutNs: bigint | null;
+}
+
+interface FeedingOptions {
+  window: EventBuffer;
+  clock: ReplayClock;
+  now: SteadyNow;
+  stream: Pick<SessionStream, 'prepare'>;
+  track: Pick<Track, 'feed'>;
+}
+
+function createFeeding({ window, clock, now, stream, track }: FeedingOptions): Feeding {
+  /** Index after the last event that was fed to the player. */
+  let fedEnd = 0;
+
+  function feed(next: number, { playableEnd, lastStartNs, timeoutNs }: FeedLimits): bigint | undefined {
+    const untilNs = now() + FED_AHEAD_NS;
+    for (let run = 0; run <= RUNS_MAX; run++) {
+      // The first ones may be due already, and should not wait until many are written.
+      const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
+      const left = Math.min(playableEnd - fedEnd, FED_MAX - (fedEnd - next), most);
+      const page = left > 0 ? window.page(fedEnd) : undefined;
+      if (!page) return againAt(next, undefined);
+      const at = fedEnd - page.first;
+      const dueCount = setDue(runOf(left), clock, { page, at, untilNs, lastStartNs });
+      if (dueCount === 0) {
+        const startNs = page.startNs[at]!;
+        return againAt(next, startNs > lastStartNs ? undefined : clock.dueAt(startNs));
+      }
+      const { bytes, count } = stream.prepare({ page, at, frames: runOf(dueCount), timeoutNs });
+      track.feed(bytes, runOf(count));
+      fedEnd += count;
+    }
+    return now() + FEED_NS_MIN;
+  }
+
+  /** `dueNs` is the time of the next event to feed, unless it is not loaded or there is no room. */
+  function againAt(next: number, dueNs: bigint | undefined): bigint | undefined {
+    const dueOf = (index: number) => clock.dueAt(window.startNs(index)!);
+    const isMost = fedEnd - next === FED_MAX;
+    let againNs = fedEnd > next ? dueOf(isMost ? next + FED_MAX / 2 : fedEnd - 1) : undefined;
+    if (dueNs !== undefined && !isMost) {
+      const earlyNs = dueNs - FED_AHEAD_NS / 2n;
+      if (againNs === undefined || earlyNs < againNs) againNs = earlyNs;
+    }
+    const soonestNs = now() + FEED_NS_MIN;
+    return againNs === undefined || againNs > soonestNs ? againNs : soonestNs;
+  }
+
+  return {
+    feed,
+    end: () => fedEnd,
+    moveTo(index) {
+      fedEnd = index;
+    },
+  };
+}
+
+/* Finds the events of a session that are due next, and those that a change still moves. */
+
+/** A change of latency applies to events that are due later than this from now; earlier ones keep their schedule. */
+const CHANGE_AHEAD_NS = 20_000_000n;
+
+/** The first event that a change of latency moves. With a stopped clock that is the next event itself. */
+function firstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowNs: bigint): number {
+  let index = next;
+  if (!clock.running) return index;
+  for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))
+    if (clock.dueAt(startNs) > nowNs + CHANGE_AHEAD_NS) break;
+  return index;
+}
+
+/** Whether no event is left to be emitted from an index on. */
+function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next: number): boolean {
+  return window.isEnd(next) || (survey !== null && next >= eventCount);
+}
+
+/** The start of the next event or, after the last, the end of the replay; undefined while it is not known. */
+function boundOf(window: EventBuffer, outline: Outline, next: number): number | undefined {
+  const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
+  return window.startNs(next) ?? endNs();
+}
+
+/**
+ * A gap that was cut may end before the position at which that was asked for: the event after it, the first of the page,
+ * was due then.
+ */
+function stayBefore(clock: ReplayClock, askedAtNs: number, { startNs: [startNs] }: PlanPage): void {
+  if (startNs === undefined || askedAtNs <= startNs) return;
+  const atNs = clock.positionNs();
+  // A pause meanwhile has brought the position to the event already.
+  if (atNs > startNs) clock.jump(atNs - BigInt(askedAtNs - startNs));
+}
+
+/**
+ * Sets when events of a page are due, from the one at `at` on: those that are due by a time and start by a position, as
+ * many as there is room. At a high speed a later start may be due at the same nanosecond.
+ */
+function setDue(
+  frames: BigInt64Array,
+  clock: ReplayClock,
+  { page, at, untilNs, lastStartNs }: { page: PlanPage; at: number; untilNs: bigint; lastStartNs: number },
+): number {
+  const most = Math.min(page.count - at, frames.length / FRAME.length);
+  for (let i = 0; i < most; i++) {
+    const startNs = page.startNs[at + i]!;
+    const dueNs = clock.dueAt(startNs);
+    if (dueNs > untilNs || startNs > lastStartNs) return i;
+    frames[i * FRAME.length + FRAME.due] = dueNs;
+  }
+  return most;
 }

@@ -1,28 +1,30 @@
 /** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
 import { stringify } from '../../base/exact_json.ts';
 import type { Track } from '../clock/player.ts';
+import type { Scheduler } from '../clock/scheduler.ts';
 import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
-import type { SeekResult } from '../plan/places.ts';
-import type { ReplayPlan } from '../plan/planner.ts';
+import type { LatencyChange } from '../plan/merge.ts';
+import type { SeekResult } from '../plan/plan.ts';
+import type { Planner, ReplayPlan } from '../plan/planner.ts';
 import type { SeekTarget } from '../target.ts';
 import { type Command, type State, transition } from '../transitions.ts';
-import { createMeasure, type Measure } from './measure.ts';
-import { createPausePlace, type PausePlace } from './pause_place.ts';
 import { createPlayback, type Playback } from './playback.ts';
-import { scheduledJson, steppedJson } from './replayed_event.ts';
 import {
   type ComingChange,
   closedProblem,
   layoutOf,
+  planRequestOf,
   type SessionChange,
   type SessionOptions,
+  type SessionSettings,
+  type SessionView,
   turnsUntilClosed,
-} from './session_options.ts';
-import { type SessionSettings, type SessionView, viewOf } from './session_view.ts';
-import { createStream, type EndReason, overBy, type SessionStream } from './stream.ts';
+  viewOf,
+} from './session_view.ts';
+import { createStream, type EndReason, overBy, type SessionStream, scheduledJson, steppedJson } from './stream.ts';
 
 /** Range of frame ids reserved each time a session is opened: more than it ever uses. */
 const LIFE_IDS = 2 ** 40;
@@ -383,4 +385,183 @@ async function* timelineOf(
     from += page.count;
     left -= page.count;
   }
+}
+
+/*
+ * Where a session that plays pauses by itself: at the end of what its caller waits for, before what is written back.
+ */
+
+interface PausePlace {
+  /** What was asked for; null if the session plays to its end, as far as that is known. */
+  until(): Until | null;
+  /** The position; null if there is none, or while it is not known. */
+  atNs(): number | null;
+  /** Takes what is asked for. A session that is at the place or past it plays on. */
+  aim(until: Until | null): void;
+  /** Aims again from another position. */
+  aimAgain(): void;
+  clear(): void;
+  /** Waits for what replaces the layout; until then the place is that of the layout that is played. */
+  movedBy<Result>(moving: Promise<Result>): Promise<Result>;
+  /** Takes the plan's layout, whose ends may not be known yet. */
+  laidOut(): void;
+  /** Takes note of a change of the plan's outline. */
+  outlined(): void;
+}
+
+interface PausePlaceOptions {
+  plan: Pick<ReplayPlan, 'outline'>;
+  isLooping: () => boolean;
+  /** Where the session is, with all that was played. */
+  positionNs: () => number;
+}
+
+function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
+  let asked: Until | null = null;
+  /** Where the session was then, while it is not known whether that is past the place. */
+  let askedAtNs: number | null = null;
+  /** The ends of the layout that is played. A change of the deadline moves neither, but the plan looks for it again. */
+  let ends = plan.outline.survey;
+  let isMoving = false;
+
+  function until(): Until | null {
+    return isLooping() || (ends && ends.durationNs >= ends.endNs) ? null : asked;
+  }
+
+  function decide(): void {
+    if (!ends || askedAtNs === null) return;
+    if (askedAtNs >= ends.durationNs) asked = null;
+    askedAtNs = null;
+  }
+
+  function aim(wanted: Until | null): void {
+    asked = wanted;
+    askedAtNs = positionNs();
+    decide();
+  }
+
+  function laidOut(): void {
+    ends = plan.outline.survey;
+    decide();
+  }
+
+  function outlined(): void {
+    if (plan.outline.survey && !isMoving) laidOut();
+  }
+
+  return {
+    ...{ until, aim, laidOut, outlined },
+    atNs: () => (ends && until() ? ends.durationNs : null),
+    aimAgain: () => aim(asked),
+    clear() {
+      asked = null;
+    },
+    async movedBy(moving) {
+      isMoving = true;
+      try {
+        const moved = await moving;
+        laidOut();
+        return moved;
+      } finally {
+        isMoving = false;
+        outlined();
+      }
+    },
+  };
+}
+
+/* Delays admission until the duration of a session is known, which takes one pass through its plan. */
+
+/** The longest wait for the duration. A plan of a million events is processed in a third of that. */
+const PATIENCE_NS = 1_000_000_000n;
+
+interface Measure {
+  /** Reports that the duration is known. */
+  known(): void;
+  /** If the session might exceed the capacity, waits for a limited time until the duration is known. */
+  beforeAdmission(isKnown: boolean, change?: ComingChange): Promise<void>;
+  /** Waits for the end of a layout for a limited time; undefined if that was too short: then `signal` ends the work. */
+  end(compute: (signal: AbortSignal) => Promise<number>): Promise<number | undefined>;
+}
+
+function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions, 'now' | 'admit'>): Measure {
+  let known = () => {};
+  let giveUp = () => {};
+  const patience = scheduler.alarm(() => giveUp());
+
+  /** Resolves with the work, and when that takes too long. */
+  async function patiently(work: Promise<unknown>): Promise<void> {
+    const tooLong = new Promise<void>((resolve) => {
+      giveUp = resolve;
+      patience.set(now() + PATIENCE_NS);
+    });
+    try {
+      await Promise.race([work, tooLong]);
+    } finally {
+      patience.clear();
+    }
+  }
+
+  return {
+    known: () => known(),
+    async beforeAdmission(isKnown, change) {
+      if (isKnown) return;
+      try {
+        admit?.(change);
+      } catch {
+        const isToldOf = new Promise<void>((resolve) => {
+          known = resolve;
+        });
+        await patiently(isToldOf);
+      }
+    },
+    async end(compute) {
+      const givingUp = new AbortController();
+      let endNs: number | undefined;
+      const work = compute(givingUp.signal).then((ns) => {
+        endNs = ns;
+      });
+      // After it was given up, its error has no other place to go.
+      work.catch(() => {});
+      try {
+        await patiently(work);
+        return endNs;
+      } finally {
+        givingUp.abort();
+      }
+    },
+  };
+}
+
+/* Opens a session for a transaction, new or from its kept state. */
+
+/** Rejects with a Problem when the transaction cannot be played. */
+export async function openSession(options: SessionOptions, planner: Planner): Promise<Session> {
+  const { extraLatencyNs, only } = options.settings;
+  return opened(options, planner, [{ fromIndex: 0, extraLatencyNs, only }]);
+}
+
+/** Opens a kept session. If it was playing, it is paused. Rejects as `openSession` does. */
+export async function reopenSession(
+  options: Omit<SessionOptions, 'sessionId' | 'settings'>,
+  planner: Planner,
+  kept: KeptSession,
+): Promise<Session> {
+  const { sessionId, settings, outline, life } = kept;
+  const again = { ...options, sessionId, settings, life: life + 1 };
+  const session = await opened(again, planner, outline.latency);
+  try {
+    await session.comeBack(kept);
+    return session;
+  } catch (error) {
+    session.close('failed');
+    throw error;
+  }
+}
+
+async function opened(options: SessionOptions, planner: Planner, latency: readonly LatencyChange[]): Promise<Session> {
+  let session: Session | undefined;
+  const plan = await planner.open(planRequestOf(options.settings, latency), () => session?.outlined());
+  session = new Session(options, plan);
+  return session;
 }

@@ -1,32 +1,30 @@
 /** All replay sessions of the daemon: it creates, finds, limits and keeps them, and ends those that are idle. */
 import { randomUUID } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { Problem } from '../../base/problem.ts';
 import type { SteadyNow } from '../clock/clock.ts';
-import { createScheduledPlayer, createThreadPlayer, type Player } from '../clock/player.ts';
-import { createScheduler, type Scheduler } from '../clock/scheduler.ts';
-import { createNodeTimers, type Timers, timerWaiter } from '../clock/waiting.ts';
+import { createScheduledPlayer, createThreadPlayer, nativeClock, type Player } from '../clock/player.ts';
+import { createNodeTimers, createScheduler, type Scheduler, type Timers, timerWaiter } from '../clock/scheduler.ts';
 import type { CreateRequest } from '../contract.ts';
 import { createKeeper } from '../kept/keeper.ts';
-import type { KeptRow } from '../kept/kept_session.ts';
+import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
 import type { StoredPlace } from '../kept/state_file.ts';
 import type { KeptState } from '../kept/state_thread.ts';
 import type { AppliedOffsets } from '../plan/clock_offsets.ts';
+import type { Outline } from '../plan/plan.ts';
 import type { Planner } from '../plan/planner.ts';
-import { admit, measuredRate } from './capacity.ts';
-import { openSession, reopenSession } from './open_session.ts';
-import type { Session } from './session.ts';
+import type { State } from '../transitions.ts';
+import { openSession, reopenSession, type Session } from './session.ts';
 import {
-  type Clocks,
-  findUnrecorded,
-  type ListedSession,
-  listed,
-  notRecorded,
-  restoredEntry,
-  type SessionEntry,
-  usedAtMs,
-} from './session_entry.ts';
-import { type ComingChange, closedProblem } from './session_options.ts';
+  type ComingChange,
+  closedProblem,
+  layoutOf,
+  NOT_PLAYED,
+  type SessionSettings,
+  type SessionView,
+  viewOf,
+} from './session_view.ts';
 import type { EndReason } from './stream.ts';
 
 export interface SessionLimits {
@@ -280,4 +278,152 @@ function notFound(sessionId: string): Problem {
 function tell(log: SessionsOptions['log'], failure: string | null): void {
   if (failure === null) log?.info('changes of sessions are kept again');
   else log?.error({ reason: failure }, 'changes of sessions cannot be kept; they would be lost with the daemon');
+}
+
+/* Admission control: limits the event rate of all playing sessions together. */
+
+type Layout = Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'>;
+
+const NS_PER_SECOND = 1e9;
+/** Cost of starting a round, expressed in events: a state frame is sent, and the first page is read again. */
+const ROUND_EVENTS = 100;
+
+/** Size of a frame as most events have it. */
+const FRAME_BYTES = 700;
+/** The CPU time that an event takes in all threads of the daemon, in that of sending its frame and receiving it. */
+const EVENT_COST = 4;
+/** The part of all CPUs that replays may take. */
+const CPU_SHARE = 0.75;
+const RATE_STEP = 10_000;
+
+/** Measures how many events per second this host can play, in steps of 10,000; it takes some milliseconds. */
+function measuredRate(): number {
+  const sendingNs = nativeClock.measureSending(new Uint8Array(FRAME_BYTES));
+  if (sendingNs === undefined) return RATE_STEP;
+  const rate = (availableParallelism() * CPU_SHARE * NS_PER_SECOND) / (sendingNs * EVENT_COST);
+  return Math.max(Math.floor(rate / RATE_STEP), 1) * RATE_STEP;
+}
+
+interface PlayingSession {
+  readonly state: State;
+  /** The change that is being applied. */
+  readonly coming: ComingChange | undefined;
+  /** When the last event ends if all are laid out with the latest settings, if that was computed. */
+  readonly layoutEndNs: number | undefined;
+  kept(): Pick<KeptSession, 'outline' | 'settings'>;
+}
+
+/** The events that a session plays per second; without looping, that is never more than its event count. */
+function eventsPerSecond(session: PlayingSession, change: ComingChange = {}): number {
+  const { outline, settings } = session.kept();
+  const { eventCount } = outline;
+  const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
+  const layout = layoutOf(settings, change);
+  const endNs = layout ? change.endNs : session.layoutEndNs;
+  const shortestNs = Math.max(endNs ?? lowerBoundNs(outline, settings, layout), 1);
+  const roundsPerSecond = (NS_PER_SECOND / shortestNs) * speedFactor;
+  return loop ? (eventCount + ROUND_EVENTS) * roundsPerSecond : Math.min(eventCount * roundsPerSecond, eventCount);
+}
+
+/** The duration of the replay, or a lower bound of it while events are or will be laid out again. */
+function lowerBoundNs(outline: Outline, settings: Layout, coming: Layout | undefined): number {
+  const { eventCount, recordedDurationNs, survey, latency } = outline;
+  if (survey && latency.length === 1 && !coming) return survey.endNs;
+  const { maxGapNs } = coming ?? settings;
+  const recordedNs = maxGapNs === null ? recordedDurationNs : 0;
+  // How much another limit cuts is not known before events are laid out with it.
+  const hasOther = latency.some(
+    (each) => (each.maxGapNs === undefined ? settings.maxGapNs : each.maxGapNs) !== maxGapNs,
+  );
+  if (!survey || hasOther) return recordedNs;
+  const mostLatencyNs = Math.max(...latency.map((each) => each.extraLatencyNs));
+  return Math.max(survey.endNs - eventCount * mostLatencyNs, recordedNs);
+}
+
+type Playing = ReadonlyMap<string, { session: PlayingSession | undefined }>;
+
+/**
+ * Throws `replay_capacity` when all sessions together would play more events per second than `max`. A session that
+ * plays alone has no limit, as it delays no other: one that exceeds `max` gets what is left by the others, which have
+ * half of it for themselves. A change to a lower rate is always admitted.
+ */
+function admit(held: Playing, sessionId: string, max: number, change?: ComingChange): void {
+  let [others, own, wanted] = [0, 0, 0];
+  for (const [id, { session }] of held) {
+    if (!session || (id !== sessionId && session.state !== 'playing')) continue;
+    const now = session.state === 'playing' ? eventsPerSecond(session) : 0;
+    if (id !== sessionId) others += shareOf(Math.max(now, eventsPerSecond(session, session.coming)), max);
+    else [own, wanted] = [now, eventsPerSecond(session, change)];
+  }
+  if (others === 0 || wanted <= own || others + wanted <= max) return;
+  const [asked, playing] = [wanted, others].map((rate) => Math.ceil(rate).toLocaleString('en'));
+  const detail =
+    `the session would play ${asked} events a second, and others play ${playing}; all together may play ` +
+    `${max.toLocaleString('en')} (--replay-rate-max): lower its speed_factor, pause others, or wait until they end`;
+  throw new Problem('replay_capacity', detail);
+}
+
+/** What a session takes from the others. The player serves them in turn, however many events of one are overdue. */
+function shareOf(rate: number, max: number): number {
+  return rate > max ? max / 2 : rate;
+}
+
+/* The daemon's entry for a session, which is either open or only kept. */
+
+interface SessionEntry {
+  /** Undefined until a client uses it. */
+  session: Session | undefined;
+  /** Its state when it was found in the state file, or created. */
+  kept: KeptSession;
+  /** Why it cannot be opened. */
+  failure: string | null;
+  opening: Promise<Session> | undefined;
+  usedAtNs: bigint;
+}
+
+/** A session that may not have been used since the daemon began. */
+interface ListedSession {
+  readonly state: State;
+  view(): SessionView;
+}
+
+/** The wall clock in nanoseconds since the epoch, and a monotonic clock. */
+interface Clocks {
+  now: () => bigint;
+  steadyNow: SteadyNow;
+}
+
+/** Restores an entry from its row. A session that was playing is paused. */
+function restoredEntry({ session, usedAtMs }: KeptRow, { now, steadyNow }: Clocks): SessionEntry {
+  const kept: KeptSession = { ...session, state: session.state === 'playing' ? 'paused' : session.state };
+  const unusedNs = now() - BigInt(usedAtMs) * NS_PER_MS;
+  // The wall clock may have been set back.
+  const usedAtNs = steadyNow() - (unusedNs > 0n ? unusedNs : 0n);
+  return { session: undefined, kept, failure: null, opening: undefined, usedAtNs };
+}
+
+/** When the session was last used, by the wall clock. */
+function usedAtMs({ usedAtNs }: SessionEntry, { now, steadyNow }: Clocks): number {
+  return Number((now() - (steadyNow() - usedAtNs)) / NS_PER_MS);
+}
+
+function listed({ session, kept, failure }: SessionEntry): ListedSession {
+  if (session) return session;
+  return { state: kept.state, view: () => viewOf({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
+}
+
+/** Marks the sessions whose transaction is not recorded, without opening them: no client may ever use them again. */
+async function findUnrecorded(found: SessionEntry[], planner: Planner, isClosing: () => boolean): Promise<void> {
+  const byTransaction = Map.groupBy(found, ({ kept }) => kept.settings.transactionId);
+  for (const [transactionId, entries] of byTransaction) {
+    // A recording that cannot be read now may be readable when a client opens the session.
+    const isRecorded = await planner.has(transactionId).catch(() => true);
+    if (isClosing()) return;
+    if (!isRecorded) for (const entry of entries) notRecorded(entry);
+  }
+}
+
+function notRecorded(entry: SessionEntry): Problem {
+  entry.failure = `no event of transaction ${entry.kept.settings.transactionId} is recorded any more`;
+  return new Problem('transaction_not_found', entry.failure);
 }

@@ -12,12 +12,12 @@
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
-import type { Track } from '../clock/player.ts';
+import type { SteadyNow } from '../clock/clock.ts';
+import { FRAME, nativeClock, type Track } from '../clock/player.ts';
+import type { Alarm } from '../clock/scheduler.ts';
+import type { PlanPage } from '../plan/plan.ts';
 import type { State } from '../transitions.ts';
-import { createDirectViewers, type Viewer } from './direct_viewers.ts';
-import { createFrameLog, type FrameLog, type KeptTotal } from './frames.ts';
-import type { DueEvents } from './replayed_event.ts';
-import { createWatchers, type Wanted, type WatchersOptions } from './watchers.ts';
+import { eventBytes, openJson } from './event_buffer.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
@@ -254,4 +254,502 @@ function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): strin
   const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
   // The viewer may have missed a change of state, so the current state follows the gap.
   return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
+}
+
+/*
+ * The log of a session's server-sent events. Frames are numbered, and the latest are kept for viewers that lost their
+ * connection or read slowly. The numbers are the play sequence; they only ever grow.
+ */
+
+type FrameKind = 'event' | 'state' | 'end';
+
+/** Limits of the frames kept for one session. */
+export const KEPT_FRAMES_MAX = 16_384;
+const KEPT_BYTES_MAX = 16 * 1024 * 1024;
+/** Limit for all sessions together; the session that exceeds it drops its own oldest frames. */
+const KEPT_BYTES_TOTAL_MAX = 256 * 1024 * 1024;
+
+export interface KeptTotal {
+  bytes: number;
+}
+
+export interface FrameLog {
+  /** The id of the newest frame; `idBase` before the first. */
+  readonly lastId: number;
+  /** The id of the oldest kept frame; `lastId + 1` when none is kept. */
+  readonly firstId: number;
+  /** `events` is the number of events in the frame. */
+  append(kind: FrameKind, json: string, events?: number): void;
+  /**
+   * Writes the frames of events, as many as fit into one run of bytes, and returns how many. They are not in the log until
+   * they are committed, and nothing may be appended until then; their bytes stay until they are dropped or discarded.
+   */
+  prepare(events: DueEvents): { bytes: Buffer; count: number };
+  /** Takes the oldest prepared frames into the log. */
+  commit(count: number): void;
+  /** Forgets the prepared frames. */
+  discard(): void;
+  /**
+   * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
+   * one frame. `id` must be from `firstId` to `lastId`.
+   */
+  lastOf(id: number, bytesMax: number): number;
+  /** The length in bytes of a run of frames that `lastOf` has found. */
+  bytesOf(id: number, lastId: number): number;
+  /** Copies such a run into a buffer. */
+  copy(id: number, lastId: number, to: Buffer, at: number): void;
+  /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
+  eventsThrough(id: number): number;
+  clear(): void;
+}
+
+/** Frames share slabs: a buffer per frame would be 10 000 objects a second that live long enough to be promoted. */
+const SLAB_BYTES = 256 * 1024;
+const SLAB_FRAMES = 1024;
+/** The first slab is small, because most sessions send few frames. */
+const FIRST_SLAB_BYTES = 16 * 1024;
+const FIRST_SLAB_FRAMES = 64;
+
+/** A contiguous run of frames. */
+interface Slab {
+  firstId: number;
+  count: number;
+  bytes: Buffer;
+  /** The end offset of each frame. */
+  ends: Uint32Array;
+  /** The number of events in all frames up to and including each. */
+  eventsThrough: Float64Array;
+}
+
+/** The first id is `idBase` + 1. */
+export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
+  const slabs: Slab[] = [];
+  let spare: Slab | undefined;
+  let firstId = idBase + 1;
+  let lastId = idBase;
+  /** The id of the newest prepared frame; `lastId` without any. */
+  let preparedId = idBase;
+  let keptBytes = 0;
+  let eventsDropped = 0;
+  let eventsAppended = 0;
+
+  function slabOf(id: number): Slab {
+    // The search starts at the newest slab, which nearly always has it.
+    let at = slabs.length - 1;
+    while (slabs[at]!.firstId > id) at--;
+    return slabs[at]!;
+  }
+
+  /** The last slab if it has room, otherwise a new one. */
+  function slabFor(bytesMax: number): Slab {
+    const last = slabs.at(-1);
+    if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
+    const slab = newSlabFor(bytesMax);
+    slab.firstId = preparedId + 1;
+    slab.count = 0;
+    slabs.push(slab);
+    return slab;
+  }
+
+  function newSlabFor(bytesMax: number): Slab {
+    if (bytesMax > SLAB_BYTES) return newSlab(bytesMax, 1);
+    if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return newSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
+    const slab = spare ?? newSlab(SLAB_BYTES, SLAB_FRAMES);
+    spare = undefined;
+    return slab;
+  }
+
+  function add(bytes: number): void {
+    keptBytes += bytes;
+    total.bytes += bytes;
+  }
+
+  function dropOldest(): void {
+    const slab = slabs[0]!;
+    const at = firstId - slab.firstId;
+    add(startOf(slab, at) - slab.ends[at]!);
+    eventsDropped = slab.eventsThrough[at]!;
+    firstId++;
+    if (at + 1 < slab.count) return;
+    slabs.shift();
+    if (slab.bytes.length === SLAB_BYTES) spare = slab;
+  }
+
+  function tooMuch(): boolean {
+    const frames = lastId + 1 - firstId;
+    return frames > KEPT_FRAMES_MAX || keptBytes > KEPT_BYTES_MAX || total.bytes > KEPT_BYTES_TOTAL_MAX;
+  }
+
+  function append(kind: FrameKind, json: string, events = 0): void {
+    const frame = formatFrame(kind, json, preparedId + 1);
+    const slab = slabFor(Buffer.byteLength(frame));
+    const start = endOf(slab);
+    addFrame(slab, start + slab.bytes.write(frame, start), events);
+    commit(1);
+  }
+
+  function addFrame(slab: Slab, end: number, events: number): void {
+    eventsAppended += events;
+    slab.ends[slab.count] = end;
+    slab.eventsThrough[slab.count] = eventsAppended;
+    slab.count++;
+    preparedId++;
+  }
+
+  function prepare(due: DueEvents): { bytes: Buffer; count: number } {
+    const slab = slabFor(eventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
+    const room = (slab.ends.length - slab.count) * FRAME.length;
+    const frames = due.frames.length > room ? due.frames.subarray(0, room) : due.frames;
+    const count = writeEvents({ ...due, frames }, preparedId + 1, slab.bytes, endOf(slab));
+    for (let at = 0; at < count * FRAME.length; at += FRAME.length)
+      addFrame(slab, Number(frames[at + FRAME.start]) + Number(frames[at + FRAME.size]), 1);
+    return { bytes: slab.bytes, count };
+  }
+
+  function commit(count: number): void {
+    for (let i = 0; i < count; i++) {
+      lastId++;
+      const slab = slabOf(lastId);
+      const at = lastId - slab.firstId;
+      add(slab.ends[at]! - startOf(slab, at));
+      // The newest frame stays: it has not been sent to any viewer yet.
+      while (firstId < lastId && tooMuch()) dropOldest();
+    }
+  }
+
+  function discard(): void {
+    for (let slab = slabs.at(-1); slab && slab.firstId + slab.count - 1 > lastId; slab = slabs.at(-1)) {
+      slab.count = Math.max(lastId + 1 - slab.firstId, 0);
+      if (slab.count > 0) break;
+      slabs.pop();
+      if (slab.bytes.length === SLAB_BYTES) spare = slab;
+    }
+    preparedId = lastId;
+    eventsAppended = eventsThrough(lastId);
+  }
+
+  function eventsThrough(id: number): number {
+    if (id < firstId) return eventsDropped;
+    const slab = slabOf(id);
+    return slab.eventsThrough[id - slab.firstId]!;
+  }
+
+  return {
+    get lastId() {
+      return lastId;
+    },
+    get firstId() {
+      return firstId;
+    },
+    append,
+    prepare,
+    commit,
+    discard,
+    lastOf(id, bytesMax) {
+      const slab = slabOf(id);
+      let last = id - slab.firstId;
+      const start = startOf(slab, last);
+      const count = Math.min(slab.count, lastId + 1 - slab.firstId);
+      while (last + 1 < count && slab.ends[last]! - start < bytesMax) last++;
+      return slab.firstId + last;
+    },
+    bytesOf(id, last) {
+      const slab = slabOf(id);
+      return slab.ends[last - slab.firstId]! - startOf(slab, id - slab.firstId);
+    },
+    copy(id, last, to, at) {
+      const slab = slabOf(id);
+      slab.bytes.copy(to, at, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
+    },
+    eventsThrough,
+    clear() {
+      while (firstId <= lastId) dropOldest();
+      spare = undefined;
+    },
+  };
+}
+
+function newSlab(bytes: number, frames: number): Slab {
+  return {
+    ...{ firstId: 0, count: 0, bytes: Buffer.allocUnsafeSlow(bytes) },
+    ends: new Uint32Array(frames),
+    eventsThrough: new Float64Array(frames),
+  };
+}
+
+function startOf({ ends }: Slab, at: number): number {
+  return at === 0 ? 0 : ends[at - 1]!;
+}
+
+function endOf(slab: Slab): number {
+  return startOf(slab, slab.count);
+}
+
+/*
+ * The viewers of a session whose sockets the player's thread writes to: they have all frames that were played before.
+ */
+
+interface Viewer {
+  sink: Sink;
+  /** The id of the last frame that was written to it. */
+  lastId: number;
+  /** The number of events up to that frame; null when the log has dropped it. */
+  events: number | null;
+  /** Its socket is full. */
+  blocked: boolean;
+  /**
+   * While the player writes to its socket: the player's name for it, the number of frames played before, and of bytes
+   * that the socket is known to have taken since.
+   */
+  direct: { viewer: number; playedBefore: number; sentBytes: number } | undefined;
+}
+
+interface DirectViewers {
+  /** The viewer may have frames that the log has not taken note of. */
+  takeBack(viewer: Viewer): void;
+  /** Gives a viewer with all frames of the log to the player, which adds what it has played since. */
+  giveAway(viewer: Viewer): void;
+  /** Takes those back whose sockets are full, and notes what the others have taken. */
+  lookAt(viewers: Iterable<Viewer>): void;
+}
+
+function createDirectViewers(track: Track, log: FrameLog): DirectViewers {
+  function takeBack(viewer: Viewer): void {
+    if (!viewer.direct) return;
+    const { viewer: name, playedBefore, sentBytes } = viewer.direct;
+    const left = track.detach(name);
+    viewer.direct = undefined;
+    if (!left) return;
+    const { through, sent, rest } = left;
+    viewer.sink.wroteDirectly!(sent - sentBytes);
+    viewer.lastId += through - playedBefore;
+    viewer.events = viewer.lastId >= log.firstId - 1 ? log.eventsThrough(viewer.lastId) : null;
+    if (rest.length > 0) viewer.blocked = !viewer.sink.writeRest!(rest);
+  }
+
+  return {
+    takeBack,
+    giveAway(viewer) {
+      if (viewer.direct || viewer.blocked || viewer.lastId !== log.lastId) return;
+      const socket = viewer.sink.direct?.();
+      const name = socket && track.attach(socket.fd, socket.isChunked);
+      if (name !== undefined) viewer.direct = { viewer: name, playedBefore: track.playedCount, sentBytes: 0 };
+    },
+    lookAt(viewers) {
+      const sentBytes = track.sentBytes();
+      for (const viewer of viewers) {
+        if (!viewer.direct) continue;
+        const sent = sentBytes.get(viewer.direct.viewer);
+        if (sent === undefined) takeBack(viewer);
+        else {
+          viewer.sink.wroteDirectly!(sent - viewer.direct.sentBytes);
+          viewer.direct.sentBytes = sent;
+        }
+      }
+    },
+  };
+}
+
+/*
+ * The viewers of a session that want no events: they get states and, while it plays, its position 20 times a second.
+ * They have no place in the frame log, so they miss nothing that they want: each frame says all there is to know at
+ * that time.
+ */
+
+const POSITION_EVERY_NS = 50_000_000n;
+
+/** The frames that such a viewer wants; every one gets `end`. */
+export interface Wanted {
+  state: boolean;
+  position: boolean;
+}
+
+interface WatchersOptions {
+  now: SteadyNow;
+  alarm: (ring: () => void) => Alarm;
+  /** The session as JSON. */
+  describe: () => string;
+  /** The position as JSON; null while it does not move. */
+  position: () => string | null;
+}
+
+interface Watchers {
+  readonly count: number;
+  /** `over` says why no more frames follow for now, unless the watcher knows. */
+  join(sink: Sink, wanted: Wanted, lastId: number, over: string | null): void;
+  /** Sends a new state; `id` is that of its frame in the log. */
+  tell(state: string, id: number): void;
+  /** Sends the end and ends the connections. */
+  end(reason: string, id: number): void;
+  heartbeat(): void;
+  close(): void;
+}
+
+interface Watcher {
+  sink: Sink;
+  wanted: Wanted;
+  /** What its socket had no room for, but a position: the newest state is sent for all that were missed. */
+  missed: { id: number; isState: boolean; end: Ending | undefined } | undefined;
+  blocked: boolean;
+}
+
+/** The end of its stream, for which it is released: what comes later is for the stream of its next connection. */
+interface Ending {
+  reason: string;
+  /** The state at that time as JSON. */
+  state: string;
+}
+
+function createWatchers({ now, alarm, describe, position }: WatchersOptions): Watchers {
+  const watchers = new Set<Watcher>();
+  let isTicking = false;
+  const tick = alarm(() => {
+    isTicking = false;
+    const json = wantsPosition() ? position() : null;
+    if (json === null) return;
+    const frame = formatFrame('position', json);
+    // One whose socket is full skips this position: the next one replaces it.
+    for (const watcher of watchers) if (watcher.wanted.position && !watcher.blocked) write(watcher, frame);
+    startTicking();
+  });
+
+  function wantsPosition(): boolean {
+    for (const { wanted } of watchers) if (wanted.position) return true;
+    return false;
+  }
+
+  function startTicking(): void {
+    if (isTicking || !wantsPosition()) return;
+    isTicking = true;
+    tick.set(now() + POSITION_EVERY_NS);
+  }
+
+  function write(watcher: Watcher, frames: string): void {
+    watcher.blocked = !watcher.sink.write(frames);
+  }
+
+  function leave(watcher: Watcher): void {
+    watchers.delete(watcher);
+    watcher.sink.end();
+  }
+
+  function send(watcher: Watcher, id: number, state: string | null, end?: Ending): void {
+    const isState = state !== null && watcher.wanted.state;
+    if (watcher.blocked) {
+      const { missed } = watcher;
+      if (!missed?.end) watcher.missed = { id, isState: isState || missed?.isState === true, end };
+      return;
+    }
+    const frames = [
+      isState ? formatFrame('state', state, id) : '',
+      end ? formatFrame('end', JSON.stringify({ reason: end.reason }), id) : '',
+    ];
+    if (frames.join('') !== '') write(watcher, frames.join(''));
+    if (end) leave(watcher);
+  }
+
+  return {
+    get count() {
+      return watchers.size;
+    },
+    join(sink, wanted, lastId, over) {
+      const watcher: Watcher = { sink, wanted, missed: undefined, blocked: false };
+      watchers.add(watcher);
+      sink.on('close', () => watchers.delete(watcher));
+      // A write may fail because the connection has just closed; `close` follows.
+      sink.on('error', () => {});
+      sink.on('drain', () => {
+        watcher.blocked = false;
+        const { missed } = watcher;
+        watcher.missed = undefined;
+        if (!missed || !watchers.has(watcher)) return;
+        const { id, isState, end } = missed;
+        send(watcher, id, isState ? (end?.state ?? describe()) : null, end);
+      });
+      const state = describe();
+      write(watcher, `retry: ${RETRY_MS}\n\n${wanted.state ? formatFrame('state', state, lastId) : ''}`);
+      if (over) send(watcher, lastId, null, { reason: over, state });
+      else startTicking();
+    },
+    tell(state, id) {
+      for (const watcher of watchers) send(watcher, id, state);
+      startTicking();
+    },
+    end(reason, id) {
+      const end = { reason, state: describe() };
+      for (const watcher of watchers) send(watcher, id, null, end);
+    },
+    heartbeat() {
+      for (const watcher of watchers) if (!watcher.blocked) write(watcher, HEARTBEAT);
+    },
+    close() {
+      tick.clear();
+      // The sockets are full: waiting for their readers could take forever.
+      for (const { sink } of watchers) sink.destroy();
+      watchers.clear();
+    },
+  };
+}
+
+/* Writes the JSON of an event together with its replay fields. */
+
+/** The replay fields of an event in the API, which follow the event's own fields. */
+export interface ReplayedEvent {
+  index: number;
+  /** Start on the replay's own time line. */
+  offset_ns: number;
+  /** Deadline on the daemon's steady clock (CLOCK_MONOTONIC). */
+  due_ns: bigint;
+  lateness_ns: bigint;
+  /** Duration including the extra latency. */
+  duration_ns: number;
+  after_timeout: boolean;
+}
+
+/** Events of a page, from the one at `at` on, as many as are given a time when they are due. */
+interface DueEvents {
+  page: PlanPage;
+  at: number;
+  /** Their times and, once they are written, their places: FRAME says which numbers. */
+  frames: BigInt64Array;
+  timeoutNs: bigint | null;
+}
+
+/** An upper bound of what is written for an event beside its own JSON. */
+const REPLAY_BYTES_MAX = 320;
+
+/** Writes events into a buffer, as many as fit, and returns how many: as frames from `firstId` on, or as plain JSON. */
+export function writeEvents(events: DueEvents, firstId: number | null, to: Buffer, start: number): number {
+  const { page, at, frames, timeoutNs } = events;
+  return nativeClock.writeEvents(page, at, frames, timeoutNs === null ? null : Number(timeoutNs), firstId, to, start);
+}
+
+/** The events of a step, each as JSON. Their deadline is the time of the request. */
+export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | null): string[] {
+  const frames = new BigInt64Array(page.count * FRAME.length);
+  for (let at = FRAME.due; at < frames.length; at += FRAME.length) frames[at] = nowNs;
+  const to = Buffer.allocUnsafe(page.bytes.length + page.count * REPLAY_BYTES_MAX);
+  writeEvents({ page, at: 0, frames, timeoutNs }, null, to, 0);
+  return Array.from({ length: page.count }, (_, at) => {
+    const [start, size] = [FRAME.start, FRAME.size].map((field) => Number(frames[at * FRAME.length + field]));
+    return to.toString('utf8', start, start! + size!);
+  });
+}
+
+/** The events of a page of the schedule, each as JSON. */
+export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
+  return Array.from({ length: page.count }, (_, at) => {
+    const [startNs, durationNs] = [page.startNs[at]!, page.durationNs[at]!];
+    const scheduled = {
+      replay_index: page.first + at,
+      replay_offset_ns: startNs,
+      replay_duration_ns: durationNs,
+      after_timeout: page.isOwn[at] === 1 && isAfterTimeout(startNs + durationNs, timeoutNs),
+    };
+    return `${openJson(page, at)},${JSON.stringify(scheduled).slice(1)}`;
+  });
+}
+
+function isAfterTimeout(endNs: number, timeoutNs: bigint | null): boolean {
+  return timeoutNs !== null && endNs > timeoutNs;
 }

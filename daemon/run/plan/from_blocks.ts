@@ -1,13 +1,11 @@
 /** Builds an incident from a recording's own columns, without making an object per event. */
-
 import { typeRows } from '../../../bpf/schema/block.ts';
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { SYNC_SYSCALLS, sysSync } from '../../../bpf/schema/sys_sync.ts';
 import { sysWrite, WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { U64_MAX } from '../../base/bigints.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
-import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Op } from '../format/plan_file.ts';
 import type { IncidentBuilder, RecordedCall, RecordedRequest } from './incident.ts';
 

@@ -8,9 +8,7 @@
 import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { RunError } from '../errors.ts';
 import { EVENT_FLAGS, OPS, type Op, PATH_KINDS, type PathKind, SIZE_UNKNOWN } from '../format/plan_file.ts';
-import { type Calls, newCalls } from './call_columns.ts';
 import { type LeftOut, newDiskWaits } from './disk_waits.ts';
-import { newNumbering, newPairs, type Pairs } from './numbering.ts';
 
 export interface RecordedOwner {
   node: string;
@@ -195,4 +193,115 @@ type SixPairs = [Pairs, Pairs, Pairs, Pairs, Pairs, Pairs];
 
 function sizeOf(size: number | undefined): number {
   return size === undefined ? SIZE_UNKNOWN : Math.min(size, SIZE_UNKNOWN - 1);
+}
+
+/* Calls as columns that grow: a million of them take 50 MB and no objects. */
+
+const CAPACITY_MIN = 1024;
+
+interface CallColumns {
+  /** Start of the call, relative to the incident's first event. */
+  startNs: Float64Array;
+  durationNs: Float64Array;
+  size: Uint32Array;
+  /** Number of the lane: a thread in a stream. */
+  lane: Uint32Array;
+  /** Combination of EVENT_FLAGS. */
+  flags: Uint16Array;
+}
+
+interface Calls {
+  readonly count: number;
+  /** The columns are longer than `count`. They must not be kept: adding calls may replace them. */
+  readonly columns: CallColumns;
+  add(startNs: number, durationNs: number, size: number, lane: number, flags: number): void;
+}
+
+function newCalls(): Calls {
+  let count = 0;
+  let columns = withRoom(CAPACITY_MIN);
+  return {
+    get count() {
+      return count;
+    },
+    get columns() {
+      return columns;
+    },
+    add(startNs, durationNs, size, lane, flags) {
+      if (count === columns.size.length) columns = withRoom(count * 2, columns);
+      columns.startNs[count] = startNs;
+      columns.durationNs[count] = durationNs;
+      columns.size[count] = size;
+      columns.lane[count] = lane;
+      columns.flags[count] = flags;
+      count++;
+    },
+  };
+}
+
+function withRoom(capacity: number, before?: CallColumns): CallColumns {
+  const columns = {
+    startNs: new Float64Array(capacity),
+    durationNs: new Float64Array(capacity),
+    size: new Uint32Array(capacity),
+    lane: new Uint32Array(capacity),
+    flags: new Uint16Array(capacity),
+  };
+  if (before) {
+    columns.startNs.set(before.startNs);
+    columns.durationNs.set(before.durationNs);
+    columns.size.set(before.size);
+    columns.lane.set(before.lane);
+    columns.flags.set(before.flags);
+  }
+  return columns;
+}
+
+/* Numbers values in order of first appearance, starting at 0. */
+
+interface Numbering<Value> {
+  /** The values by their numbers. */
+  readonly list: readonly Value[];
+  numberOf(value: Value): number;
+}
+
+function newNumbering<Value>(): Numbering<Value> {
+  const list: Value[] = [];
+  const numbers = new Map<Value, number>();
+  return {
+    list,
+    numberOf(value) {
+      const known = numbers.get(value);
+      if (known !== undefined) return known;
+      const number = list.push(value) - 1;
+      numbers.set(value, number);
+      return number;
+    },
+  };
+}
+
+/** Two numbers below this make one key that a double holds exactly. */
+const PAIR_MAX = 2 ** 26;
+
+interface Pairs {
+  readonly count: number;
+  numberOf(first: number, second: number): number;
+  firstOf(number: number): number;
+  secondOf(number: number): number;
+}
+
+function newPairs(): Pairs {
+  const keys = newNumbering<number>();
+  return {
+    get count() {
+      return keys.list.length;
+    },
+    numberOf(first, second) {
+      if (first >= PAIR_MAX || second >= PAIR_MAX)
+        throw new RunError(`the incident has more than ${PAIR_MAX} of a kind, or a thread id above`);
+      return keys.numberOf(first * PAIR_MAX + second);
+    },
+    firstOf: (number) => Math.floor(keys.list[number]! / PAIR_MAX),
+    secondOf: (number) => keys.list[number]! % PAIR_MAX,
+  };
 }

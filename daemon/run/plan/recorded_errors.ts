@@ -4,8 +4,7 @@
  */
 import { constants } from 'node:os';
 import { blockIo } from '../../../bpf/schema/block_io.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
-import type { RecordingBlock } from '../../store/blocks/scanned_block.ts';
+import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 
 export interface RecordedErrors {
   readonly count: number;

@@ -1,17 +1,16 @@
 /** Measures how faithful a run was: how much of the plan was delivered, to which calls, and how exactly. */
 import type { RunnerStatus } from '../control_lines.ts';
-import { EVENT_FLAGS } from '../format/plan_file.ts';
+import { EVENT_FLAGS, STREAM_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
-import type { DelayPlan } from '../plan/compile.ts';
-import { uncertainByThreadNs } from './alike.ts';
+import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
+import { fileKeyOf } from '../plan/file_order.ts';
 import { type Certainty, certaintyOf } from './certainty.ts';
 import { type ErrorFigures, errorFigures } from './error_figures.ts';
-import { countMatchKinds, isHeld, type MatchKindCounts } from './match_kinds.ts';
-import { givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
+import { countMatchKinds, isHeld, isMatched, MATCH_KIND_OF, type MatchKindCounts, noMatches } from './match_kinds.ts';
+import { givenBack, type NameFigures, nameFigures, roleOf, withoutEvents } from './names.ts';
 import { type Deliveries, deliveriesOf, type EventOutcome, OUTCOME_NUMBERS, outcomeOf } from './outcomes.ts';
-import { streamOfEvent } from './planned_streams.ts';
+import { plannedOfStreams, streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
-import { type StreamFigures, streamFigures } from './stream_figures.ts';
 
 /** Number of slowest events: these are the waits that users mean by the incident. */
 export const SLOWEST_MAX = 20;
@@ -245,4 +244,107 @@ export function ksDistance(one: Float64Array, other: Float64Array): number | nul
     largest = Math.max(largest, Math.abs(i / one.length - j / other.length));
   }
   return largest;
+}
+
+/*
+ * Threads that do the same work on one file, at once: executors of a pool that append to one log. Which of them makes
+ * which call differs from run to run, the order in the file does too, and nothing else distinguishes their calls. So a
+ * call that got an event of such a thread may not be the one that the event belongs to.
+ */
+
+/**
+ * Returns how much of the delivered time may have gone to another call: the part of each event that exceeds the
+ * shortest of those that it may have been taken for.
+ */
+function uncertainByThreadNs(plan: DelayPlan, { fate }: Deliveries, thresholdNs: number): number {
+  const { slots, events } = plan;
+  let uncertain = 0;
+  for (const alike of slotsAlike(plan)) {
+    const targets = alike.flatMap((slot) => {
+      const first = slots.firstEvent[slot]!;
+      return Array.from({ length: slots.eventCount[slot]! }, (_, at) => first + at);
+    });
+    const least = targets.reduce((ns, event) => Math.min(ns, events.target_ns[event]!), Number.POSITIVE_INFINITY);
+    for (const event of targets)
+      if (fate[event] === OUTCOME_NUMBERS.delivered && events.target_ns[event]! >= thresholdNs)
+        uncertain += events.target_ns[event]! - least;
+  }
+  return uncertain;
+}
+
+/** Groups the slots of several threads of one role that call on one file, not one after the other. */
+function slotsAlike({ slots, streams }: DelayPlan): number[][] {
+  const found = Map.groupBy(slots.stream.keys(), (slot) => roleOnFile(streams[slots.stream[slot]!]!));
+  found.delete('');
+  return [...found.values()].filter((alike) => new Set(alike.map((slot) => slots.tid[slot]!)).size > 1);
+}
+
+function roleOnFile(stream: PlannedStream): string {
+  if (stream.flags & STREAM_FLAGS.in_order) return '';
+  return `${fileKeyOf(stream)} ${roleOf(stream.comm)}`;
+}
+
+/* Figures of the calls on each path. Paths are as the helper merges them: `/data/wal/seg-#.log`. */
+
+interface StreamFigures {
+  op_class: string;
+  path: string;
+  role: string;
+  recorded_events: number;
+  /** Null when no call shows which recorded paths it stands for. */
+  planned_ns: number | null;
+  calls: number;
+  how: MatchKindCounts;
+  missing_events: number;
+  injected_ns: number;
+  /** How long its calls took, as far as that is known. */
+  took_ns: number;
+  longest_unmatched: { calls: number; from_ns: number } | null;
+}
+
+interface Gathered extends StreamFigures {
+  events: Set<number>;
+  /** Streams of the plan that its calls are matched with. */
+  streams: Set<number>;
+  unmatched: number;
+  unmatchedFromNs: number;
+}
+
+function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): StreamFigures[] {
+  const gathered = new Map<number, Gathered>();
+  for (const [number, { op_class, path, role, recorded_events }] of said.streams)
+    gathered.set(number, {
+      ...{ op_class, path, role, recorded_events, planned_ns: null, calls: 0, how: noMatches(), missing_events: 0 },
+      ...{ injected_ns: 0, took_ns: 0, longest_unmatched: null },
+      ...{ events: new Set(), streams: new Set(), unmatched: 0, unmatchedFromNs: 0 },
+    });
+  for (let at = 0; at < calls.count; at++) {
+    const figures = gathered.get(calls.stream[at]!);
+    if (figures) gather(figures, plan, calls, at);
+  }
+  const planned = plannedOfStreams(plan);
+  return [...gathered.values()]
+    .map(({ events, streams, unmatched: _unmatched, unmatchedFromNs: _from, ...figures }) => ({
+      ...figures,
+      planned_ns: streams.size > 0 ? [...streams].reduce((sum, stream) => sum + planned[stream]!, 0) : null,
+      missing_events: Math.max(figures.recorded_events - events.size, 0),
+    }))
+    .sort((one, other) => other.injected_ns - one.injected_ns || other.calls - one.calls);
+}
+
+function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: number): void {
+  const [how, event] = [calls.how[at]!, calls.event[at]!];
+  figures.calls++;
+  figures.how[MATCH_KIND_OF.get(how)!]++;
+  figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;
+  if (isHeld(calls, at)) figures.injected_ns += calls.heldNs[at]!;
+  // An unmatched call may have got its target from another path.
+  if (event !== NONE && isMatched(how)) {
+    figures.streams.add(streamOfEvent(plan, event));
+    figures.events.add(event);
+  }
+  if (figures.unmatched === 0) figures.unmatchedFromNs = calls.receivedNs[at]!;
+  figures.unmatched = isMatched(how) ? 0 : figures.unmatched + 1;
+  if (figures.unmatched > (figures.longest_unmatched?.calls ?? 0))
+    figures.longest_unmatched = { calls: figures.unmatched, from_ns: figures.unmatchedFromNs };
 }

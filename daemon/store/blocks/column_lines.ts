@@ -2,23 +2,82 @@
  * Events as lines of JSON with an array for each field: a tenth of the bytes of an object for each event.
  * daemon/docs/query.md describes the lines.
  */
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
-import { EVENTS } from '../../../bpf/schema/index.ts';
-import { type RowCutter, rowCutter } from './block_rows.ts';
-import { bigColumn, column } from './column.ts';
-import { EVENT_ROLES, type EventRoles, ROLE_COLUMNS } from './event_roles.ts';
-import { dictionaryCodes, type LineCodes, newLineCodes, setCodes, setOwnCodes } from './line_codes.ts';
-import { ownerEntries, recordingEntries, threadEntries, whatEntries } from './line_entries.ts';
-import { lineErrors, lineOrigins } from './line_origins.ts';
+
+import { wordsOf } from '../../../agent/recording/words64.ts';
+import type { ColumnArray, NumberedBlock } from '../../../bpf/schema/block.ts';
+import { EVENTS, type EventDefinition } from '../../../bpf/schema/index.ts';
+import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
+import { errorName } from './errno.ts';
+import { type JsonList, jsonList, originColumns } from './event_json.ts';
+import { fieldsOf, type NamedField, textOf } from './named_fields.ts';
+import { rowNumbers } from './row_numbers.ts';
 import {
-  type NumberColumn,
-  newNumberColumn,
-  setNumbers,
-  setOffsets,
-  VALUE_BYTES_MAX,
-  writeNumbers,
-} from './number_column.ts';
-import type { ScannedBlock } from './scanned_block.ts';
+  bigColumn,
+  column,
+  type Dictionary,
+  RECORDING_COLUMN,
+  type RowCutter,
+  rowCutter,
+  type ScannedBlock,
+} from './scanned_block.ts';
+
+/*
+ * What the fields of each event type stand for, whatever their names are: what it did, where, and how much. They are
+ * derived from the definitions in bpf/schema.
+ */
+
+interface EventRoles {
+  /** Id of the event type. */
+  id: number;
+  /** The operation or the system call. */
+  operation: NamedField | undefined;
+  /** The file, or the device. */
+  place: NamedField | undefined;
+  /** Number of bytes that were asked for. */
+  bytes: NamedField | undefined;
+  /** Wait in a queue, nanoseconds. */
+  queue: NamedField | undefined;
+  /** Service and transaction of the task that queued it. */
+  queuer: NamedField | undefined;
+  /** Owners of the data that it carries. */
+  origins: NamedField | undefined;
+}
+
+const isOperation = (name: string, { labels }: Kind) => labels !== undefined && /^(operation|syscall)$/.test(name);
+const isPlace = (name: string, { source }: Kind) => source === 'file' || (source === 'text' && name === 'device');
+const isBytes = (name: string, { source }: Kind) => source === 'value' && /^bytes(_requested)?$/.test(name);
+const isQueue = (name: string, { source }: Kind) => source === 'value' && name === 'queue_ns';
+const isQueuer = (_: string, { source }: Kind) => source === 'queuer';
+const isOrigins = (_: string, { source }: Kind) => source === 'origins';
+
+function rolesOf(event: EventDefinition): EventRoles {
+  const first = (isWanted: (name: string, kind: Kind) => boolean) => fieldsOf(event, isWanted)[0];
+  return {
+    id: event.id,
+    operation: first(isOperation),
+    place: first(isPlace),
+    bytes: first(isBytes),
+    queue: first(isQueue),
+    queuer: first(isQueuer),
+    origins: first(isOrigins),
+  };
+}
+
+/** The column with the context of a field's queuer. */
+const queuerContext = ({ column }: NamedField) => `${column}_context`;
+
+const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(rolesOf);
+
+/** Columns that a scan must read for the fields with these roles. */
+const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
+  const { operation, place, bytes, queue, queuer, origins } = roles;
+  return [
+    ...[operation, place, bytes, queue].flatMap((field) => (field ? [field.column] : [])),
+    ...(queuer ? [queuerContext(queuer)] : []),
+    ...(origins ? originColumns(origins.column, ORIGINS_MAX) : []),
+  ];
+});
 
 const LINE_EVENTS_MAX = 4096;
 /** Number of rows between checks of a line's size. */
@@ -232,4 +291,434 @@ function lineOf(head: string, { count, codes, numbers, indexes }: Gathered, tail
     scratch[end++] = CLOSING_BRACKET;
   }
   return Buffer.concat([Buffer.from(head), scratch.subarray(0, end), Buffer.from(tail)]);
+}
+
+/*
+ * What many events of a columnar answer share: threads, operations with their files, owners. Each is listed once, and
+ * the events have its index.
+ */
+
+/**
+ * Number of entries after which all are forgotten: memory must not grow with the answer. Entries that come again are
+ * then listed again, with new indexes.
+ */
+const ENTRIES_MAX = 65_536;
+
+type Entry = readonly (string | number | null)[];
+
+/** `take` returns the entries that are new since the last call. */
+interface LineEntries extends Pick<JsonList, 'take' | 'length'> {
+  /** Sets the indexes of the rows [from, to). */
+  setIndexes(indexes: Uint32Array, rows: NamelessRows): void;
+}
+
+/** Rows [from, to) of a line. */
+interface NamelessRows {
+  codes: LineCodes;
+  dictionaries: Dictionaries;
+  from: number;
+  to: number;
+}
+
+/** `names` are those of the codes that decide which entry a row has. */
+function lineEntries(
+  names: readonly (keyof LineCodes)[],
+  entryOf: (codes: LineCodes, row: number, dictionary: Dictionary) => Entry,
+): LineEntries {
+  const found = jsonList();
+  const numbers = rowNumbers<Entry>(names.length, (_, json) => found.add(json));
+  /** Index of the entry whose number is 0. */
+  let first = 0;
+  return {
+    setIndexes(indexes, { codes, dictionaries, from, to }) {
+      if (numbers.count >= ENTRIES_MAX) {
+        first += numbers.count;
+        numbers.clear();
+      }
+      const rows = { codes: names.map((name) => codes[name]), from, to, scope: dictionaries };
+      const entryAt = (row: number) => entryOf(codes, row, dictionaries.at(codes.dictionary[row]!));
+      numbers.setNumbers(rows, entryAt, indexes);
+      if (first > 0) for (let row = from; row < to; row++) indexes[row]! += first;
+    },
+    take: found.take,
+    get length() {
+      return found.length;
+    },
+  };
+}
+
+interface RecordingEntries extends Pick<JsonList, 'take'> {
+  /** Returns the index in the answer of a recording of the dictionary. */
+  indexOf(dictionary: Dictionary, recording: number): number;
+}
+
+/** `[recording id, node]`; they are as few as files, so none is forgotten. */
+function recordingEntries(): RecordingEntries {
+  const found = jsonList();
+  const indexes = new Map<string, number>();
+  return {
+    indexOf(dictionary, recording) {
+      const { recordingId, node } = dictionary.recording(recording);
+      const json = JSON.stringify([recordingId, node]);
+      let index = indexes.get(json);
+      if (index === undefined) {
+        index = indexes.size;
+        indexes.set(json, index);
+        found.add(json);
+      }
+      return index;
+    },
+    take: found.take,
+  };
+}
+
+/** `[index of the recording, pid, tid, comm, service]`. */
+function threadEntries(recordings: RecordingEntries): LineEntries {
+  return lineEntries(['dictionary', 'recording', 'pid', 'tid', 'comm', 'service'], (codes, row, dictionary) => [
+    recordings.indexOf(dictionary, codes.recording[row]!),
+    codes.pid[row]!,
+    codes.tid[row]!,
+    dictionary.name(codes.comm[row]!),
+    dictionary.name(codes.service[row]!),
+  ]);
+}
+
+/** `[transaction, attribution source, attribution quality, transaction of the task that queued it]`. */
+function ownerEntries(): LineEntries {
+  const names = ['dictionary', 'context', 'context_source', 'context_quality', 'queuer'] as const;
+  return lineEntries(names, (codes, row, dictionary) => [
+    dictionary.context(codes.context[row]!).transactionId,
+    ATTRIBUTION_SOURCES[codes.context_source[row]!]!,
+    ATTRIBUTION_QUALITIES[codes.context_quality[row]!]!,
+    dictionary.context(codes.queuer[row]!).transactionId,
+  ]);
+}
+
+const ROLES_OF = new Map<number, EventRoles>(EVENT_ROLES.map((roles) => [roles.id, roles]));
+
+/** `[operation, file or device, kind of the file]`. */
+function whatEntries(): LineEntries {
+  return lineEntries(['dictionary', 'event_type', 'operation', 'place'], (codes, row, dictionary) => {
+    const { operation, place } = ROLES_OF.get(codes.event_type[row]!)!;
+    const placeCode = codes.place[row]!;
+    return [
+      operation ? textOf(operation.kind, codes.operation[row]!, dictionary) : null,
+      // A device without a name is unknown.
+      (place && textOf(place.kind, placeCode, dictionary)) || null,
+      place?.kind.source === 'file' ? (dictionary.file(placeCode)?.kind ?? 'unknown') : null,
+    ];
+  });
+}
+
+/* The codes of a line's rows: the numbers in their recordings that stand for names. */
+
+/** Columns with a code for each event, named like the codes. */
+const COMMON = ['pid', 'tid', 'comm', 'service', 'context', 'context_source', 'context_quality', 'event_type'] as const;
+const CODES = [...COMMON, 'dictionary', 'recording', 'operation', 'place', 'queuer'] as const;
+
+type LineCodes = Record<(typeof CODES)[number], Uint32Array>;
+
+function newLineCodes(length: number): LineCodes {
+  return Object.fromEntries(CODES.map((name) => [name, new Uint32Array(length)])) as LineCodes;
+}
+
+/** The dictionaries that resolve the codes. */
+interface Dictionaries {
+  /** Returns the number of a dictionary. */
+  codeOf(dictionary: Dictionary): number;
+  at(code: number): Dictionary;
+  readonly count: number;
+}
+
+function dictionaryCodes(): Dictionaries {
+  const dictionaries: Dictionary[] = [];
+  const codes = new Map<Dictionary, number>();
+  return {
+    codeOf(dictionary) {
+      let code = codes.get(dictionary);
+      if (code === undefined) {
+        code = dictionaries.push(dictionary) - 1;
+        codes.set(dictionary, code);
+      }
+      return code;
+    },
+    at: (code) => dictionaries[code]!,
+    get count() {
+      return dictionaries.length;
+    },
+  };
+}
+
+/** Sets the codes of the block's rows from `at` on; those that only some types have are 0. */
+function setCodes(to: LineCodes, at: number, { block }: ScannedBlock, dictionaryCode: number): void {
+  const { rowCount } = block;
+  for (const name of COMMON) copyCodes(column(block, name), to[name], at, rowCount);
+  to.dictionary.fill(dictionaryCode, at, at + rowCount);
+  const recordings = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
+  if (recordings) copyCodes(recordings, to.recording, at, rowCount);
+  else to.recording.fill(0, at, at + rowCount);
+  to.operation.fill(0, at, at + rowCount);
+  to.place.fill(0, at, at + rowCount);
+  to.queuer.fill(0, at, at + rowCount);
+}
+
+/** Sets the codes of the events of a type, whose rows in the line are `rows`. */
+function setOwnCodes(to: LineCodes, block: NumberedBlock, roles: EventRoles, rows: Uint32Array): void {
+  const { operation, place, queuer } = roles;
+  if (operation) scatterCodes(column(block, operation.column), to.operation, rows);
+  if (place) scatterCodes(column(block, place.column), to.place, rows);
+  if (queuer) scatterCodes(column(block, queuerContext(queuer)), to.queuer, rows);
+}
+
+function copyCodes(from: ArrayLike<number>, to: Uint32Array, at: number, count: number): void {
+  for (let i = 0; i < count; i++) to[at + i] = from[i]!;
+}
+
+function scatterCodes(from: ArrayLike<number>, to: Uint32Array, rows: Uint32Array): void {
+  for (let i = 0; i < rows.length; i++) to[rows[i]!] = from[i]!;
+}
+
+/* What only some events of a columnar line have: owners of the data they carry, and errors. */
+
+/** Number of texts after which all are forgotten: memory must not grow with the answer. */
+const TEXTS_MAX = 65_536;
+
+/** Names of the columns of each slot, by the id of the event types that have some. */
+const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) => (origins ? [{ id, slots: slotsOf(origins.column) }] : []));
+
+function slotsOf(name: string): { service: string; context: string; bytes: string }[] {
+  const columns = originColumns(name, ORIGINS_MAX);
+  return Array.from({ length: ORIGINS_MAX }, (_, slot) => {
+    const [service, context, bytes] = columns.slice(slot * 3, slot * 3 + 3) as [string, string, string];
+    return { service, context, bytes };
+  });
+}
+
+interface LineOrigins extends Pick<JsonList, 'take' | 'length'> {
+  /**
+   * Adds `[row, service, transaction, bytes]` for each origin of the events of a type, in order of row; `rows` are their
+   * rows in the line.
+   */
+  add(scanned: ScannedBlock, type: number, rows: Uint32Array): void;
+}
+
+function lineOrigins(): LineOrigins {
+  const found = jsonList();
+  const ownerOf = ownerTexts();
+  return {
+    add({ block, dictionary }, type, rows) {
+      const slots = (SLOTS.find(({ id }) => id === type)?.slots ?? []).map((slot) => ({
+        services: column(block, slot.service),
+        contexts: column(block, slot.context),
+        bytes: bigColumn(block, slot.bytes),
+      }));
+      if (slots.length === 0) return;
+      for (let i = 0; i < rows.length; i++) {
+        for (const { services, contexts, bytes } of slots) {
+          const [service, context] = [services[i]!, contexts[i]!];
+          if (service === 0 && context === 0 && bytes[i] === 0n) continue;
+          found.add(`[${rows[i]},${ownerOf(dictionary, service, context)},${integerJson(bytes[i]!)}]`);
+        }
+      }
+    },
+    take: found.take,
+    get length() {
+      return found.length;
+    },
+  };
+}
+
+/** Returns a function that gives the text of a service and a transaction: `"shop","order-1"`. */
+function ownerTexts(): (dictionary: Dictionary, service: number, context: number) => string {
+  let texts = new WeakMap<Dictionary, Map<number, Map<number, string>>>();
+  let count = 0;
+  return (dictionary, service, context) => {
+    const known = texts.get(dictionary)?.get(service)?.get(context);
+    if (known !== undefined) return known;
+    if (++count > TEXTS_MAX) {
+      texts = new WeakMap();
+      count = 1;
+    }
+    const services = texts.get(dictionary) ?? new Map<number, Map<number, string>>();
+    const contexts = services.get(service) ?? new Map<number, string>();
+    const { transactionId } = dictionary.context(context);
+    const text = JSON.stringify([dictionary.name(service), transactionId]).slice(1, -1);
+    texts.set(dictionary, services.set(service, contexts.set(context, text)));
+    return text;
+  };
+}
+
+interface LineErrors extends Pick<JsonList, 'take'> {
+  /** Adds the names of those negative results in the rows [from, to) that were not listed before. */
+  add(results: NumberColumn, from: number, to: number): void;
+}
+
+function lineErrors(): LineErrors {
+  const found = jsonList('{', '}');
+  const listed = new Set<number | string>();
+  return {
+    add({ values, large }, from, to) {
+      for (let row = from; row < to; row++) {
+        if (!(values[row]! < 0)) continue;
+        const result = large.get(row) ?? values[row]!;
+        if (listed.has(result)) continue;
+        if (listed.size >= TEXTS_MAX) listed.clear();
+        listed.add(result);
+        found.add(`"${result}":${JSON.stringify(errorName(BigInt(result)))}`);
+      }
+    },
+    take: found.take,
+  };
+}
+
+/*
+ * Columns of numbers as JSON. They are doubles while a line is gathered, because a bigint for each value would take ten
+ * times as long; integers that a double may not hold exactly are kept, and written, as text.
+ */
+
+interface NumberColumn {
+  /** NaN stands for no number, an infinity for a number that is in `large`. */
+  values: Float64Array;
+  /** Integers beyond 2^53 - 1 in decimal, by their index in `values`. */
+  large: Map<number, string>;
+}
+
+/** The most bytes that a value takes as JSON: a sign, 20 digits, two quotes and a comma. */
+const VALUE_BYTES_MAX = 24;
+
+const WORD = 2 ** 32;
+
+function newNumberColumn(length: number): NumberColumn {
+  return { values: new Float64Array(length), large: new Map() };
+}
+
+/** Returns an integer as JSON: text where a double may not hold it exactly. */
+function integerJson(value: bigint): string {
+  return Number.isSafeInteger(Number(value)) ? value.toString() : `"${value}"`;
+}
+
+function setLarge({ values, large }: NumberColumn, at: number, value: bigint): void {
+  values[at] = value < 0n ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  large.set(at, value.toString());
+}
+
+/** Views of words are worth their cost from this number of values on. */
+const WORDS_COUNT_MIN = 8;
+
+function setInteger(to: NumberColumn, at: number, value: bigint): void {
+  const number = Number(value);
+  if (Number.isSafeInteger(number)) to.values[at] = number;
+  else setLarge(to, at, value);
+}
+
+interface Source {
+  isSigned?: boolean;
+  /** Rows that the values belong to, counted from the first one; without it they are adjacent. */
+  rows?: Uint32Array;
+  /** The value of 64 bits that stands for no number. */
+  unknown?: bigint | undefined;
+}
+
+/** Sets the values from `at` on to the first `count` values of a recorded column. */
+function setNumbers(to: NumberColumn, at: number, from: ColumnArray, count: number, source: Source = {}): void {
+  if (from.BYTES_PER_ELEMENT === 8 && count >= WORDS_COUNT_MIN)
+    setByWords(to, at, from as BigUint64Array, count, source);
+  else setOneByOne(to, at, from, count, source);
+}
+
+function setOneByOne(to: NumberColumn, at: number, from: ColumnArray, count: number, { rows, unknown }: Source): void {
+  for (let i = 0; i < count; i++) {
+    const row = at + (rows ? rows[i]! : i);
+    const value = from[i]!;
+    if (typeof value === 'number') to.values[row] = value;
+    else if (value === unknown) to.values[row] = Number.NaN;
+    else setInteger(to, row, value);
+  }
+}
+
+function setByWords(to: NumberColumn, at: number, from: BigUint64Array, count: number, source: Source): void {
+  const { isSigned = false, rows, unknown } = source;
+  const words = wordsOf(from);
+  const signBit = isSigned ? WORD / 2 : WORD;
+  const noneLow = unknown === undefined ? -1 : Number(unknown & 0xffffffffn);
+  const noneHigh = unknown === undefined ? -1 : Number(unknown >> 32n);
+  for (let i = 0; i < count; i++) {
+    const row = at + (rows ? rows[i]! : i);
+    const low = words[i * 2]!;
+    const high = words[i * 2 + 1]!;
+    const value = (high >= signBit ? high - WORD : high) * WORD + low;
+    if (high === noneHigh && low === noneLow) to.values[row] = Number.NaN;
+    else if (Number.isSafeInteger(value)) to.values[row] = value;
+    else setLarge(to, row, from[i]!);
+  }
+}
+
+/** Sets the values from `at` on to the differences of the first `count` times from `base`. */
+function setOffsets(to: NumberColumn, at: number, times: BigUint64Array, count: number, base: bigint): void {
+  if (count < WORDS_COUNT_MIN) {
+    for (let i = 0; i < count; i++) setInteger(to, at + i, times[i]! - base);
+    return;
+  }
+  const words = wordsOf(times);
+  const [baseLow, baseHigh] = [Number(base & 0xffffffffn), Number(base >> 32n)];
+  for (let i = 0; i < count; i++) {
+    const offset = (words[i * 2 + 1]! - baseHigh) * WORD + (words[i * 2]! - baseLow);
+    if (Number.isSafeInteger(offset)) to.values[at + i] = offset;
+    else setLarge(to, at + i, times[i]! - base);
+  }
+}
+
+const [ZERO, MINUS, QUOTE, COMMA] = [0x30, 0x2d, 0x22, 0x2c];
+const NULL = Buffer.from('null');
+const NO_LARGE: ReadonlyMap<number, string> = new Map();
+const BILLION = 1e9;
+const BILLION_DIGITS = 9;
+
+/** Writes the first `count` values with commas between them; returns the offset of their end. */
+function writeNumbers(to: Buffer, at: number, column: NumberColumn | Uint32Array, count: number): number {
+  const { values, large } = column instanceof Uint32Array ? { values: column, large: NO_LARGE } : column;
+  let end = at;
+  for (let i = 0; i < count; i++) {
+    const value = values[i]!;
+    if (i > 0) to[end++] = COMMA;
+    if (value >= 0 && value < BILLION) end = writeSmall(to, end, value);
+    else if (Number.isFinite(value)) end = writeInteger(to, end, value);
+    else if (Number.isNaN(value)) {
+      to.set(NULL, end);
+      end += NULL.length;
+    } else {
+      to[end++] = QUOTE;
+      end += to.write(large.get(i)!, end, 'latin1');
+      to[end++] = QUOTE;
+    }
+  }
+  return end;
+}
+
+function writeInteger(to: Buffer, at: number, value: number): number {
+  let end = at;
+  if (value < 0) to[end++] = MINUS;
+  const size = Math.abs(value);
+  if (size < BILLION) return writeSmall(to, end, size);
+  const high = Math.floor(size / BILLION);
+  end = writeSmall(to, end, high);
+  writeDigits(to, end, size - high * BILLION, BILLION_DIGITS);
+  return end + BILLION_DIGITS;
+}
+
+/** Writes an integer from 0 up to 2^31. */
+function writeSmall(to: Buffer, at: number, value: number): number {
+  let digits = 1;
+  for (let limit = 10; digits < 10 && value >= limit; limit *= 10) digits++;
+  writeDigits(to, at, value, digits);
+  return at + digits;
+}
+
+function writeDigits(to: Buffer, at: number, value: number, digits: number): void {
+  let rest = value | 0;
+  for (let i = at + digits - 1; i >= at; i--) {
+    const quotient = (rest / 10) | 0;
+    to[i] = ZERO + rest - quotient * 10;
+    rest = quotient;
+  }
 }

@@ -1,7 +1,26 @@
 /** Writes rows of a block as JSON: the same bytes as `stringify` gives for the event. */
-import { layoutOfEvents } from './event_layout.ts';
-import type { ScannedBlock } from './scanned_block.ts';
-import { type NextBuffer, rowFormat, type TextRows, textRows } from './text_rows.ts';
+
+import { queuerOf } from '../../../agent/recording/format/queuer.ts';
+import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
+import { commonFields } from '../../../bpf/schema/common.ts';
+import { apiName } from '../../../bpf/schema/define.ts';
+import { EVENTS, type EventDefinition, eventById } from '../../../bpf/schema/index.ts';
+import { type Kind, ORIGINS_MAX, type Storage } from '../../../bpf/schema/kinds.ts';
+import {
+  KEY_BYTES,
+  type NativeLayout,
+  type NativeTexts,
+  nativeTextRows,
+  ROW_OPS,
+  type RowPart,
+  STATE,
+  WRITTEN,
+} from '../../../bpf/schema/native_text_rows.ts';
+import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
+import { stringify } from '../../base/exact_json.ts';
+import { errorName } from './errno.ts';
+import { type Dictionary, RECORDING_COLUMN, type ScannedBlock } from './scanned_block.ts';
 
 /** An event takes 400 to 500 bytes. */
 const ROW_BYTES = 512;
@@ -60,4 +79,393 @@ export function rowsAsJson(scanned: ScannedBlock, memory?: Buffer): { bytes: Buf
     bytes = larger;
     length = offset;
   }
+}
+
+/* The layout of an event as JSON, derived from the definitions in bpf/schema. */
+
+/** Returns the fields of an object as text to insert into another object. */
+function fieldsOf(values: object): string {
+  const inner = stringify(values).slice(1, -1);
+  return inner === '' ? '' : `,${inner}`;
+}
+
+const head = (name: string) => `,${JSON.stringify(name)}:`;
+
+function layoutOfEvents(): RowLayout {
+  const build = layoutBuilder();
+  const common = commonParts(build);
+  const own: (RowPart[] | undefined)[] = [];
+  for (const event of EVENTS) own[event.id] = ownParts(build, event);
+  return build.layout({ common, own: Array.from(own) });
+}
+
+function commonParts({ text, number, hex, negativeText }: LayoutBuilder): RowPart[] {
+  return [
+    text([RECORDING_COLUMN], ({ recording }, [index]) => `{"event_id":"${recording(index!).recordingId}-`),
+    hex(NUMBER_COLUMN),
+    text(['event_type'], (_, [type]) => `","event_type":${stringify(eventById(type!)!.name)}`),
+    number('timestamp_ns', { before: head('timestamp_ns') }),
+    number('duration_ns', { before: head('duration_ns') }),
+    text(['service', 'context', 'context_source', 'context_quality', RECORDING_COLUMN], ownerText),
+    number('pid', { before: head('pid') }),
+    number('tid', { before: head('tid') }),
+    text(['comm'], ({ name }, [id]) => fieldsOf({ comm: name(id!) })),
+    number('cpu', { before: head('cpu') }),
+    number('result', { before: head('result') }),
+    negativeText('result', errorText),
+  ];
+}
+
+function ownParts(build: LayoutBuilder, event: EventDefinition): RowPart[] {
+  return Object.entries(event.fields)
+    .filter(([name, { kind }]) => !(name in commonFields) && kind.columns.length > 0)
+    .map(([fieldName, field]) => {
+      const name = apiName(fieldName, field);
+      return fieldPart(build, name, field.kind, `${event.name}.${name}`);
+    });
+}
+
+function fieldPart(build: LayoutBuilder, name: string, { source, labels, unknown }: Kind, column: string): RowPart {
+  const { text, number } = build;
+  if (source === 'text') return text([column], (dictionary, [id]) => fieldsOf({ [name]: dictionary.name(id!) }));
+  if (source === 'file') return text([column], (dictionary, [id]) => fileText(name, dictionary, id!));
+  if (source === 'queuer') return queuerPart(build, name, column);
+  if (source === 'origins') return originsPart(build, name, column);
+  if (labels) return text([column], (_, [value]) => fieldsOf({ [name]: labels.get(value!) }));
+  return number(column, { before: head(name), none: `${head(name)}null` }, unknown);
+}
+
+function queuerPart({ text }: LayoutBuilder, name: string, column: string): RowPart {
+  return text([`${column}_service`, `${column}_context`], (dictionary, [service, context]) =>
+    fieldsOf({ [name]: queuerOf(dictionary, service!, context!) }),
+  );
+}
+
+function originsPart({ list }: LayoutBuilder, name: string, column: string): RowPart {
+  const surrounding = { before: `${head(name)}[`, after: ']', none: `${head(name)}[]` };
+  return list(originColumns(column, ORIGINS_MAX), surrounding, originText);
+}
+
+/** The beginning of an origin, up to its bytes. */
+export function originText(dictionary: Dictionary, [service, context]: readonly number[]): string {
+  const { transactionId } = dictionary.context(context!);
+  const fields = fieldsOf({ service_name: dictionary.name(service!), transaction_id: transactionId });
+  return `{${fields.slice(1)},"bytes":`;
+}
+
+function ownerText(dictionary: Dictionary, [service, context, source, quality, recording]: readonly number[]): string {
+  const { transactionId, traceId, spanId } = dictionary.context(context!);
+  return fieldsOf({
+    service_name: dictionary.name(service!),
+    transaction_id: transactionId,
+    trace_id: traceId,
+    span_id: spanId,
+    attribution: { source: ATTRIBUTION_SOURCES[source!], quality: ATTRIBUTION_QUALITIES[quality!] },
+    node: dictionary.recording(recording!).node,
+  });
+}
+
+/** The number in a key, which is signed. */
+export function signedOf([low, high]: readonly number[]): bigint {
+  return BigInt.asIntN(64, (BigInt(high!) << 32n) | BigInt(low!));
+}
+
+function errorText(_: Dictionary, words: readonly number[]): string {
+  return fieldsOf({ error: errorName(signedOf(words)) });
+}
+
+function fileText(name: string, dictionary: Dictionary, id: number): string {
+  const file = dictionary.file(id);
+  return fieldsOf({ [name]: file?.path ?? null, file_kind: file?.kind ?? 'unknown' });
+}
+
+/* Builds layouts of rows: which column or text each part of a row shows. */
+
+/** Makes the text for the values of a key's columns; one of 64 bits is two words, the low one first. */
+type TextMaker = (dictionary: Dictionary, values: readonly number[]) => string;
+
+interface TextTable {
+  /** Storages of the columns that make up a key. */
+  storages: readonly Storage[];
+  make: TextMaker;
+}
+
+export interface RowLayout {
+  /** Names of the columns, by their index in the parts. */
+  columns: readonly string[];
+  common: readonly RowPart[];
+  /** Parts of each event type, by its id; they follow the common ones. */
+  own: readonly (readonly RowPart[] | undefined)[];
+  /** The parts' `table` is an index here. */
+  tables: readonly TextTable[];
+}
+
+/** The column with the number of each row, which a block keeps beside its columns. */
+export const NUMBER_COLUMN = 'number';
+
+const STORAGES = new Map<string, Storage>([
+  ...COLUMNS.map(({ name, storage }) => [name, storage] as const),
+  [NUMBER_COLUMN, 'u64'],
+  [RECORDING_COLUMN, 'u32'],
+]);
+
+interface Surrounding {
+  before?: string;
+  after?: string;
+  none?: string;
+}
+
+export interface LayoutBuilder {
+  literal(text: string): RowPart;
+  /** A number in decimal; `none` where it is `unknown`. */
+  number(column: string, surrounding: Surrounding, unknown?: bigint): RowPart;
+  /** 16 digits. */
+  hex(column: string): RowPart;
+  /** The text for the values of some columns, which take at most 16 bytes together. */
+  text(columns: readonly string[], make: TextMaker): RowPart;
+  /** The text for a number, which is the same for all that are not negative. */
+  negativeText(column: string, make: TextMaker): RowPart;
+  /** Elements of three columns: what `make` returns for the first two, the third one's number, and `}`. */
+  list(columns: readonly string[], surrounding: Surrounding, make: TextMaker): RowPart;
+  layout(parts: Pick<RowLayout, 'common' | 'own'>): RowLayout;
+}
+
+export function layoutBuilder(): LayoutBuilder {
+  const columns: string[] = [];
+  const tables: TextTable[] = [];
+
+  function indexOf(name: string): number {
+    const known = columns.indexOf(name);
+    return known === -1 ? columns.push(name) - 1 : known;
+  }
+
+  function part(
+    op: keyof typeof ROW_OPS,
+    names: readonly string[],
+    { before = '', after = '', none = '' }: Surrounding = {},
+    more: Partial<RowPart> = {},
+  ): RowPart {
+    return {
+      op: ROW_OPS[op],
+      before: Buffer.from(before),
+      after: Buffer.from(after),
+      none: Buffer.from(none),
+      columns: Uint32Array.from(names, indexOf),
+      table: 0,
+      unknown: undefined,
+      ...more,
+    };
+  }
+
+  function table(names: readonly string[], make: TextMaker): Pick<RowPart, 'table'> {
+    return { table: tables.push({ storages: names.map((name) => STORAGES.get(name)!), make }) - 1 };
+  }
+
+  return {
+    literal: (text) => part('literal', [], { before: text }),
+    number: (column, surrounding, unknown) => part('number', [column], surrounding, { unknown }),
+    hex: (column) => part('hex', [column]),
+    text: (names, make) => part('text', names, {}, table(names, make)),
+    negativeText: (column, make) => part('negative_text', [column], {}, table([column], make)),
+    list: (names, surrounding, make) => part('list', names, surrounding, table(names.slice(0, 2), make)),
+    layout: (parts) => ({ ...parts, columns, tables }),
+  };
+}
+
+/** Columns of the elements of a list of origins. */
+export function originColumns(column: string, slots: number): string[] {
+  return Array.from({ length: slots }, (_, slot) => `${column}_${slot}`).flatMap((slot) => [
+    `${slot}_service`,
+    `${slot}_context`,
+    `${slot}_bytes`,
+  ]);
+}
+
+/* Writes rows of a block as text without creating events, in C++: see bpf/schema/native_text_rows.ts. */
+
+/**
+ * Size of the buffer for a piece. A piece that is full has more than the 64 KiB that Node queues for a socket, as no row
+ * is longer than the rest: only then does a client that does not read count as one that is waited for.
+ */
+const PIECE_BYTES = 96 * 1024;
+
+/**
+ * Writes the rows that follow those of the call before to `output`, as many as fit there after `offset`; sets the end
+ * of each row in `ends`.
+ */
+type RowsWriter = (output: Uint8Array, offset: number, ends?: Uint32Array) => { isDone: boolean; offset: number };
+
+/** Returns a function that starts writing the rows of a block, each followed by `ending`. */
+type RowFormat = (scanned: ScannedBlock, ending: Uint8Array) => RowsWriter;
+
+/** `makeLayout` is called when the first block is written. */
+export function rowFormat(makeLayout: () => RowLayout): RowFormat {
+  /** Texts of every dictionary in use. */
+  const textsOf = new WeakMap<Dictionary, NativeTexts>();
+  let made: (RowLayout & { native: NativeLayout }) | undefined;
+
+  function layout(): RowLayout & { native: NativeLayout } {
+    if (made) return made;
+    const given = makeLayout();
+    const { columns, common, own } = given;
+    const native = nativeTextRows.createRowLayout(columns.length, columns.indexOf('event_type'), common, own);
+    made = { ...given, native };
+    return made;
+  }
+
+  function textsFor(dictionary: Dictionary): NativeTexts {
+    let texts = textsOf.get(dictionary);
+    if (!texts) {
+      texts = nativeTextRows.createRowTexts();
+      textsOf.set(dictionary, texts);
+    }
+    return texts;
+  }
+
+  return ({ block, dictionary }, ending) => {
+    const { native, tables, columns: names } = layout();
+    const texts = textsFor(dictionary);
+    const columns = names.map((name) => columnOf(block, name));
+    const ownRows = typeRows(block);
+    const state = new Uint32Array(STATE.length);
+    const key = new Uint8Array(KEY_BYTES);
+    return (output, offset, ends) => {
+      state[STATE.offset] = offset;
+      for (;;) {
+        const end = block.rowCount;
+        const written = nativeTextRows.writeTextRows(
+          native,
+          texts,
+          columns,
+          ownRows,
+          end,
+          ending,
+          output,
+          state,
+          key,
+          ends,
+        );
+        if (written !== WRITTEN.missing_text) return { isDone: written === WRITTEN.done, offset: state[STATE.offset]! };
+        const table = state[STATE.table]!;
+        const { storages, make } = tables[table]!;
+        nativeTextRows.addRowText(texts, table, key, Buffer.from(make(dictionary, keyValues(key, storages))));
+      }
+    };
+  };
+}
+
+function columnOf(block: NumberedBlock, name: string): ColumnArray | undefined {
+  if (name === NUMBER_COLUMN) return block.numbers;
+  const values = block.columns.get(name);
+  return values ?? (name === RECORDING_COLUMN ? new Uint32Array(block.rowCount) : undefined);
+}
+
+function keyValues(key: Uint8Array, storages: readonly Storage[]): number[] {
+  const view = new DataView(key.buffer);
+  let offset = 0;
+  return storages.flatMap((storage) => {
+    const at = offset;
+    switch (storage) {
+      case 'u8':
+        offset += 1;
+        return view.getUint8(at);
+      case 'u16':
+        offset += 2;
+        return view.getUint16(at, true);
+      case 'u32':
+        offset += 4;
+        return view.getUint32(at, true);
+      case 'i32':
+        offset += 4;
+        return view.getInt32(at, true);
+      default:
+        offset += 8;
+        return [view.getUint32(at, true), view.getUint32(at + 4, true)];
+    }
+  });
+}
+
+interface TextRows {
+  pieces(scanned: ScannedBlock): Generator<Buffer, void>;
+  /** Returns the bytes that were held back for the next block. */
+  rest(): Buffer;
+}
+
+/** Returns the buffer to write to next, while the piece in `filled` is sent. */
+export type NextBuffer = (filled: Buffer) => Buffer;
+
+function newBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(PIECE_BYTES);
+}
+
+function inTurn(): NextBuffer {
+  let other = newBuffer();
+  return (filled) => {
+    const next = other;
+    other = filled;
+    return next;
+  };
+}
+
+/**
+ * Returns a writer of rows in pieces of at most 96 KiB, or of one longer row; a piece reuses the memory of the last but
+ * one, or what `nextBuffer` returns. A block without rows yields an empty piece: a pause.
+ */
+export function textRows(format: RowFormat, ending: string, nextBuffer: NextBuffer = inTurn()): TextRows {
+  const endOfRow = Buffer.from(ending);
+  let bytes = newBuffer();
+  let length = 0;
+
+  function take(): Buffer {
+    const piece = bytes.subarray(0, length);
+    if (length > 0) bytes = nextBuffer(bytes);
+    length = 0;
+    return piece;
+  }
+
+  return {
+    *pieces(scanned) {
+      const write = format(scanned, endOfRow);
+      for (;;) {
+        const { isDone, offset } = write(bytes, length);
+        length = offset;
+        if (isDone) break;
+        if (length > 0) yield take();
+        else bytes = Buffer.allocUnsafeSlow(bytes.length * 2);
+      }
+      // Reading the next block takes time, so the rows written so far are sent now.
+      if (!scanned.nextAtHand) yield take();
+    },
+    rest: take,
+  };
+}
+
+export interface JsonList {
+  add(json: string): void;
+  /** Returns all values as the text of an array or an object, and forgets them; undefined without any. */
+  take(): string | undefined;
+  /** Length of the values' texts. */
+  readonly length: number;
+}
+
+/** Gathers values that are JSON already; `open` and `close` are the brackets around them. */
+export function jsonList(open = '[', close = ']'): JsonList {
+  let values: string[] = [];
+  let length = 0;
+  return {
+    add(json) {
+      values.push(json);
+      length += json.length;
+    },
+    take() {
+      if (values.length === 0) return undefined;
+      const all = `${open}${values.join(',')}${close}`;
+      values = [];
+      length = 0;
+      return all;
+    },
+    get length() {
+      return length;
+    },
+  };
 }

@@ -1,6 +1,7 @@
 /** Blocks of events as a store returns them, and the dictionary that resolves the ids in their columns. */
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
-import type { NumberedBlock } from '../../../bpf/schema/block.ts';
+import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
+import { COLUMNS } from '../../../bpf/schema/columns.ts';
 
 /** An event's place in the total order; every event can serve as its own key. */
 export type EventKey = Pick<ApiEvent, 'timestamp_ns' | 'event_id'>;
@@ -60,4 +61,55 @@ export interface RecordingBlock extends ScannedBlock {
 export function recordingOf(block: NumberedBlock): (row: number) => number {
   const indexes = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
   return indexes ? (row) => indexes[row]! : () => 0;
+}
+
+/* Cuts a range of adjacent rows out of a block, as a block that shares its arrays. */
+
+/** Returns rows `[from, to)`. */
+export type RowCutter = (from: number, to: number) => NumberedBlock;
+
+export function rowCutter(block: NumberedBlock): RowCutter {
+  const types = column(block, 'event_type');
+  const given = COLUMNS.filter(({ name }) => block.columns.has(name));
+  let places: Uint32Array | undefined;
+  return (from, to) => {
+    if (from === 0 && to === block.rowCount) return block;
+    places ??= typeRows(block);
+    const typeCounts = new Uint32Array(block.typeCounts.length);
+    // Index at which each type's own columns begin. Common columns use type 0, which no event has.
+    const starts = new Uint32Array(block.typeCounts.length);
+    starts[0] = from;
+    for (let row = to - 1; row >= from; row--) {
+      const type = types[row]!;
+      typeCounts[type]!++;
+      starts[type] = places[row]!;
+    }
+    const columns: NumberedBlock['columns'] = new Map();
+    for (const { name, eventType } of given) {
+      const values = block.columns.get(name)!;
+      const start = starts[eventType]!;
+      columns.set(name, start === 0 ? values : values.subarray(start));
+    }
+    const recordings = block.columns.get(RECORDING_COLUMN);
+    if (recordings) columns.set(RECORDING_COLUMN, recordings.subarray(from));
+    return { rowCount: to - from, typeCounts, columns, numbers: block.numbers.subarray(from, to) };
+  };
+}
+
+type Big = BigUint64Array | BigInt64Array;
+type Small = Exclude<ColumnArray, Big>;
+
+function anyColumn(block: NumberedBlock, name: string): ColumnArray {
+  const values = block.columns.get(name);
+  if (!values) throw new Error(`the scan left out column ${name}`);
+  return values;
+}
+
+export function column(block: NumberedBlock, name: string): Small {
+  return anyColumn(block, name) as Small;
+}
+
+/** Returns a 64-bit column. */
+export function bigColumn(block: NumberedBlock, name: string): Big {
+  return anyColumn(block, name) as Big;
 }

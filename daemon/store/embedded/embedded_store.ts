@@ -1,9 +1,9 @@
 /** The store of recordings on this machine. Reading blocks the thread that reads, one step at a time. */
 import { Problem } from '../../base/problem.ts';
-import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
+import { KEPT_EVENTS_MAX, needsEvents } from '../../sums/differences/chosen_transactions.ts';
+import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
-import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter } from '../store.ts';
-import { chosenFilter, populationOf } from './chosen.ts';
+import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter, TransactionRows } from '../store.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
 import type { ChosenFilter, Gathering, Recordings } from './recordings.ts';
 import { later, type Scans, scansOf } from './scans.ts';
@@ -118,4 +118,38 @@ function transactionHeatmap(columns: HeatmapColumns): Gathering<Heatmap> {
     add: ({ failed, ...rows }) => counter.add({ ...rows, hasFailed: (row) => failed[row] === 1 }),
     finish: counter.finish,
   };
+}
+
+/* Replaces the part of a filter of transactions that needs their events by the transactions that those choose. */
+
+interface Options {
+  recordings: Recordings;
+  scans: Scans;
+  /** Runs work on the tables of transactions, which others use meanwhile. */
+  inTurn: <Result>(work: () => Generator<void, Result>) => AsyncGenerator<void, Result>;
+}
+
+/** Gathers the transactions that a filter selects, with whether each is in the box. */
+function populationOf(box: Parameters<typeof gatherPopulation>[0]): Gathering<PopulationRows> {
+  const { add, finish } = gatherPopulation(box);
+  const hasFailed = (failed: Uint8Array) => (row: number) => failed[row] === 1;
+  return {
+    add: ({ failed, ...rows }: TransactionRows) => add({ ...rows, hasFailed: hasFailed(failed) }),
+    finish,
+  };
+}
+
+/** Returns undefined if there are too many events. A filter that needs none is returned as it is. */
+async function* chosenFilter(
+  { recordings, scans, inTurn }: Options,
+  filter: TransactionFilter,
+  eventsMax: number,
+): AsyncGenerator<void, ChosenFilter | undefined> {
+  if (!needsEvents(filter)) return filter;
+  const { result: population } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf({})));
+  const chosen = yield* scans.choose({ population, filter, eventsMax });
+  if (!chosen) return undefined;
+  const hashes = new Set<number>();
+  for (let row = 0; row < population.count; row++) if (chosen[row] === 1) hashes.add(population.hashes[row]!);
+  return { ...filter, hashes };
 }

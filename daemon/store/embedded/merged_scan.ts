@@ -8,9 +8,7 @@
  * Files that contain the same recording, whole or in part, may contain the same event: it is returned once.
  */
 import { firstPlaceNear } from '../../base/binary_search.ts';
-import { type RowCutter, rowCutter } from '../blocks/block_rows.ts';
-import { bigColumn } from '../blocks/column.ts';
-import type { RecordingBlock } from '../blocks/scanned_block.ts';
+import { bigColumn, type RecordingBlock, type RowCutter, rowCutter } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 
 export interface RecordingScan {

@@ -2,8 +2,8 @@
 import type { Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
 import { withFailuresOf } from './failures.ts';
+import { writtenSpan } from './merged_info.ts';
 import type { OpenRecording } from './recording_files.ts';
-import { writtenSpan } from './writer_state.ts';
 
 export function unendedIn(recordings: readonly OpenRecording[]): Unended {
   const copies = [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()];

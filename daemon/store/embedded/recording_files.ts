@@ -3,9 +3,8 @@
  */
 import { basename } from 'node:path';
 import { RecordingError, type RecordingErrorCode } from '../../../agent/recording/format/errors.ts';
-import type { FoundDamage } from '../../../agent/recording/read/damage_notes.ts';
-import { openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
-import { openRawId, type RawId } from '../../../agent/recording/write/raw_id.ts';
+import { type FoundDamage, openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
+import { openRawId, type RawId } from '../../../agent/recording/write/committer.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 import { withFailuresOf } from './failures.ts';
 import { namedFile, nothingServed, type ServedFile, type ServedPaths, servedFiles } from './served_files.ts';

@@ -1,13 +1,11 @@
 /** Recordings on this machine: one, or several merged into one time line. */
-
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import { eventsOf } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
-import type { ScanRequest } from '../store.ts';
-import { arrivedIn, extentsOf, lookForFiles, lossesSince, removedFrom } from './arrived.ts';
+import type { EventFilter, ScanRequest } from '../store.ts';
 import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
 import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
 import { pinIn, pinnable, pinsIn, syncPinsOf, unpinIn } from './merged_pins.ts';
@@ -16,7 +14,7 @@ import { createTransactionLists, transactionIn, transactionsIn } from './merged_
 import { unendedIn } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
 import { dictionaryOf, scanRecording } from './recording_scan.ts';
-import type { Recordings, UnorderedRequest } from './recordings.ts';
+import type { ArrivalRequest, Arrived, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
 
@@ -199,4 +197,59 @@ function eventIn(open: Open, eventId: string): ApiEvent | undefined {
   }
   if (failure) throw failure;
   return undefined;
+}
+
+/* Events recorded since a position: per recording, in the order in which they arrived. */
+
+/** Among several copies of a recording, picks the one that extends furthest. */
+function longest(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
+  const byId = new Map<string, ReturnType<typeof longest>[number]>();
+  for (const recording of open) {
+    const extent = withFailuresOf(recording.file, () => recording.reader.extent());
+    const known = byId.get(recording.recordingId);
+    if (!known || extent.end > known.extent.end) byId.set(recording.recordingId, { recording, extent });
+  }
+  return [...byId.values()];
+}
+
+function find(open: Open, recordingId: string): OpenRecording | undefined {
+  const copies = open.filter((recording) => recording.recordingId === recordingId);
+  return copies.length <= 1 ? copies[0] : longest(copies)[0]!.recording;
+}
+
+function extentsOf(open: Open): Extent[] {
+  return longest(open).map(({ recording: { recordingId, node, file }, extent }) => ({
+    recordingId,
+    node,
+    ...extent,
+    isImport: file.source === 'imported',
+  }));
+}
+
+function* lookForFiles(open: Open, filter: EventFilter): Generator<void, void> {
+  for (const { file, reader } of open) {
+    const steps = reader.lookForFiles(filter);
+    while (!withFailuresOf(file, () => steps.next()).done) yield;
+  }
+}
+
+function arrivedIn(open: Open, { recordingId, limit, ...request }: ArrivalRequest): Arrived | undefined {
+  const recording = find(open, recordingId);
+  if (!recording) return undefined;
+  const read = () => recording.reader.arrivals({ ...request, rowsMax: limit });
+  const arrived = withFailuresOf(recording.file, read);
+  return arrived && { scanned: { block: arrived.block, dictionary: dictionaryOf(recording) }, next: arrived.next };
+}
+
+function removedFrom(open: Open, recordingId: string, from: number, end: number) {
+  const recording = find(open, recordingId);
+  if (!recording) return { count: 0, next: from, toNs: 0n };
+  return withFailuresOf(recording.file, () => recording.reader.removed(from, end));
+}
+
+function lossesSince(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
+  const recording = find(open, recordingId);
+  if (!recording) return [];
+  const losses = withFailuresOf(recording.file, () => recording.reader.lossesAfter(lossId));
+  return losses.map(({ count, ...loss }) => ({ ...loss, lost: count }));
 }

@@ -9,9 +9,8 @@ import { PROFILE_COLUMNS } from '../../sums/differences/profiles.ts';
 import { HEATMAP_COLUMNS, type Heatmap, heatmapCounter, timedRows } from '../../sums/heatmap.ts';
 import { DURATION_COLUMNS, longestDurations, type SlowestPage, slowestEvents } from '../../sums/slowest.ts';
 import { createStats, type StatsTable, statsColumns } from '../../sums/stats.ts';
-import { jsonPieces } from '../blocks/event_json.ts';
+import { jsonPieces, type NextBuffer } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
-import type { NextBuffer } from '../blocks/text_rows.ts';
 import type {
   EventFilter,
   HeatmapRequest,

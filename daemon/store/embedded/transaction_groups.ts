@@ -10,7 +10,7 @@
  * Ids are compared by a 53-bit hash: two of a million ids share a hash in 1 of 18 000 such recordings, and are then
  * listed as one transaction.
  */
-import type { TransactionColumns } from '../../../agent/recording/read/transaction_table.ts';
+import type { TransactionColumns } from '../../../agent/recording/read/transactions.ts';
 
 const ROWS_A_STEP = 16_384;
 const NONE = -1;

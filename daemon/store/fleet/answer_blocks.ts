@@ -2,15 +2,26 @@
  * Turns decoded answers of the table `event` into blocks as those of a recording. An event that was sent several times
  * may be several rows, which are neighbours in the total order: it is returned once.
  */
-import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import type { DecodedBlock, DecodedColumn } from '../../../agent/clickhouse/native/decode.ts';
+import type { Lists, SimpleValues } from '../../../agent/clickhouse/native/encode.ts';
+import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
+import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { arrayOf, type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
+import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { RECORDING_COLUMN, type ScannedBlock } from '../blocks/scanned_block.ts';
-import { type AnswerColumn, answerColumns, selectedColumns } from './answer_columns.ts';
-import { contextReader, originContextReader, originPlaces } from './answer_contexts.ts';
-import { type AnswerDictionary, answerDictionary } from './answer_dictionary.ts';
-import { numbersOf, textListsOf, textNumbers, textsOf, valuesOf, wideListsOf } from './answer_rows.ts';
+import type { Source } from '../../../bpf/schema/kinds.ts';
+import {
+  type Context,
+  type Dictionary,
+  type NodeRecording,
+  RECORDING_COLUMN,
+  type ScannedBlock,
+} from '../blocks/scanned_block.ts';
 
 const BLOCK_ROWS_MAX = 4096;
 /** Entries after which an answer gets a new dictionary: memory must not grow with the answer. */
@@ -205,4 +216,357 @@ function originBytes(decoded: DecodedBlock, name: string, slot: number, rows: Ui
     if (place >= 0) bytes[i] = values[place]!;
   }
   return bytes;
+}
+
+/* Which columns of the table `event` an answer needs for columns of a recording, and how those are made of them. */
+
+/** What of an origin a column has. */
+type OriginPart = 'service' | 'context' | 'bytes';
+
+type AnswerColumn = {
+  column: Column;
+  /** Names in the table: of the number, the word or the text; of path and kind; of the parts of a context. */
+  from: readonly string[];
+} & (
+  | { as: 'number' | 'event_type' | 'name' | 'file' | 'context' }
+  | { as: 'label'; numbers: ReadonlyMap<string, number> }
+  | { as: 'origin'; slot: number; part: OriginPart }
+);
+
+/** Columns that every answer has. */
+const ALWAYS = ['event_type', 'timestamp_ns'];
+/** Columns of the table that name each row. */
+const KEY_COLUMNS = ['timestamp_ns', 'recording', 'number', 'node', 'event_type'] as const;
+const CONTEXT_PARTS: readonly Part[] = ['transaction', 'trace', 'span'];
+
+const ORIGIN_PARTS: Record<OriginPart, readonly Part[]> = {
+  service: ['origin_services'],
+  context: ['origin_transactions', 'origin_traces'],
+  bytes: ['origin_bytes'],
+};
+
+/** `wanted` are names of columns of a recording; all if omitted. */
+function answerColumns(wanted?: readonly string[]): AnswerColumn[] {
+  const names = wanted && new Set([...ALWAYS, ...wanted]);
+  return COLUMNS.filter(({ name }) => !names || names.has(name)).map(answerColumn);
+}
+
+/** Names of the columns of the table that a statement must select. */
+function selectedColumns(columns: readonly AnswerColumn[]): string[] {
+  return [...new Set([...KEY_COLUMNS, ...columns.flatMap(({ from }) => from)])];
+}
+
+function answerColumn(column: Column): AnswerColumn {
+  const namesOf = (parts: readonly Part[]) =>
+    parts.map(
+      (wanted) => EVENT_COLUMNS.find(({ part, source }) => part === wanted && source.name === column.name)!.name,
+    );
+  const simple = (as: 'name' | 'event_type' | 'number', part: Part): AnswerColumn => ({
+    column,
+    as,
+    from: namesOf([part]),
+  });
+  const source: Source = column.source;
+  switch (source) {
+    case 'text':
+      return simple('name', 'text');
+    case 'process':
+      return simple('name', 'service');
+    case 'file':
+      return { column, as: 'file', from: namesOf(['path', 'file_kind']) };
+    case 'context':
+      return column.slot > 0 ? simple('number', 'number') : { column, as: 'context', from: namesOf(CONTEXT_PARTS) };
+    case 'queuer':
+      if (column.slot === 0) return simple('name', 'queuer_service');
+      return { column, as: 'context', from: namesOf(['queuer_transaction', 'queuer_trace']) };
+    case 'origins':
+      return originColumn(column);
+    case 'value':
+    case 'boot_time': {
+      if (column.name === 'event_type') return simple('event_type', 'event_type');
+      const labels = labelsOf(column);
+      if (!labels) return simple('number', 'number');
+      const numbers = new Map([...labels].map(([number, label]) => [label, number] as const));
+      return { column, as: 'label', from: namesOf(['label']), numbers };
+    }
+  }
+}
+
+function originColumn(column: Column): AnswerColumn {
+  const [, slot, part] = /_(\d+)_(service|context|bytes)$/.exec(column.name) as unknown as [string, string, OriginPart];
+  // All types of event with origins share the lists.
+  const from = ORIGIN_PARTS[part].map((wanted) => EVENT_COLUMNS.find((one) => one.part === wanted)!.name);
+  return { column, as: 'origin', from, slot: Number(slot), part };
+}
+
+/** The words of a column of labels, by their numbers; undefined for other columns. */
+export function labelsOf({ eventType, field }: Column): ReadonlyMap<number, string> | undefined {
+  const fields: Fields = EVENTS.find(({ id }) => id === eventType)?.fields ?? {};
+  return fields[field]?.kind.labels;
+}
+
+/* Numbers the names, files, contexts and recordings of an answer, so that its rows are as those of a recording. */
+
+export interface AnswerDictionary extends Dictionary {
+  /** Texts and ids that are empty have number 0. */
+  nameId(text: string): number;
+  fileId(path: string, kind: string): number;
+  /** `trace` and `span` are bytes, all zero where there is none; `key` is all three, as text. */
+  contextId(key: string, transaction: string, trace: Buffer, span: Buffer): number;
+  recordingIndex(id: bigint, node: string): number;
+  /** Number of entries. */
+  readonly size: number;
+}
+
+const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
+
+function answerDictionary(): AnswerDictionary {
+  const [names, nameIds] = [[''], new Map([['', 0]])];
+  const files: ({ path: string; kind: string } | undefined)[] = [undefined];
+  const fileIds = new Map<string, Map<string, number>>();
+  const [contexts, contextIds] = [[NO_CONTEXT], new Map<string, number>()];
+  const recordings: NodeRecording[] = [];
+  const recordingIndexes = new Map<bigint, number>();
+
+  return {
+    name: (id) => names[id]!,
+    file: (id) => files[id],
+    context: (id) => contexts[id]!,
+    recording: (index) => recordings[index]!,
+    nameId(text) {
+      let id = nameIds.get(text);
+      if (id === undefined) {
+        id = names.push(text) - 1;
+        nameIds.set(text, id);
+      }
+      return id;
+    },
+    fileId(path, kind) {
+      if (kind === '') return 0;
+      const ofKind = fileIds.get(kind) ?? new Map<string, number>();
+      let id = ofKind.get(path);
+      if (id === undefined) {
+        id = files.push({ path, kind }) - 1;
+        fileIds.set(kind, ofKind.set(path, id));
+      }
+      return id;
+    },
+    contextId(key, transaction, trace, span) {
+      let id = contextIds.get(key);
+      if (id === undefined) {
+        id = contexts.push(contextOf(transaction, trace, span)) - 1;
+        contextIds.set(key, id);
+      }
+      return id;
+    },
+    recordingIndex(id, node) {
+      let index = recordingIndexes.get(id);
+      if (index === undefined) {
+        index = recordings.push({ recordingId: recordingIdOf(id), node }) - 1;
+        recordingIndexes.set(id, index);
+      }
+      return index;
+    },
+    get size() {
+      return names.length + files.length + contexts.length + recordings.length;
+    },
+  };
+}
+
+/** The id of a recording, which the tables have as a number. */
+export function recordingIdOf(id: bigint): string {
+  return id.toString(16).padStart(16, '0');
+}
+
+function contextOf(transaction: string, trace: Buffer, span: Buffer): Context {
+  return { transactionId: transaction === '' ? null : transaction, traceId: hexOf(trace), spanId: hexOf(span) };
+}
+
+/** Null for bytes that are all zero. */
+function hexOf(bytes: Buffer): string | null {
+  return bytes.every((byte) => byte === 0) ? null : bytes.toString('hex');
+}
+
+/* Contexts of an answer's rows: what the table has in columns of texts and ids becomes numbers of its dictionary. */
+
+const TRACE_BYTES = 16;
+const SPAN_BYTES = 8;
+const NO_SPAN = Buffer.alloc(SPAN_BYTES);
+
+/** Returns a function that gives the context of a row, from columns that may be without spans. */
+function contextReader(
+  decoded: DecodedBlock,
+  [transaction, trace, span]: readonly string[],
+  dictionary: AnswerDictionary,
+): (row: number) => number {
+  const transactions = textsOf(decoded, transaction!);
+  const traces = bytesOf(decoded, trace!, TRACE_BYTES);
+  const spans = span === undefined ? undefined : bytesOf(decoded, span, SPAN_BYTES);
+  return ownerReader(
+    transactions,
+    traces,
+    (row) => spans?.subarray(row * SPAN_BYTES, (row + 1) * SPAN_BYTES) ?? NO_SPAN,
+    dictionary,
+  );
+}
+
+/** Returns a function that gives the context of an origin. */
+function originContextReader(
+  decoded: DecodedBlock,
+  [transaction, trace]: readonly string[],
+  slot: number,
+  dictionary: AnswerDictionary,
+): (row: number) => number {
+  const { ends, items } = textListsOf(decoded, transaction!);
+  const traces = idListsOf(decoded, trace!, TRACE_BYTES);
+  // The items of both are at the same places.
+  if (ends.at(-1) !== traces.ends.at(-1)) throw unexpected('transactions and traces are not as many');
+  const at = originPlaces(ends, slot);
+  const contextAt = ownerReader(items, traces.items, () => NO_SPAN, dictionary);
+  return (row) => {
+    const place = at(row);
+    return place < 0 ? 0 : contextAt(place);
+  };
+}
+
+/** Where the items of a slot are in a column of lists: -1 for rows whose list is shorter. */
+function originPlaces(ends: Uint32Array, slot: number): (row: number) => number {
+  return (row) => {
+    const place = (row === 0 ? 0 : ends[row - 1]!) + slot;
+    return place < ends[row]! ? place : -1;
+  };
+}
+
+function ownerReader(
+  transactions: Texts,
+  traces: Buffer,
+  spanOf: (row: number) => Buffer,
+  dictionary: AnswerDictionary,
+): (row: number) => number {
+  const { table, ids } = transactions;
+  if (ids) throw unexpected('transactions have numbers');
+  /** Most events have the context of the event before. */
+  let [lastKey, lastId] = ['', 0];
+  return (row) => {
+    const trace = traces.subarray(row * TRACE_BYTES, (row + 1) * TRACE_BYTES);
+    const span = spanOf(row);
+    const transaction = table.bytes.toString('latin1', table.starts[row]!, table.ends[row]!);
+    const key = `${trace.toString('latin1')}${span.toString('latin1')}${transaction}`;
+    if (key === lastKey) return lastId;
+    const isNone = transaction === '' && isZero(trace) && isZero(span);
+    lastId = isNone ? 0 : dictionary.contextId(key, textAt(transactions, row), trace, span);
+    lastKey = key;
+    return lastId;
+  };
+}
+
+function isZero(bytes: Buffer): boolean {
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== 0) return false;
+  return true;
+}
+
+/* Reads columns of a decoded answer: rows of a block from what the table has for them. */
+
+function decodedColumn({ columns }: DecodedBlock, name: string): DecodedColumn {
+  const found = columns.get(name);
+  if (!found) throw unexpected(`it has no column ${name}`);
+  return found;
+}
+
+export function unexpected(what: string): ServerError {
+  return new ServerError('malformed', 'repeat', `an answer of the fleet's tables is not what was asked for: ${what}`);
+}
+
+export function numbersOf<Values extends ColumnArray>(
+  decoded: DecodedBlock,
+  name: string,
+  array: new (length: number) => Values,
+): Values {
+  const { values } = decodedColumn(decoded, name);
+  if (!(values instanceof array)) throw unexpected(`${name} is no number, or one of another width`);
+  return values;
+}
+
+export function textsOf(decoded: DecodedBlock, name: string): Texts {
+  const { values } = decodedColumn(decoded, name);
+  if (!('table' in values)) throw unexpected(`${name} is no text`);
+  return values;
+}
+
+/** The bytes of a column of ids of this length, one after another. */
+function bytesOf(decoded: DecodedBlock, name: string, length: number): Buffer {
+  const { type, values } = decodedColumn(decoded, name);
+  if (type.kind !== 'fixed_text' || type.bytes !== length) throw unexpected(`${name} is no id`);
+  return bufferOf(values as SimpleValues);
+}
+
+function bufferOf(values: SimpleValues): Buffer {
+  const { buffer, byteOffset, byteLength } = values as Uint8Array<ArrayBuffer>;
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** Where the lists of the rows end, and their items. */
+interface ListsOf<Items> {
+  ends: Uint32Array;
+  items: Items;
+}
+
+function listsOf(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
+  const { type, values } = decodedColumn(decoded, name);
+  if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values)) throw unexpected(`${name} is no list`);
+  return values;
+}
+
+export function textListsOf(decoded: DecodedBlock, name: string): ListsOf<Texts> {
+  return listsOf(decoded, name, 'text') as ListsOf<Texts>;
+}
+
+function wideListsOf(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
+  const { ends, items } = listsOf(decoded, name, 'integer');
+  if (!(items instanceof BigUint64Array)) throw unexpected(`${name} has numbers of another width`);
+  return { ends, items };
+}
+
+/** Lists of ids of this length, as `bytesOf`. */
+function idListsOf(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
+  const { type } = decodedColumn(decoded, name);
+  const { ends, items } = listsOf(decoded, name, 'fixed_text');
+  if (type.kind !== 'list' || type.item.kind !== 'fixed_text' || type.item.bytes !== length)
+    throw unexpected(`${name} has no ids`);
+  return { ends, items: bufferOf(items) };
+}
+
+/** Returns a function that gives the number of a row's text; each text of the table is asked for once. */
+function textNumbers(texts: Texts, numberOf: (text: string) => number): (row: number) => number {
+  const { table, ids } = texts;
+  if (!ids) return (row) => numberOf(textAt(texts, row));
+  const known = new Float64Array(table.length).fill(-1);
+  return (row) => {
+    const id = ids[row]!;
+    if (known[id]! < 0) known[id] = numberOf(textAt(texts, row));
+    return known[id]!;
+  };
+}
+
+/** The values of some rows; adjacent ones share the memory. */
+export function valuesOf<Values extends ColumnArray>(values: Values, rows: Uint32Array): Values {
+  const first = rows[0] ?? 0;
+  if (isRun(rows)) return values.subarray(first, first + rows.length) as Values;
+  const made = new (values.constructor as new (length: number) => Values)(rows.length);
+  if (values.BYTES_PER_ELEMENT === 8) copyWords(values as BigUint64Array, made as BigUint64Array, rows);
+  else for (let i = 0; i < rows.length; i++) made[i] = values[rows[i]!]!;
+  return made;
+}
+
+function isRun(rows: Uint32Array): boolean {
+  return rows.length === 0 || rows.at(-1)! - rows[0]! === rows.length - 1;
+}
+
+/** A bigint for each value would take ten times as long. */
+function copyWords(from: BigUint64Array, to: BigUint64Array, rows: Uint32Array): void {
+  const [read, written] = [wordsOf(from), wordsOf(to)];
+  for (let i = 0; i < rows.length; i++) {
+    written[i * 2] = read[rows[i]! * 2]!;
+    written[i * 2 + 1] = read[rows[i]! * 2 + 1]!;
+  }
 }

@@ -2,15 +2,19 @@
  * A filter of events as a condition on the table `event`. It selects the rows whose events the filter selects in a
  * recording; times are left to the caller, who reads the table in steps of time.
  */
-
 import { and, fixedText, identifier, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
 import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
-import type { EventFilter, EventValues } from '../../../agent/recording/read/event_filter.ts';
-import { CONDITION_COLUMNS, OWN_FIELDS, type OwnTexts } from '../../../agent/recording/read/own_conditions.ts';
+import {
+  CONDITION_COLUMNS,
+  type EventFilter,
+  type EventValues,
+  OWN_FIELDS,
+  type OwnTexts,
+} from '../../../agent/recording/read/event_filter.ts';
 import { U64_MAX } from '../../base/bigints.ts';
-import { labelsOf } from './answer_columns.ts';
-import { pathCondition } from './path_condition.ts';
+import { type Pattern, parsePattern } from '../../base/file_pattern.ts';
+import { labelsOf } from './answer_blocks.ts';
 
 const TRACE_TEXT = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
@@ -156,4 +160,29 @@ function exclusions(excluded: EventValues): Sql[] {
     ...ownConditions(excluded),
   ];
   return unwanted.flatMap((condition) => (condition ? [sql`NOT (${condition})`] : []));
+}
+
+/* Patterns of paths as conditions: they mean what `pathTest` of a recording means. */
+
+/** Whether the path in a column matches one of the patterns. */
+function pathCondition(column: Sql, patterns: readonly string[]): Sql {
+  const parsed = [...new Set(patterns)].map(parsePattern);
+  const textsOf = (wanted: Pattern['kind']) => parsed.flatMap((one) => (one.kind === wanted ? [one.text] : []));
+  const paths = textsOf('path');
+  return or([
+    ...(paths.length > 0 ? [sql`${column} IN (${list(paths.map(text))})`] : []),
+    ...textsOf('beginning').map((beginning) => beginsWith(column, beginning)),
+    ...textsOf('folder').map((folder) => isInFolder(column, folder)),
+  ]);
+}
+
+function beginsWith(column: Sql, beginning: string): Sql {
+  return beginning === '' ? sql`1` : sql`startsWith(${column}, ${text(beginning)})`;
+}
+
+/** `folder` ends with a slash, and a name without one follows. */
+function isInFolder(column: Sql, folder: string): Sql {
+  const length = Buffer.byteLength(folder);
+  const name = sql`substring(${column}, ${length + 1})`;
+  return sql`(${beginsWith(column, folder)} AND length(${column}) > ${length} AND position(${name}, '/') = 0)`;
 }

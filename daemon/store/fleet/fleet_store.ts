@@ -1,18 +1,22 @@
 /** The store of a fleet: tables of ClickHouse that the nodes' senders fill. */
+
+import { sql } from '../../../agent/clickhouse/statements/sql.ts';
+import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import { parseEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
+import { eventsOf } from '../blocks/event.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store, TransactionFilter } from '../store.ts';
-import { closeFleet, type Fleet, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
-import { fleetHealth } from './fleet_health.ts';
-import { lossesIn, servicesIn, spansIn, unendedIn } from './fleet_info.ts';
+import { answerBlocks } from './answer_blocks.ts';
+import { closeFleet, type Fleet, readRows, tableOf, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
+import { fleetHealth, lossesIn, servicesIn, spansIn, unendedIn } from './fleet_info.ts';
 import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
 import { follow, positionOf, startFollowing } from './follow.ts';
-import { foundEvent } from './found_event.ts';
+import type { NodesFile } from './known_nodes.ts';
 import { listedTransactions } from './listed_transactions.ts';
-import type { NodesFile } from './nodes_file.ts';
-import { scanFleet } from './scan.ts';
+import { eventStatement, pinnedStatement, scanFleet } from './scan.ts';
 import type { ChosenFilter } from './selected_transactions.ts';
 import { shardsOf } from './shards.ts';
 import { statsIn } from './summed_stats.ts';
@@ -99,4 +103,28 @@ export function fleetStore(
     },
   };
   return store;
+}
+
+/* Finds one event by its id: its segment gives the time, by which the table of events is sorted. */
+
+async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | undefined> {
+  const id = parseEventId(eventId);
+  if (!id) return undefined;
+  const recording = sql`recording = ${BigInt(`0x${id.recordingId}`)}`;
+  const segments = sql`SELECT t_min, t_max FROM ${tableOf(fleet, 'segment')}
+WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number} LIMIT 1`;
+  const [segment] = await readRows(fleet, segments, { t_min: 'number', t_max: 'number' });
+  const own = [recording, sql`number = ${id.number}`];
+  const blocks = answerBlocks();
+  const asked = { selected: blocks.selected, conditions: own, order: 'asc', rowsMax: 1 } as const;
+  const times = segment && { firstNs: segment.t_min, lastNs: segment.t_max };
+  const statements = [
+    ...(times ? [eventStatement(fleet, { ...asked, times }, false)] : []),
+    // What is pinned has no segment, and is little: no time is needed.
+    ...((await fleet.oldestNs()) > (times?.firstNs ?? 0n) ? [pinnedStatement(fleet, asked)] : []),
+  ];
+  for (const statement of statements)
+    for await (const decoded of fleet.connection.select(statement, { whole: true }))
+      for (const scanned of blocks.read(decoded, 1)) return eventsOf(scanned)[0];
+  return undefined;
 }

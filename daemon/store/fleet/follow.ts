@@ -2,18 +2,22 @@
  * Follows a fleet from a position: losses and late events as they arrived, then events in the total order up to some
  * time ago. An event counts when its segment has arrived: rows of others may be there, and are given as late then.
  */
-import { U64_MAX } from '../../base/bigints.ts';
-import { formatEventId } from '../../base/event_id.ts';
+
+import { crc32 } from 'node:zlib';
+import { type RowOf, single } from '../../../agent/clickhouse/connection/rows.ts';
+import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
+import { parseReason } from '../../../agent/recording/format/losses.ts';
+import { min, U64_MAX } from '../../base/bigints.ts';
+import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
-import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest } from '../store.ts';
-import type { RowKey } from './answer_blocks.ts';
-import { recordingIdOf } from './answer_dictionary.ts';
-import { type Arrivals, type ArrivedSegment, arrivedBefore, arrivedSince, askNow, OVERLAP_S } from './arrivals.ts';
-import type { Fleet } from './fleet.ts';
-import { decodePosition, encodePosition, endOfTime, type Position } from './follow_position.ts';
-import { type FollowedRow, rowsOf } from './followed_rows.ts';
-import { lateRows } from './late_rows.ts';
-import { scanFleet } from './scan.ts';
+import { keyOf } from '../blocks/event.ts';
+import { rowsAsJson } from '../blocks/event_json.ts';
+import type { ScannedBlock } from '../blocks/scanned_block.ts';
+import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
+import { answerBlocks, type RowKey, recordingIdOf } from './answer_blocks.ts';
+import { eventCondition } from './event_condition.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { eventStatement, following, scanFleet } from './scan.ts';
 
 /** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
 const BATCH_ROWS = 1024;
@@ -194,4 +198,270 @@ async function addOrdered(
   draft.position = { ...draft.position, key: isComplete ? endOfTime(horizonNs) : rows.at(-1)!.key };
   if (!isComplete) draft.memory = { ...draft.memory, lookedNs: undefined };
   return batchOf(draft, isComplete);
+}
+
+/*
+ * The progress of a live tail in the tables of a fleet. Events that are not after `key` were given as far as their
+ * segments had arrived before `arrivedS`, by the clock of the server; what arrives later and is not after `key` is
+ * late. It is encoded as an id, opaque to clients: [version u8][checksum 4 bytes][from ns u64][key: timestamp ns u64,
+ * recording u64, number u64][arrived s u32]
+ */
+
+interface Position {
+  /** Events that began before this are not requested. */
+  readonly fromNs: bigint;
+  readonly key: RowKey;
+  readonly arrivedS: bigint;
+}
+
+/** Positions in recordings have version 1. */
+const VERSION = 2;
+const [CHECKSUM, FROM, KEY_TIME, KEY_RECORDING, KEY_NUMBER, ARRIVED, END] = [1, 5, 13, 21, 29, 37, 41] as const;
+
+/** Follows every event of this time. */
+function endOfTime(timestampNs: bigint): RowKey {
+  return { timestampNs, recording: U64_MAX, number: U64_MAX };
+}
+
+export function encodePosition({ fromNs, key, arrivedS }: Position): string {
+  const bytes = Buffer.alloc(END);
+  bytes.writeUInt8(VERSION);
+  bytes.writeBigUInt64BE(fromNs, FROM);
+  bytes.writeBigUInt64BE(key.timestampNs, KEY_TIME);
+  bytes.writeBigUInt64BE(key.recording, KEY_RECORDING);
+  bytes.writeBigUInt64BE(key.number, KEY_NUMBER);
+  bytes.writeUInt32BE(Number(arrivedS), ARRIVED);
+  bytes.writeUInt32BE(crc32(bytes.subarray(FROM)), CHECKSUM);
+  return bytes.toString('base64url');
+}
+
+/** Returns undefined if this is not the id of a position. */
+export function decodePosition(text: string): Position | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  // Buffer.from skips characters that are not base64, so only text that it would produce itself is accepted.
+  const isOurs =
+    bytes.length === END &&
+    bytes.toString('base64url') === text &&
+    bytes[0] === VERSION &&
+    crc32(bytes.subarray(FROM)) === bytes.readUInt32BE(CHECKSUM);
+  if (!isOurs) return undefined;
+  return {
+    fromNs: bytes.readBigUInt64BE(FROM),
+    key: {
+      timestampNs: bytes.readBigUInt64BE(KEY_TIME),
+      recording: bytes.readBigUInt64BE(KEY_RECORDING),
+      number: bytes.readBigUInt64BE(KEY_NUMBER),
+    },
+    arrivedS: BigInt(bytes.readUInt32BE(ARRIVED)),
+  };
+}
+
+/* What has arrived at a fleet lately: segments and losses, by the clock of the server. */
+
+/** A row may be visible only so long after the time that it has for its arrival; servers' clocks differ as well. */
+const OVERLAP_S = 5n;
+
+export interface ArrivedSegment {
+  /** The same for a segment that is sent again. */
+  name: string;
+  recording: bigint;
+  firstNumber: bigint;
+  endNumber: bigint;
+  node: string;
+  firstNs: bigint;
+  lastNs: bigint;
+}
+
+interface ArrivedLoss extends NodeLoss {
+  name: string;
+}
+
+interface Arrivals {
+  /** Time of the server when it was asked. */
+  nowS: bigint;
+  /** In the order in which they arrived. */
+  segments: ArrivedSegment[];
+  losses: ArrivedLoss[];
+}
+
+async function askNow(fleet: Fleet): Promise<bigint> {
+  const asked = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
+  return single(await readRows(fleet, asked, { seconds: 'number' })).seconds;
+}
+
+/** Returns what arrived first at `sinceS` or later. */
+async function arrivedSince(fleet: Fleet, sinceS: bigint, filter: EventFilter): Promise<Arrivals> {
+  const nowS = await askNow(fleet);
+  const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
+  return {
+    nowS,
+    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter), SEGMENT)).map(segmentOf),
+    losses: (await readRows(fleet, lossesSince(fleet, bound, filter), LOSS)).map(lossOf),
+  };
+}
+
+function segmentsSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
+  const table = tableOf(fleet, 'segment');
+  return sql`SELECT recording, first_number, max(end_number) AS end, any(node) AS at, min(t_min) AS first, max(t_max) AS last
+FROM ${table} WHERE ${among(fleet, sql`recording, first_number`, table, bound)} AND ${ofNodes(filter)}
+GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
+}
+
+/** A loss that has grown arrives again; one that is only sent again has arrived before. */
+function lossesSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
+  const table = tableOf(fleet, 'loss');
+  return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
+  max(count) AS lost, max(if(arrived < ${bound}, count, 0)) AS before, toUInt64(min(arrived) < ${bound}) AS is_known
+FROM ${table} WHERE ${among(fleet, sql`recording, loss_id`, table, bound)} AND ${ofNodes(filter)}
+GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
+}
+
+/** Rows with these keys, of which one arrived since. */
+function among(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
+  const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
+  return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
+}
+
+/** A tail has nothing of nodes that it excludes, neither events nor losses. */
+function ofNodes({ nodes, excluded }: EventFilter): Sql {
+  const names = (some: readonly string[]) => list([...new Set(some)].map(text));
+  return and([
+    ...(nodes ? [nodes.length > 0 ? sql`node IN (${names(nodes)})` : sql`0`] : []),
+    ...(excluded?.nodes?.length ? [sql`node NOT IN (${names(excluded.nodes)})`] : []),
+  ]);
+}
+
+const SEGMENT = {
+  recording: 'number',
+  first_number: 'number',
+  end: 'number',
+  at: 'text',
+  first: 'number',
+  last: 'number',
+} as const;
+
+function segmentOf(row: RowOf<typeof SEGMENT>): ArrivedSegment {
+  return {
+    name: nameOf(row.recording, row.first_number),
+    recording: row.recording,
+    firstNumber: row.first_number,
+    endNumber: row.end,
+    node: row.at,
+    firstNs: row.first,
+    lastNs: row.last,
+  };
+}
+
+function nameOf(recording: bigint, number: bigint): string {
+  return `${recording}:${number}`;
+}
+
+const LOSS = {
+  recording: 'number',
+  loss_id: 'number',
+  at: 'text',
+  why: 'text',
+  first: 'number',
+  last: 'number',
+  lost: 'number',
+} as const;
+
+function lossOf(row: RowOf<typeof LOSS>): ArrivedLoss {
+  return {
+    name: nameOf(row.recording, row.loss_id),
+    fromNs: row.first,
+    toNs: row.last,
+    lost: Number(row.lost),
+    ...parseReason(row.why),
+    node: row.at,
+  };
+}
+
+/** Returns whether an event is of a segment that arrived before `sinceS`, or is one of these. */
+async function arrivedBefore(
+  fleet: Fleet,
+  keys: readonly RowKey[],
+  sinceS: bigint,
+  names: ReadonlySet<string>,
+): Promise<(key: RowKey) => boolean> {
+  if (keys.length === 0) return () => false;
+  const wanted = [...Map.groupBy(keys, ({ recording }) => recording)].map(([recording, own]) => {
+    const numbers = own.map(({ number }) => number).sort((a, b) => (a < b ? -1 : 1));
+    return sql`(recording = ${recording} AND first_number <= ${numbers.at(-1)!} AND end_number > ${numbers[0]!})`;
+  });
+  const statement = sql`SELECT recording, first_number, max(end_number) AS end, toUInt64(toUnixTimestamp(min(arrived))) AS since
+FROM ${tableOf(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording, first_number`;
+  const shape = { recording: 'number', first_number: 'number', end: 'number', since: 'number' } as const;
+  const rows = await readRows(fleet, statement, shape);
+  const known = rows.filter((row) => row.since < sinceS || names.has(nameOf(row.recording, row.first_number)));
+  const byRecording = Map.groupBy(known, ({ recording }) => recording);
+  return ({ recording, number }) =>
+    (byRecording.get(recording) ?? []).some((row) => row.first_number <= number && row.end > number);
+}
+
+/* Reads the events of some segments that are not after a key. */
+
+interface LateRequest {
+  filter: EventFilter;
+  segments: readonly ArrivedSegment[];
+  /** The events began at this time or later ... */
+  fromNs: bigint;
+  /** ... and are not after this key, ... */
+  key: RowKey;
+  /** ... but after this one. */
+  after: RowKey | undefined;
+  rowsMax: number;
+}
+
+interface LateRows {
+  /** In the total order. */
+  rows: FollowedRow[];
+  /** The last key that was read, if there may be more. */
+  readTo: RowKey | undefined;
+}
+
+async function lateRows(fleet: Fleet, request: LateRequest): Promise<LateRows> {
+  const { filter, segments, fromNs, key, after, rowsMax } = request;
+  const condition = eventCondition(filter);
+  if (!condition) return { rows: [], readTo: undefined };
+  const earliestNs = segments.map(({ firstNs }) => firstNs).reduce(min);
+  const conditions = [
+    or(segments.map(isIn)),
+    sql`NOT ${following(key, 'asc')}`,
+    ...(after ? [following(after, 'asc')] : []),
+    condition,
+  ];
+  const blocks = answerBlocks();
+  const times = { firstNs: earliestNs > fromNs ? earliestNs : fromNs, lastNs: key.timestampNs };
+  const asked = { selected: blocks.selected, times, conditions, order: 'asc' as const, rowsMax };
+  const rows: FollowedRow[] = [];
+  let found = 0;
+  for await (const decoded of fleet.connection.select(eventStatement(fleet, asked, false), { whole: true })) {
+    found += decoded.rowCount;
+    for (const scanned of blocks.read(decoded, rowsMax)) rows.push(...rowsOf(scanned));
+  }
+  return { rows, readTo: found < rowsMax ? undefined : blocks.last };
+}
+
+function isIn({ recording, firstNumber, endNumber }: ArrivedSegment): Sql {
+  return sql`(recording = ${recording} AND number >= ${firstNumber} AND number < ${endNumber})`;
+}
+
+/* Rows of blocks, each with its place in the total order and its JSON. */
+
+interface FollowedRow {
+  key: RowKey;
+  json(): string;
+}
+
+function* rowsOf(scanned: ScannedBlock): Generator<FollowedRow> {
+  const { rowCount } = scanned.block;
+  if (rowCount === 0) return;
+  const { bytes, ends } = rowsAsJson(scanned);
+  for (let row = 0; row < rowCount; row++) {
+    const { timestamp_ns: timestampNs, event_id } = keyOf(scanned, row);
+    const { recordingId, number } = parseEventId(event_id)!;
+    const key = { timestampNs, recording: BigInt(`0x${recordingId}`), number };
+    yield { key, json: () => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row]) };
+  }
 }

@@ -2,8 +2,9 @@
  * Remembers which recordings of which nodes the shards have, so that nodes can be named whose shard is away. How often a
  * recording was there counts: a node that has moved to another shard has left a part of it on the first.
  */
+
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { KnownRecording } from './fleet_info.ts';
-import { type NodesFile, type RecordingCounts, readNodes, writeNodes } from './nodes_file.ts';
 
 export interface KnownNodes {
   /** Notes what all shards have of these nodes, or of all nodes. */
@@ -64,4 +65,47 @@ function mostOf(before: Counts = new Map(), counts: Counts): Map<bigint, number>
   const most = new Map(before);
   for (const [recording, count] of counts) most.set(recording, Math.max(count, most.get(recording) ?? 0));
   return most;
+}
+
+/*
+ * The nodes of a fleet as they were last known, beside the stored sessions: a daemon that starts while a shard is away
+ * names those that are missing. The file is only a memory, so one that cannot be read or written does no harm.
+ */
+
+export interface NodesFile {
+  path: string;
+  /** Names the fleet: what is known of another one is not used. */
+  fleet: string;
+}
+
+/** How many shards have each recording of each node. */
+type RecordingCounts = Map<string, Map<bigint, number>>;
+
+interface Written {
+  fleet: string;
+  nodes: Record<string, [recording: string, count: number][]>;
+}
+
+/** Returns undefined if there is nothing that can be used. */
+function readNodes({ path, fleet }: NodesFile): RecordingCounts | undefined {
+  try {
+    const written = JSON.parse(readFileSync(path, 'utf8')) as Written;
+    if (written.fleet !== fleet) return undefined;
+    const countsOf = (own: Written['nodes'][string]) =>
+      new Map(own.map(([recording, count]) => [BigInt(recording), Number(count)] as const));
+    return new Map(Object.entries(written.nodes).map(([node, own]) => [node, countsOf(own)]));
+  } catch {
+    return undefined;
+  }
+}
+
+function writeNodes({ path, fleet }: NodesFile, known: RecordingCounts): void {
+  const entries = [...known].map(([node, counts]) => [node, [...counts].map(([id, count]) => [String(id), count])]);
+  const text = JSON.stringify({ fleet, nodes: Object.fromEntries(entries) });
+  try {
+    writeFileSync(`${path}.new`, text, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  } catch {
+    // The next change is written again.
+  }
 }

@@ -2,6 +2,7 @@
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
 import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
+import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
 import { columnsInServer, readMeta } from '../../../agent/clickhouse/tables/meta.ts';
@@ -60,4 +61,42 @@ async function refuseLeavingOut(connection: Connection): Promise<void> {
   throw new UserError(
     'the profile of the account has skip_unavailable_shards: answers would lack shards silently, so set it to 0',
   );
+}
+
+/* Measures how long a server takes for statements. */
+
+/** `onStatement` is called at the end of each, also of one that failed or was given up, with its seconds. */
+export function timedFleet(fleet: Fleet, onStatement: (seconds: number) => void): Fleet {
+  const { connection } = fleet;
+  return {
+    ...fleet,
+    connection: {
+      ...connection,
+      select: (statement, options) => timed(connection.select(statement, options), onStatement),
+    },
+  };
+}
+
+/** The time that the reader takes between blocks is not the server's. */
+async function* timed(
+  blocks: AsyncGenerator<DecodedBlock>,
+  onStatement: (seconds: number) => void,
+): AsyncGenerator<DecodedBlock> {
+  let waitedMs = 0;
+  try {
+    for (;;) {
+      const sinceMs = performance.now();
+      let next: IteratorResult<DecodedBlock>;
+      try {
+        next = await blocks.next();
+      } finally {
+        waitedMs += performance.now() - sinceMs;
+      }
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    await blocks.return(undefined);
+    onStatement(waitedMs / 1000);
+  }
 }

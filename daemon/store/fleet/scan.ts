@@ -4,18 +4,21 @@
  *
  *   buckets   | 1 | 2     | 4             | 8 ...
  */
+
+import type { RowOf } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
-import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
+import { readPins } from '../../../agent/clickhouse/pins/pins.ts';
+import { and, columns, list, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
+import { withinTimes } from '../../../agent/clickhouse/tables/event_times.ts';
+import { TRACE_ID, TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
+import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
-import { type AnswerBlocks, answerBlocks, type RowKey } from './answer_blocks.ts';
-import { unexpected } from './answer_rows.ts';
-import { eventCondition, type TimeRange, timesOf } from './event_condition.ts';
-import { eventStatement } from './event_statement.ts';
-import type { Fleet } from './fleet.ts';
-import { isWorthProbing, probe } from './scan_probe.ts';
-import { type ScanRanges, scanRanges } from './scan_ranges.ts';
+import { type AnswerBlocks, answerBlocks, type RowKey, unexpected } from './answer_blocks.ts';
+import { eventCondition, type TimeRange, timesOf, traceBytes } from './event_condition.ts';
+import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { rowsOfTransaction } from './transactions_by_id.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
 const STATEMENT_ROWS_MAX = 65_536;
@@ -197,4 +200,207 @@ export function following({ timestampNs, recording, number }: RowKey, order: Ord
 function rowKeyOf({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
   const id = parseEventId(event_id);
   return { timestampNs, recording: id ? BigInt(`0x${id.recordingId}`) : 0n, number: id?.number ?? 0n };
+}
+
+/*
+ * Where the rows of a page are within a step: a statement about their times alone takes the server a fraction of what
+ * all columns of the step would. A filter leaves few rows of a bucket, or a page takes a small part of it: step | |
+ * selected x x x x x x x x a page of 4 [------- ]
+ */
+
+/** Longer answers need most of what there is. */
+const PROBED_ROWS_MAX = 16_384;
+/** Fewer columns are read at once. */
+const PROBED_COLUMNS_MIN = 12;
+
+interface Asked extends Pick<ScanRequest, 'limit'> {
+  selected: readonly string[];
+}
+
+function isWorthProbing({ selected, limit = Number.POSITIVE_INFINITY }: Asked): boolean {
+  return selected.length >= PROBED_COLUMNS_MIN && limit <= PROBED_ROWS_MAX;
+}
+
+interface Probed {
+  /** Time from the first to the last of the rows, `rowsMax` at most; undefined without any. */
+  range: TimeRange | undefined;
+  /** Whether there may be more in the step. */
+  hasMore: boolean;
+}
+
+async function probe(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Promise<Probed> {
+  const statement = sql`SELECT toUInt64(count()) AS found, min(timestamp_ns) AS first_ns, max(timestamp_ns) AS last_ns
+FROM (${timesStatement(fleet, asked, withPinned)})`;
+  const [row] = await readRows(fleet, statement, { found: 'number', first_ns: 'number', last_ns: 'number' });
+  if (!row || row.found === 0n) return { range: undefined, hasMore: false };
+  const range = { firstNs: row.first_ns, lastNs: row.last_ns };
+  return { range, hasMore: row.found === BigInt(asked.rowsMax) };
+}
+
+/* Where in the table `event` a filter's rows can be: ranges of time, and what is known of the rows there. */
+
+interface ScanRanges {
+  /** Ascending, without any two that touch. */
+  ranges: TimeRange[];
+  /** Conditions beside those of the filter, which let the server find the rows by its key. */
+  more: Sql[];
+  /** Number of events in the ranges, of all filters; undefined for ranges that are short, which need no steps. */
+  events: bigint | undefined;
+}
+
+/** Ranges that are closer than this many buckets are read as one. */
+const GAP_BUCKETS = 2n;
+const TOUCHED = { t_min: 'number', t_max: 'number', owners: 'texts' } as const;
+
+/** What began before `oldestNs` is only there as far as pins keep it. */
+async function scanRanges(fleet: Fleet, filter: EventFilter, times: TimeRange, oldestNs: bigint): Promise<ScanRanges> {
+  const { transactionId, traceId } = filter;
+  if (transactionId !== undefined) return rangesOfId(fleet, TRANSACTION_ID, transactionId, times, oldestNs);
+  const trace = traceId === undefined ? undefined : traceBytes(traceId);
+  if (trace) return rangesOfId(fleet, TRACE_ID, traceId!, times, oldestNs);
+  const nodes = filter.nodes?.length ? [sql`node IN (${list(filter.nodes.map(text))})`] : [];
+  const { ranges, ...rest } = await rangeOfSegments(fleet, nodes, times);
+  if (times.firstNs >= oldestNs) return { ranges, ...rest };
+  const all = [...ranges, ...(await rangesOfPins(fleet, times))].sort(byStart);
+  return { ranges: joined(all, GAP_BUCKETS * fleet.bucketNs), ...rest };
+}
+
+async function rangesOfId(
+  fleet: Fleet,
+  kind: number,
+  id: string,
+  times: TimeRange,
+  oldestNs: bigint,
+): Promise<ScanRanges> {
+  const rows: RowOf<typeof TOUCHED>[] = [];
+  const tables = times.firstNs < oldestNs ? (['by_id', 'pinned_by_id'] as const) : (['by_id'] as const);
+  for (const table of tables) rows.push(...(await rowsOfId(fleet, table, { kind, id, times })));
+  const owners = new Set(rows.flatMap((row) => row.owners));
+  const found = rows.map(({ t_min, t_max }) => ({ firstNs: t_min, lastNs: t_max })).sort(byStart);
+  return {
+    ranges: joined(found, GAP_BUCKETS * fleet.bucketNs).map((range) => within(range, times)),
+    more: owners.size > 0 ? [sql`owner IN (${list([...owners].map(text))})`] : [],
+    events: undefined,
+  };
+}
+
+async function rowsOfId(
+  fleet: Fleet,
+  table: 'by_id' | 'pinned_by_id',
+  { kind, id, times }: { kind: number; id: string; times: TimeRange },
+): Promise<RowOf<typeof TOUCHED>[]> {
+  if (fleet.answered && kind === TRANSACTION_ID) {
+    const { firstNs, lastNs } = times;
+    const rows = await rowsOfTransaction(fleet, table, id);
+    return rows.filter(({ t_min, t_max }) => t_max >= firstNs && t_min <= lastNs);
+  }
+  const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
+PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
+  return readRows(fleet, statement, TOUCHED);
+}
+
+/** What is committed: rows of a segment that is not are no part of an answer yet. */
+async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
+  const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
+FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
+  const [row] = await readRows(fleet, statement, { events: 'number', first_ns: 'number', last_ns: 'number' });
+  if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
+  const whole = { firstNs: row.first_ns, lastNs: row.last_ns };
+  const range = within(whole, times);
+  // Events are taken to be spread evenly.
+  const share = (lengthOf(range) * row.events) / lengthOf(whole);
+  return { ranges: [range], more: [], events: share };
+}
+
+/** The times in which pins keep something. */
+async function rangesOfPins(fleet: Fleet, times: TimeRange): Promise<TimeRange[]> {
+  const pins = await readPins(fleet.connection, fleet);
+  return pins
+    .filter(({ fromNs, endNs }) => endNs >= times.firstNs && fromNs <= times.lastNs)
+    .map(({ fromNs, endNs }) => within({ firstNs: fromNs, lastNs: endNs }, times));
+}
+
+function byStart(a: TimeRange, b: TimeRange): number {
+  return a.firstNs < b.firstNs ? -1 : a.firstNs > b.firstNs ? 1 : 0;
+}
+
+function touches({ firstNs, lastNs }: TimeRange): Sql {
+  return sql`t_max >= ${firstNs} AND t_min <= ${lastNs}`;
+}
+
+/** Both bounds are inclusive, and the two overlap. */
+function within(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
+  return {
+    firstNs: range.firstNs > firstNs ? range.firstNs : firstNs,
+    lastNs: range.lastNs < lastNs ? range.lastNs : lastNs,
+  };
+}
+
+function lengthOf({ firstNs, lastNs }: TimeRange): bigint {
+  return lastNs - firstNs + 1n;
+}
+
+/** Joins ranges, which are in order of their starts, where the gap is short. */
+function joined(ranges: readonly TimeRange[], gapNs: bigint): TimeRange[] {
+  const found: TimeRange[] = [];
+  for (const range of ranges) {
+    const last = found.at(-1);
+    if (!last || range.firstNs > last.lastNs + gapNs) found.push({ ...range });
+    else if (range.lastNs > last.lastNs) last.lastNs = range.lastNs;
+  }
+  return found;
+}
+
+/* Statements that read events in the total order, also those that pins keep when the others were dropped. */
+
+interface AskedEvents {
+  selected: readonly string[];
+  conditions: readonly Sql[];
+  order: Order;
+  rowsMax: number;
+  /** Whether the conditions alone select few of the rows at these times, without regard to the times. */
+  selectFew?: boolean;
+}
+
+/** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
+export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
+  const conditions = [withinTimes(fleet.bucketNs, asked.times), ...asked.conditions];
+  const kept = selectFrom(tableOf(fleet, 'event'), { ...asked, conditions });
+  if (!withPinned) return kept;
+  const pinned = selectFrom(tableOf(fleet, 'pinned_event'), { ...asked, conditions });
+  const both = unionAll([sql`SELECT * FROM (${kept})`, sql`SELECT * FROM (${pinned})`]);
+  return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
+}
+
+type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
+
+/** The times of the events that `eventStatement` selects. */
+function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
+  const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
+  const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
+  const timesOf = (table: string) => sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} WHERE ${condition} ${first}`;
+  if (!withPinned) return timesOf('event');
+  const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${timesOf(table)})`);
+  return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
+}
+
+export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
+  return selectFrom(tableOf(fleet, 'pinned_event'), asked);
+}
+
+/**
+ * Columns are read only where rows are selected: by one condition that the server chooses, none of those on times, or by
+ * all of them.
+ */
+function selectFrom(table: Sql, asked: AskedEvents): Sql {
+  return sql`SELECT ${columns(asked.selected)} FROM ${table}
+${asked.selectFew ? sql`WHERE` : sql`PREWHERE`} ${and(asked.conditions)} ${end(asked)}`;
+}
+
+function end({ order, rowsMax }: AskedEvents): Sql {
+  return sql`ORDER BY ${totalOrder(order)} LIMIT ${rowsMax}`;
+}
+
+function totalOrder(order: Order): Sql {
+  return order === 'asc' ? sql`timestamp_ns, recording, number` : sql`timestamp_ns DESC, recording DESC, number DESC`;
 }

@@ -3,14 +3,13 @@
  * transactions, and those with the same id are one. Rows of the hour around the filter's time are looked at, so that one
  * that began before it, or goes on behind it, is known for what it is.
  */
-
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { textAt } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { I64_MAX, U64_MAX } from '../../base/bigints.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
-import { numbersOf, textListsOf, textsOf, valuesOf } from './answer_rows.ts';
+import { numbersOf, textListsOf, textsOf, valuesOf } from './answer_blocks.ts';
 import { named } from './event_condition.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 

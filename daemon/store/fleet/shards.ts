@@ -1,10 +1,15 @@
 /** What a fleet's readers get while a shard is away, and which nodes they lack then. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
+import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
+import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
+import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ShardWatch } from '../fleet_state.ts';
-import { type Fleet, withFleetErrors } from './fleet.ts';
+import { type Fleet, isWithoutShard, NO_SHARD, tableOf, withFleetErrors } from './fleet.ts';
 import { type KnownRecording, nodesIn, recordingsIn } from './fleet_info.ts';
-import { knownNodes } from './known_nodes.ts';
-import type { NodesFile } from './nodes_file.ts';
-import { partialReads } from './partial_reads.ts';
+import { knownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
   /** Its statements may lack rows of shards that are away. */
@@ -69,3 +74,112 @@ export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
     },
   };
 }
+
+/*
+ * Reads the shards that are there while another one is away. A statement that fails for want of a shard is sent once
+ * more with a setting by which the server leaves such shards out, and for some time later ones have it from the start:
+ * shard there | away ................... | there statements whole | fails, partial, partial, ... | probe, whole The
+ * server does not say which shards it left out, so statements are counted: an answer during which the count has grown
+ * may lack rows.
+ */
+
+/** Whether all shards are there again is asked so often, by the statements that come. */
+const PROBE_EVERY_MS = 2_000;
+/** A statement waits so long for that; a host that drops packets lets it wait for longer. */
+const PROBE_WAIT_MS = 500;
+const PROBE_MS_MAX = 5_000;
+const LEAVE_OUT = { skip_unavailable_shards: 1 } as const;
+/** Codes with which a server refuses a setting of an account that may only read. */
+const SETTING_REFUSED: readonly unknown[] = [164, 452];
+
+interface PartialReads {
+  /** Its selects may lack rows; everything else is as before. */
+  connection: Connection;
+  /** How many statements so far were sent that may lack rows. */
+  count(): number;
+  /** Number of the time in which shards are left out: the one that lasts, or the next one. */
+  episode(): number;
+}
+
+type Select = Connection['select'];
+type Options = Parameters<Select>[1];
+
+function partialReads(fleet: Fleet): PartialReads {
+  const { connection } = fleet;
+  let [count, ended] = [0, 0];
+  let isOn = false;
+  /** What it began with. */
+  let why = 'no replica of a shard answers';
+  let probedMs = 0;
+  let probe: Promise<void> | undefined;
+
+  function begin(): void {
+    if (!isOn) probedMs = performance.now();
+    isOn = true;
+  }
+
+  function end(): void {
+    if (isOn) ended++;
+    isOn = false;
+  }
+
+  async function probed(): Promise<void> {
+    try {
+      const all = sql`SELECT toUInt64(count()) AS nodes FROM ${tableOf(fleet, 'node')}`;
+      await rowsOf(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
+      end();
+    } catch {
+      // It lasts.
+    } finally {
+      probedMs = performance.now();
+      probe = undefined;
+    }
+  }
+
+  async function lasts(): Promise<boolean> {
+    if (isOn && performance.now() - probedMs >= PROBE_EVERY_MS) {
+      probe ??= probed();
+      await Promise.race([probe, sleep(PROBE_WAIT_MS, undefined, { ref: false })]);
+    }
+    return isOn;
+  }
+
+  async function* leavingOut(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+    begin();
+    count++;
+    const settings = { ...options?.settings, ...LEAVE_OUT };
+    try {
+      yield* connection.select(statement, { ...options, settings });
+    } catch (error) {
+      if (!(error instanceof ServerError) || !SETTING_REFUSED.includes(error.code)) throw error;
+      end();
+      throw new ServerError(NO_SHARD, 'wait', `${why}; ${ADVICE}`);
+    }
+  }
+
+  async function* select(statement: Sql, options: Options): AsyncGenerator<DecodedBlock> {
+    if (await lasts()) return yield* leavingOut(statement, options);
+    // A block without rows is held back, as it may be all that comes before the error. They are all the same.
+    let empty: DecodedBlock | undefined;
+    let isBegun = false;
+    try {
+      for await (const block of connection.select(statement, options)) {
+        isBegun ||= block.rowCount > 0;
+        if (isBegun) yield block;
+        else empty = block;
+      }
+      if (!isBegun && empty) yield empty;
+      return;
+    } catch (error) {
+      if (isBegun || !isWithoutShard(error)) throw error;
+      options?.signal?.throwIfAborted();
+      why = error.message;
+      yield* leavingOut(statement, options);
+    }
+  }
+
+  return { connection: { ...connection, select }, count: () => count, episode: () => ended };
+}
+
+const ADVICE =
+  'the others could answer if the account of the daemon may send the setting skip_unavailable_shards: run `kreplay fleet init --accounts` again, or give its profile readonly = 2';

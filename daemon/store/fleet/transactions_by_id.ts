@@ -1,5 +1,4 @@
 /** Summaries of transactions by their ids, from what each segment says of them. */
-
 import { list, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { TRANSACTION_ID } from '../../../agent/clickhouse/tables/schema.ts';
 import { toStored } from '../../../agent/recording/format/schema.ts';
@@ -9,7 +8,7 @@ import {
 } from '../../../agent/recording/read/transactions.ts';
 import { joinParts } from '../joined_transaction.ts';
 import type { TransactionSummary } from '../store.ts';
-import { recordingIdOf } from './answer_dictionary.ts';
+import { recordingIdOf } from './answer_blocks.ts';
 import { BY_ID, type ByIdRow } from './by_id_rows.ts';
 import { type Fleet, readRows, tableOf } from './fleet.ts';
 

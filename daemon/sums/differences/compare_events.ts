@@ -1,8 +1,7 @@
 /** Compares the events in a box with the others of a scan. */
 import { wordsOf } from '../../../agent/recording/words64.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
-import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, boxTest } from '../box.ts';
 import { timedRows } from '../heatmap.ts';
 import { type Comparison, comparisonOf, PARTS, type Part, type Tallied } from './comparison.ts';

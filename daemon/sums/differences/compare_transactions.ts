@@ -6,8 +6,7 @@
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
 import { extremes, wordsOf } from '../../../agent/recording/words64.ts';
 import { ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
-import { bigColumn, column } from '../../store/blocks/column.ts';
-import type { ScannedBlock } from '../../store/blocks/scanned_block.ts';
+import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, isOfTimeAlone } from '../box.ts';
 import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isGoProgram } from '../../../agent/attribution/go_program.ts';
+import { isGoProgram } from '../../../agent/attribution/http_processes.ts';
 import { AS_NOBODY } from '../../unprivileged.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-go-'));

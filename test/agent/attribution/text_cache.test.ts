@@ -1,6 +1,6 @@
 /** Tests that the cache gives the same id as plain decoding, also for texts that share a slot and for odd names. */
 import fc from 'fast-check';
-import { createTextCache } from '../../../agent/attribution/text_cache.ts';
+import { createTextCache } from '../../../agent/attribution/fill.ts';
 import { createNames } from './names.ts';
 
 /** More distinct texts than slots, so that most of them collide. */

@@ -1,6 +1,6 @@
 /** Tests the kernel's monotonic counters, read as losses since the last reading. */
 import type { BpfMap } from 'libbpf-ts';
-import { createLossCounters, type LossCount } from '../../../agent/capture/loss_counters.ts';
+import { createLossCounters, type LossCount } from '../../../agent/capture/recorder.ts';
 import { contextDefinition, contextEnd, DEFINITIONS } from '../../../bpf/schema/definitions.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../../bpf/schema/losses.ts';

@@ -4,11 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clockState } from 'libbpf-ts';
 import { missingCapabilities } from '../../../agent/capture/capabilities.ts';
-import { clock } from '../../../agent/doctor/diagnosis.ts';
+import { clock, lockdown, mapMemory, memoryLimit, ringBySample, ringOfAgent } from '../../../agent/doctor/diagnosis.ts';
 import { memoryOfMaps } from '../../../agent/doctor/map_fds.ts';
-import { mapMemory, memoryLimit } from '../../../agent/doctor/memory.ts';
-import { ringBySample, ringOfAgent } from '../../../agent/doctor/ring.ts';
-import { lockdown } from '../../../agent/doctor/security.ts';
 import { formatBytes, threeDigits } from '../../../agent/output/amounts.ts';
 import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { replayClock } from '../../../agent/doctor/replay_clock.ts';
+import { replayClock } from '../../../agent/doctor/diagnosis.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-replay-clock-'));

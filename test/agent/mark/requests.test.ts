@@ -8,8 +8,7 @@ import express from 'express';
 import fc from 'fast-check';
 import request from 'supertest';
 import { parseMarker } from '../../../agent/attribution/marker.ts';
-import { expressMiddleware, koaMiddleware } from '../../../agent/mark/mark.ts';
-import { markerOf, runRequest } from '../../../agent/mark/requests.ts';
+import { expressMiddleware, koaMiddleware, markerOf, runRequest } from '../../../agent/mark/mark.ts';
 import { createTransactions, type Transactions } from '../../../agent/mark/transactions.ts';
 import { times } from '../../repeats.ts';
 

@@ -10,8 +10,8 @@ import fc from 'fast-check';
 import { contextFinder } from '../../../agent/recording/format/context_finder.ts';
 import { BATCH_SIZE, LEVELS } from '../../../agent/recording/format/context_hash.ts';
 import { openPruning } from '../../../agent/recording/retain/pruning.ts';
-import { openContextHashes } from '../../../agent/recording/write/context_hashes.ts';
 import { openForWriting } from '../../../agent/recording/write/create.ts';
+import { openContextHashes } from '../../../agent/recording/write/stored_dictionaries.ts';
 import { times } from '../../repeats.ts';
 import { START_NS, temporaryFolder } from './fixture.ts';
 

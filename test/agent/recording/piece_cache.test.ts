@@ -1,7 +1,7 @@
 /** Tests which pieces are kept in memory, and that scans return the same with and without them. */
 import type { SegmentData } from '../../../agent/recording/codec/decode_segment.ts';
-import { openPieceCache } from '../../../agent/recording/read/piece_cache.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
+import { openPieceCache } from '../../../agent/recording/read/segment.ts';
 import { recorded, recordingPath, START } from '../../daemon/recorded.ts';
 
 const MIB = 1 << 20;

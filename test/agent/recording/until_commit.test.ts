@@ -1,7 +1,7 @@
 /** Tests that answers are kept until a writer commits, and no longer. */
 import { join } from 'node:path';
 import { openReader } from '../../../agent/recording/read/reader.ts';
-import { isShort, keepUntilCommit } from '../../../agent/recording/read/until_commit.ts';
+import { isShort, keepUntilCommit } from '../../../agent/recording/read/sizes.ts';
 import { blockOf, START_NS, temporaryFolder, testWriter } from './fixture.ts';
 
 describe('keepUntilCommit', () => {

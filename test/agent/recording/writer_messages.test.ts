@@ -1,7 +1,7 @@
 /** Tests that messages between the two threads of a writer arrive as they were sent. */
 import fc from 'fast-check';
 import type { Batch, ContextRow } from '../../../agent/recording/write/batch.ts';
-import { batchOf, type ToWriterThread, toMessage } from '../../../agent/recording/write/writer_messages.ts';
+import { batchOf, type ToWriterThread, toMessage } from '../../../agent/recording/write/writer_thread.ts';
 
 const text = fc.option(fc.string({ unit: 'binary' }));
 const contextRow = fc.tuple(fc.nat(2 ** 32), text, text, text) as fc.Arbitrary<ContextRow>;

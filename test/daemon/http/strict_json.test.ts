@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { Problem } from '../../../daemon/base/problem.ts';
-import { parseStrictly } from '../../../daemon/http/strict_json.ts';
+import { parseStrictly } from '../../../daemon/http/body.ts';
 import { recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
-import { fleetMetrics } from '../../../daemon/metrics/fleet_metrics.ts';
+import { fleetMetrics } from '../../../daemon/metrics/metrics.ts';
 import { newFolder, recorded, START } from '../recorded.ts';
 import { served } from '../served.ts';
 import { samplesOf } from './scraped.ts';

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import fc from 'fast-check';
-import { recordingMetrics } from '../../../daemon/metrics/recording_metrics.ts';
+import { recordingMetrics } from '../../../daemon/metrics/metrics.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { RecordingState } from '../../../daemon/store/store.ts';
 import { newFolder, recorded, recordedOn, recordingPath, START } from '../recorded.ts';

@@ -1,6 +1,6 @@
 /** Tests that the position of a session never goes back while a change is being applied. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { SessionChange } from '../../../daemon/replay/session/session_options.ts';
+import type { SessionChange } from '../../../daemon/replay/session/session_view.ts';
 import { MS, newSession, type PlannedEvent, watch } from './fixture.ts';
 
 /** Three events, 100 ms apart, of which the last takes 100 ms. */

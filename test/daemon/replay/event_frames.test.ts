@@ -1,8 +1,8 @@
 /** Tests the writing of events with their replay fields: equal to JSON that is put together otherwise, for any numbers. */
 import fc from 'fast-check';
 import { formatFrame } from '../../../daemon/base/sse.ts';
-import { FRAME, nativeClock } from '../../../daemon/replay/clock/native_player.ts';
-import { steppedJson, writeEvents } from '../../../daemon/replay/session/replayed_event.ts';
+import { FRAME, nativeClock } from '../../../daemon/replay/clock/player.ts';
+import { steppedJson, writeEvents } from '../../../daemon/replay/session/stream.ts';
 import { pageOf, replayedJson } from './event_pages.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;

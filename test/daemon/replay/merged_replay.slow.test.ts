@@ -2,7 +2,7 @@
 import { mkdirSync, renameSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseJson } from '../../../daemon/base/exact_json.ts';
-import { CHUNK_EVENTS } from '../../../daemon/replay/plan/bodies.ts';
+import { CHUNK_EVENTS } from '../../../daemon/replay/plan/plan.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { type Row, recordedOn, recordingPath, START } from '../recorded.ts';
 import { type Answer, type Served, serve } from '../served.ts';

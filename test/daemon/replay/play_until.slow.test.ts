@@ -1,6 +1,6 @@
 /** Tests sessions that pause by themselves where the caller's wait ends, before what is written back later. */
 import fc from 'fast-check';
-import type { SessionChange } from '../../../daemon/replay/session/session_options.ts';
+import type { SessionChange } from '../../../daemon/replay/session/session_view.ts';
 import { times } from '../../repeats.ts';
 import { MS, newSession, type PlannedEvent, watch } from './fixture.ts';
 

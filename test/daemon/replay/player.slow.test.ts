@@ -1,5 +1,4 @@
 /** Tests the player's thread with real sockets and real time: what it plays is whole, in order, once, and never early. */
-
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -7,8 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { plainDescriptor } from '../../../daemon/http/taken.ts';
-import { FRAME } from '../../../daemon/replay/clock/native_player.ts';
-import { createThreadPlayer, type Track } from '../../../daemon/replay/clock/player.ts';
+import { createThreadPlayer, FRAME, type Track } from '../../../daemon/replay/clock/player.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-player-'));
 const player = createThreadPlayer();

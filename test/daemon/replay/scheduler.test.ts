@@ -1,8 +1,7 @@
 /** Tests deadlines on a simulated clock: every alarm rings once, never early, in order, at any number of alarms. */
 import fc from 'fast-check';
 import { createHeap } from '../../../daemon/replay/clock/heap.ts';
-import { createScheduler } from '../../../daemon/replay/clock/scheduler.ts';
-import { timerWaiter } from '../../../daemon/replay/clock/waiting.ts';
+import { createScheduler, timerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;

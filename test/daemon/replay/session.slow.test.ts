@@ -1,6 +1,6 @@
 /** Tests one session on a simulated clock: what it emits, when, and its position afterwards. */
 import fc from 'fast-check';
-import { CHUNK_EVENTS } from '../../../daemon/replay/plan/bodies.ts';
+import { CHUNK_EVENTS } from '../../../daemon/replay/plan/plan.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import { FIRST_NS, MS, newSession, newSink, type PlannedEvent, TEN_EVENTS, watch } from './fixture.ts';
 import { framesOf } from './frames.ts';

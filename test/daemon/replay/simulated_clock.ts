@@ -1,6 +1,6 @@
 /** Simulates time that passes only on a test's command, with timers that use it. */
 import { setImmediate as breathe } from 'node:timers/promises';
-import type { Timers } from '../../../daemon/replay/clock/waiting.ts';
+import type { Timers } from '../../../daemon/replay/clock/scheduler.ts';
 
 /** Time that a turn of the event loop takes. */
 const TURN_NS = 5_000n;

@@ -7,10 +7,15 @@ import fc from 'fast-check';
 import { stringify } from '../../../daemon/base/exact_json.ts';
 import { formatFrame } from '../../../daemon/base/sse.ts';
 import { openEventStream } from '../../../daemon/http/event_stream.ts';
-import { FRAME } from '../../../daemon/replay/clock/native_player.ts';
-import { createThreadPlayer } from '../../../daemon/replay/clock/player.ts';
-import { createFrameLog, type FrameLog, KEPT_FRAMES_MAX } from '../../../daemon/replay/session/frames.ts';
-import { createStream, type EndReason, VIEWERS_MAX } from '../../../daemon/replay/session/stream.ts';
+import { createThreadPlayer, FRAME } from '../../../daemon/replay/clock/player.ts';
+import {
+  createFrameLog,
+  createStream,
+  type EndReason,
+  type FrameLog,
+  KEPT_FRAMES_MAX,
+  VIEWERS_MAX,
+} from '../../../daemon/replay/session/stream.ts';
 import { pageOf, replayedJson } from './event_pages.ts';
 import { MS, newSession, newSink } from './fixture.ts';
 import { framesOf } from './frames.ts';

@@ -1,5 +1,5 @@
 /** Tests waiting on a simulated clock that logs each way of letting time pass, and with the timers of Node.js. */
-import { createNodeTimers, type Timers, timerWaiter } from '../../../daemon/replay/clock/waiting.ts';
+import { createNodeTimers, type Timers, timerWaiter } from '../../../daemon/replay/clock/scheduler.ts';
 import { createSimulatedClock } from './simulated_clock.ts';
 
 const MS = 1_000_000n;

@@ -1,12 +1,11 @@
 /** Tests short writes and recorded errors: which events of a plan they apply to, and that real programs get them. */
-
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { openSource } from '../../../daemon/export/source.ts';
-import { withFaults } from '../../../daemon/run/execution/faults.ts';
+import { withFaults } from '../../../daemon/run/execution/replay_run.ts';
 import { EVENT_FLAGS } from '../../../daemon/run/format/plan_file.ts';
 import { newRecordedErrors } from '../../../daemon/run/plan/recorded_errors.ts';
 import { RuleError } from '../../../daemon/run/plan/rules.ts';

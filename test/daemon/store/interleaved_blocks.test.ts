@@ -2,7 +2,6 @@
 import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
-import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
 import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
 import { eventsOf, keyOf } from '../../../daemon/store/blocks/event.ts';
 import { rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
@@ -10,6 +9,7 @@ import {
   type Dictionary,
   RECORDING_COLUMN,
   recordingDictionary,
+  rowCutter,
   type ScannedBlock,
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { createStats } from '../../../daemon/sums/stats.ts';

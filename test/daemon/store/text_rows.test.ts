@@ -7,13 +7,13 @@ import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
 import { csvEncoder } from '../../../daemon/export/formats/csv.ts';
 import { csvEvents } from '../../../daemon/export/formats/csv_lines.ts';
-import { rowCutter } from '../../../daemon/store/blocks/block_rows.ts';
 import { eventsOf } from '../../../daemon/store/blocks/event.ts';
 import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
   type RecordingBlock,
   type RecordingDictionary,
   recordingDictionary,
+  rowCutter,
   type ScannedBlock,
 } from '../../../daemon/store/blocks/scanned_block.ts';
 import { blockOf, type Row } from '../../agent/recording/fixture.ts';

@@ -10,7 +10,7 @@ import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts'
 import { decodePosition, encodePosition } from '../../../daemon/store/embedded/follow_position.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { FollowPosition, Store } from '../../../daemon/store/store.ts';
-import { type Frames, framesAfter } from '../../../daemon/tail/frames.ts';
+import { type Frames, framesAfter } from '../../../daemon/tail/tails.ts';
 import { blockOf } from '../../agent/recording/fixture.ts';
 import { times } from '../../repeats.ts';
 import { appendRows, newFolder, newWriter, type Row, recordedOn, recordingPath, START } from '../recorded.ts';

@@ -1,12 +1,12 @@
 /** Reports of `kreplay run`: a run beside its incident, or runs beside runs. The files never leave the browser. */
 import { useEffect, useState } from 'preact/hooks';
+import { type Compared, readReport } from '../../../run/report/difference.ts';
 import { type Band, compareReports, type ReportComparison, type ReportRow } from '../../compare/report_rows.ts';
 import { changeSentence } from '../../compare/sentence.ts';
-import { counted } from '../../numbers/amounts.ts';
+import { bytesText, counted } from '../../numbers/amounts.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { shownName } from '../names.ts';
 import { ScrolledRows } from '../scrolled_rows.tsx';
-import { type ReportFile, readFiles } from './report_files.ts';
 import { signed } from './sums_table.tsx';
 
 interface Sides {
@@ -185,4 +185,41 @@ function bandText({ p10, median, p90, count }: Band): string {
 
 function countText({ p10, median, p90 }: Band): string {
   return p10 === p90 ? grouped(median) : `${grouped(median)} (${grouped(p10)} to ${grouped(p90)})`;
+}
+
+/* Reads files that are dropped or chosen. */
+
+interface ReportFile {
+  /** Two files may have one name. */
+  key: number;
+  name: string;
+  report: Compared;
+}
+
+/** A report of a hundred thousand paths has some 40 MB. */
+const BYTES_MAX = 64 * 2 ** 20;
+const FILES_MAX = 100;
+
+let keyCount = 0;
+
+async function readFiles(files: readonly File[]): Promise<{ reports: ReportFile[]; problems: string[] }> {
+  const [reports, problems]: [ReportFile[], string[]] = [[], []];
+  for (const file of files.slice(0, FILES_MAX)) {
+    const read = await readFile(file);
+    if ('problem' in read) problems.push(`${shownName(file.name)} ${shownName(read.problem)}`);
+    else reports.push({ key: keyCount++, name: file.name, report: read.report });
+  }
+  if (files.length > FILES_MAX) problems.push(`only the first ${FILES_MAX} of ${files.length} files were read`);
+  return { reports, problems };
+}
+
+async function readFile(file: File): Promise<ReturnType<typeof readReport>> {
+  if (file.size > BYTES_MAX)
+    return { problem: `has ${bytesText(file.size)}, which is no report of kreplay run: it was not read` };
+  try {
+    return readReport(await file.text());
+  } catch (error) {
+    // A folder is a file that cannot be read.
+    return { problem: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  }
 }

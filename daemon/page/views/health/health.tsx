@@ -1,17 +1,18 @@
 /** Which host records, what is missing and why, and the sessions that are open. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
 import type { Coverage, Readiness, Session } from '../../feed/answers.ts';
-import { counted } from '../../numbers/amounts.ts';
+import type { ExactInteger } from '../../feed/daemon.ts';
+import { asFailure, type Failure } from '../../feed/failure.ts';
+import { agentCost } from '../../feed/metrics.ts';
+import { bytesText, counted, percentText } from '../../numbers/amounts.ts';
+import { grouped, shortDuration } from '../../numbers/exact_times.ts';
+import { clockText } from '../../numbers/wall_clock.ts';
+import { deleteSession } from '../../replay/replay.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { shownName } from '../names.ts';
-import { AgentCost } from './agent_cost.tsx';
-import { Gaps } from './gaps.tsx';
-import { Nodes, nodesText } from './nodes.tsx';
-import { type Pin, Pins } from './pins.tsx';
-import { Recordings } from './recordings.tsx';
-import { Sessions } from './sessions.tsx';
-import { type Refreshed, useRefreshed } from './use_refreshed.ts';
+import { useAnswer } from '../use_answer.ts';
 
 /** Each part is asked for alone: one that fails or takes long leaves the others as they are. */
 export function Health() {
@@ -108,4 +109,341 @@ function missingText({ body, ...part }: Refreshed<{ coverage: Coverage }>): stri
 
 function ageText({ at, isOld }: Omit<Refreshed<unknown>, 'body'>): string {
   return isOld ? ` (as of ${at} UTC)` : '';
+}
+
+/* What the agent beside the daemon costs, and how close it came to losing events. */
+
+/** `metrics` are the daemon's, in Prometheus' text. */
+function AgentCost({ metrics }: { metrics: string }) {
+  const cost = agentCost(metrics, Date.now());
+  if (!cost) return null;
+  const rows: [string, string][] = [
+    ['CPU since its start', `${percentText(cost.cpu)} of one`],
+    ['Memory', bytesText(cost.memoryBytes)],
+  ];
+  if (cost.ringPeak !== null)
+    rows.push(['Event ring in the last minute', `${percentText(cost.ringPeak)} full at most`]);
+  if (cost.recordedCount !== null) rows.push(['Events recorded', grouped(cost.recordedCount)]);
+  return (
+    <section class="panel">
+      <h2>Cost of the agent</h2>
+      <dl class="legend">
+        {rows.map(([name, text]) => (
+          <div class="pair" key={name}>
+            <dt class="quiet">{name}</dt>
+            <dd class="digits">{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+/* What is missing in the recordings, why, and what helps. */
+
+/** What helps to miss less from now on, where the agent has nothing to say. */
+const REMEDIES: ReadonlyMap<string, string> = new Map([
+  ['agent_stopped', 'a service that restarts the agent'],
+  ['agent_killed', 'a service that restarts the agent'],
+  ['retention', 'a larger --retain-bytes or --retain-age of the agent'],
+]);
+
+const CURES: ReadonlyMap<string, string | null> = new Map(Object.entries(LOSS_CURES));
+const CAUSES: ReadonlyMap<string, string> = new Map(Object.entries(LOSS_CAUSES));
+
+function Gaps({ coverage: { gaps } }: { coverage: Coverage }) {
+  if (gaps.length === 0) return null;
+  return (
+    <section class="panel">
+      <h2>What is missing</h2>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">From</th>
+              <th scope="col">For</th>
+              <th scope="col">Events</th>
+              <th scope="col">Node</th>
+              <th scope="col">Why</th>
+              <th scope="col">What helps</th>
+            </tr>
+          </thead>
+          <tbody>
+            {gaps.map(({ from, to, lost, cause, node }) => (
+              <tr key={`${from} ${to} ${cause} ${node}`}>
+                <td>{clockText(BigInt(from))}</td>
+                <td>{shortDuration(Number(BigInt(to) - BigInt(from)))}</td>
+                <td>{lost > 0 ? grouped(lost) : 'not counted'}</td>
+                <td>{node === null ? 'unknown' : shownName(node)}</td>
+                <td>{CAUSES.get(cause) ?? shownName(cause)}</td>
+                <td>{CURES.get(cause) ?? REMEDIES.get(cause) ?? '–'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/* The nodes of a fleet, and how far what each has recorded has arrived. */
+
+/** A fleet may have thousands of nodes: the ones furthest behind are shown. */
+const NODES_MAX = 200;
+
+/** How many nodes ship, as the beginning of a sentence. */
+function nodesText({ current, silent, ended }: NonNullable<Readiness['fleet']>['nodes']): string {
+  const first = current === 0 ? 'No node ships now' : `${nodes(current)} ${current === 1 ? 'ships' : 'ship'} now`;
+  const others = [
+    silent > 0 ? `${nodes(silent)} ${silent === 1 ? 'is' : 'are'} silent` : '',
+    ended > 0 ? `${nodes(ended)} ${ended === 1 ? 'has' : 'have'} ended` : '',
+  ];
+  return [first, ...others].filter(Boolean).join(', ');
+}
+
+const nodes = (count: number): string => `${grouped(count)} ${count === 1 ? 'node' : 'nodes'}`;
+
+function Nodes({ coverage: { nodes: known } }: { coverage: Coverage }) {
+  const behind = known.toSorted((a, b) => (BigInt(a.recorded_until) < BigInt(b.recorded_until) ? -1 : 1));
+  return (
+    <section class="panel">
+      <h2>Nodes</h2>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Arrived until (UTC)</th>
+            </tr>
+          </thead>
+          <tbody>
+            {behind.slice(0, NODES_MAX).map(({ node, recorded_until }) => (
+              <tr key={node}>
+                <th scope="row">{shownName(node)}</th>
+                <td class="digits">{clockText(BigInt(recorded_until))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {known.length > NODES_MAX && <p class="quiet">{nodes(known.length - NODES_MAX)} more are less far behind.</p>}
+    </section>
+  );
+}
+
+/* The transactions that retention keeps. */
+
+interface Pin {
+  transaction_id: string;
+  from: ExactInteger;
+  pinned_at: string;
+  node: string;
+}
+
+interface Props {
+  pins: readonly Pin[];
+  mayUnpin: boolean;
+  onUnpinned: () => void;
+}
+
+function Pins({ pins, mayUnpin, onUnpinned }: Props) {
+  const { daemon, go } = usePage();
+  const [failure, setFailure] = useState<Failure | null>(null);
+  if (pins.length === 0) return null;
+  const unpin = async (transactionId: string) => {
+    try {
+      await daemon.askJson(`/api/transactions/${encodeURIComponent(transactionId)}/pin`, { method: 'DELETE' });
+      setFailure(null);
+      onUnpinned();
+    } catch (error) {
+      setFailure(asFailure(error));
+    }
+  };
+  return (
+    <section class="panel">
+      <h2>Pinned transactions</h2>
+      {failure && <FailureNote failure={failure} />}
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Transaction</th>
+              <th scope="col">Node</th>
+              <th scope="col">Kept from (UTC)</th>
+              <th scope="col">Pinned</th>
+              <th scope="col">
+                <span class="spoken">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {pins.map(({ transaction_id, node, from, pinned_at }) => (
+              <tr key={`${node} ${transaction_id}`}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => go({ view: 'lanes', transaction: transaction_id, session: null, event: null })}
+                  >
+                    {shownName(transaction_id)}
+                  </button>
+                </th>
+                <td>{shownName(node)}</td>
+                <td class="digits">{clockText(BigInt(from))}</td>
+                <td>{pinned_at}</td>
+                <td>
+                  <button type="button" disabled={!mayUnpin} onClick={() => unpin(transaction_id)}>
+                    Unpin
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/* The recordings that are served, with the agent of each. */
+
+const MEANING: Readonly<Record<string, string>> = {
+  recording: 'is recording',
+  failing: 'runs, and cannot write: see its log',
+  stopped: 'has ended',
+  killed: 'was killed: it did not end by itself',
+  silent: 'runs, and writes nothing',
+  none: 'no agent ever wrote this recording',
+};
+
+function Recordings({ readiness: { recordings, unreadable } }: { readiness: Readiness }) {
+  return (
+    <section class="panel">
+      <h2>Recordings</h2>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Agent</th>
+              <th scope="col">Alive until</th>
+              <th scope="col">From</th>
+              <th scope="col">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {recordings.map(({ recording_id, node, agent, source, damaged }) => (
+              <tr key={recording_id}>
+                <th scope="row">{shownName(node)}</th>
+                <td>{MEANING[agent.state] ?? agent.state}</td>
+                <td>{agent.alive_at ?? '–'}</td>
+                <td>{source}</td>
+                <td>{damaged ? '✕ parts of it cannot be read' : 'readable'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {unreadable.map(({ file, reason }) => (
+        <p class="failure" key={file}>
+          {file} cannot be read, and the others are served without it: {reason}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+/* The replay sessions of the daemon, each with a way to it, and to its end. */
+
+interface SessionsProps {
+  sessions: Session[];
+  mayDelete: boolean;
+  onDeleted: () => void;
+}
+
+function Sessions({ sessions, mayDelete, onDeleted }: SessionsProps) {
+  const { daemon, go } = usePage();
+  if (sessions.length === 0) return null;
+  const remove = async (sessionId: string) => {
+    await deleteSession(daemon, sessionId);
+    onDeleted();
+  };
+  return (
+    <section class="panel">
+      <h2>Replay sessions</h2>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Transaction</th>
+              <th scope="col">State</th>
+              <th scope="col">Event</th>
+              <th scope="col">Speed</th>
+              <th scope="col">
+                <span class="spoken">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {sessions.map(({ session_id, transaction_id, state, event_index, event_count, speed_factor }) => (
+              <tr key={session_id}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => go({ view: 'lanes', transaction: transaction_id, session: session_id })}
+                  >
+                    {shownName(transaction_id)}
+                  </button>
+                </th>
+                <td>{state}</td>
+                <td>
+                  {grouped(event_index)} of {grouped(event_count)}
+                </td>
+                <td>{speed_factor}×</td>
+                <td>
+                  <button type="button" disabled={!mayDelete} onClick={() => remove(session_id)}>
+                    Delete
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/* An answer that is asked for again some seconds after each one, however long it takes. */
+
+interface Refreshed<Body> {
+  /** The last one, whether or not it is old. */
+  body: Body | null;
+  /** The page's time of day when it came, UTC. */
+  at: string | null;
+  /** Whether the answer that should have followed failed, or is late. */
+  isOld: boolean;
+  failure: Failure | null;
+  askAgain: () => void;
+}
+
+const REFRESH_MS = 5000;
+
+function useRefreshed<Body>(ask: (signal: AbortSignal) => Promise<Body>): Refreshed<Body> {
+  const [round, setRound] = useState(0);
+  const [isLate, setIsLate] = useState(false);
+  const { body, failure, isLoading, askAgain } = useAnswer(`${round}`, async (signal) => ({
+    body: await ask(signal),
+    at: new Date().toISOString().slice(11, 19),
+  }));
+  useEffect(() => {
+    setIsLate(false);
+    const timer = setInterval(() => {
+      if (isLoading) setIsLate(true);
+      else if (!document.hidden) setRound((last) => last + 1);
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [isLoading]);
+  return { ...(body ?? { body: null, at: null }), failure, isOld: failure !== null || isLate, askAgain };
 }

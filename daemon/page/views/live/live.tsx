@@ -1,5 +1,7 @@
 /** What is recorded now: how much of it, the last minute as a map, and the newest events. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { NEWEST_MAX, type NewestRow } from '../../live/newest.ts';
+import { LIVE_HEADINGS, type RowTexts, rowTexts } from '../../live/row_cells.ts';
 import { type Second, secondsOf } from '../../live/seconds.ts';
 import { minuteOf, type Tail } from '../../live/tail.ts';
 import { counted, rateText } from '../../numbers/amounts.ts';
@@ -8,11 +10,11 @@ import { clockText } from '../../numbers/wall_clock.ts';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
+import { shownName } from '../names.ts';
+import { ScrolledRows } from '../scrolled_rows.tsx';
 import { WindowForm } from '../window_form.tsx';
 import { MinuteMap } from './minute_map.tsx';
-import { NewestTable } from './newest_table.tsx';
 import { NothingYet } from './nothing_yet.tsx';
-import { SecondsTable } from './seconds_table.tsx';
 import { useTail } from './use_tail.ts';
 
 /** Less than this is the way of an event, not a page that is slow. */
@@ -134,4 +136,114 @@ function whole(seconds: readonly Second[]): Omit<Second, 'startNs'> {
     longestNs: longest < 0 ? null : longest,
     isLost: seconds.some(({ isLost }) => isLost),
   };
+}
+
+/* The newest events as rows, which stay where they are while somebody reads them. */
+
+const HEADINGS = ['', ...LIVE_HEADINGS].map((name) => ({ name: name || 'Mark' }));
+const TRANSACTION = LIVE_HEADINGS.indexOf('Transaction');
+
+function NewestTable({ tail }: { tail: Tail }) {
+  const [isHeld, setIsHeld] = useState(false);
+  const shown = useRef<{ tail: Tail; total: number; rows: NewestRow[] }>({ tail, total: 0, rows: [] });
+  const texts = useRef(new Map<number, RowTexts>());
+  if (shown.current.tail !== tail || (!isHeld && shown.current.total !== tail.kept.newest.total)) {
+    shown.current = { tail, total: tail.kept.newest.total, rows: tail.kept.newest.rows() };
+    texts.current.clear();
+  }
+  const { rows, total } = shown.current;
+  const textsOf = (at: number): RowTexts => {
+    const known = texts.current.get(at) ?? rowTexts(rows[at]!, shownName);
+    texts.current.set(at, known);
+    return known;
+  };
+  const waiting = tail.kept.newest.total - total;
+  return (
+    <section class="panel">
+      <h2>The newest {NEWEST_MAX}</h2>
+      <p class="quiet held">
+        {waiting > 0
+          ? `${counted(waiting, 'new row')}: the table stands still while the pointer or the focus is in it.`
+          : '\u00a0'}
+      </p>
+      <ScrolledRows
+        label="The newest events"
+        headings={HEADINGS}
+        rowCount={rows.length}
+        row={(at) => <Cells texts={textsOf(at)} kind={rows[at]!.kind} />}
+        rowClass={(at) => (rows[at]!.kind === 'event' ? undefined : rows[at]!.kind)}
+        onVisit={setIsHeld}
+      />
+    </section>
+  );
+}
+
+function Cells({ texts: { cells, note, transactionId, eventId }, kind }: { texts: RowTexts; kind: NewestRow['kind'] }) {
+  const { go } = usePage();
+  if (cells === null)
+    return (
+      <td colSpan={HEADINGS.length}>
+        {kind === 'lost' ? '▲' : '…'} {note}
+      </td>
+    );
+  return (
+    <>
+      <td>{kind === 'late' ? `◷ ${note}` : ''}</td>
+      {cells.map((cell, at) => (
+        <td key={LIVE_HEADINGS[at]} class="digits">
+          {at === TRANSACTION && transactionId !== null ? (
+            <button
+              type="button"
+              class="link"
+              onClick={() => go({ view: 'lanes', transaction: transactionId, event: eventId, session: null })}
+            >
+              {shownName(transactionId)}
+            </button>
+          ) : cell === '' ? (
+            ''
+          ) : (
+            shownName(cell)
+          )}
+        </td>
+      ))}
+    </>
+  );
+}
+
+/* What the map of the last minute shows, second by second. */
+
+const SECOND_HEADINGS = [
+  { name: 'Second (UTC)' },
+  ...['Events', 'Failed', 'Longest'].map((name) => ({ name, isNumber: true })),
+  { name: 'Recorded' },
+];
+
+function SecondsTable({ tail }: { tail: Tail }) {
+  const [isHeld, setIsHeld] = useState(false);
+  const shown = useRef<Second[]>([]);
+  const minute = minuteOf(tail);
+  if (minute && (!isHeld || shown.current.length === 0)) shown.current = secondsOf(minute);
+  return (
+    <ScrolledRows
+      label="Events of the last minute, second by second"
+      headings={SECOND_HEADINGS}
+      rowCount={shown.current.length}
+      row={(at) => <SecondCells second={shown.current[at]!} />}
+      rowClass={(at) => (shown.current[at]!.isLost ? 'lost' : undefined)}
+      onVisit={setIsHeld}
+    />
+  );
+}
+
+function SecondCells({ second: { startNs, count, failed, longestNs, isLost } }: { second: Second }) {
+  const atLeast = isLost ? 'at least ' : '';
+  return (
+    <>
+      <td class="digits">{clockText(startNs).slice(0, 23)}</td>
+      <td class="number">{atLeast + grouped(count)}</td>
+      <td class="number">{failed > 0 ? `✕ ${atLeast}${grouped(failed)}` : `${atLeast}0`}</td>
+      <td class="number">{longestNs === null ? '' : shortDuration(longestNs)}</td>
+      <td>{isLost ? '▲ not all' : '✓'}</td>
+    </>
+  );
 }

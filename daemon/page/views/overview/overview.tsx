@@ -1,19 +1,34 @@
 /** What was slow in a window and what sets it apart: in a sentence, on a map, in lists. */
-import { useEffect } from 'preact/hooks';
-import type { LatencyMap } from '../../map/questions.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { PARTS } from '../../lanes/breakdown.ts';
+import {
+  type Apart,
+  askApart,
+  askMap,
+  askSlowest,
+  differencesPath,
+  type LatencyMap,
+  mapPath,
+  type Selection,
+  type Slowest,
+  selectionOf,
+  slowestQuestion,
+} from '../../map/questions.ts';
 import { overviewSentence } from '../../map/sentence.ts';
+import { type Means, meansOf } from '../../map/time_spent.ts';
 import { counted } from '../../numbers/amounts.ts';
+import { exactDuration, shortDuration } from '../../numbers/exact_times.ts';
+import { PART_NAMES } from '../breakdown_bar.tsx';
 import { usePage } from '../context.ts';
 import { FailureNote } from '../failure_note.tsx';
 import { useKeys } from '../keys.ts';
 import { shownName } from '../names.ts';
+import { type Answer, useAnswer } from '../use_answer.ts';
 import { WindowForm } from '../window_form.tsx';
 import { FewSentence, NothingRecorded, SlowestLine, Unlabelled } from './first_words.tsx';
 import { MapPanel } from './map_panel.tsx';
 import { SlowestTable } from './slowest_table.tsx';
-import { type OverviewState, useOverview } from './use_overview.ts';
 import { WhatIsDifferent } from './what_is_different.tsx';
-import { WhereTimeWent } from './where_time_went.tsx';
 
 export function Overview() {
   const { link, go, setCoverage } = usePage();
@@ -120,5 +135,116 @@ function Losses({ map: { answer, of } }: { map: LatencyMap }) {
     <p class="loss">
       ▲ {events} missing in this window: there may be more {of}, and durations may be longer.
     </p>
+  );
+}
+
+/* The three answers of an overview, which follow from each other, and each of which can fail alone. */
+
+/** Columns by the width of the window, CSS pixels: each is some pixels wide. */
+const COLUMNS: readonly (readonly [widthPx: number, columns: number])[] = [
+  [1000, 240],
+  [600, 120],
+  [0, 60],
+];
+
+interface OverviewState {
+  map: Answer<LatencyMap>;
+  slowest: Answer<Slowest>;
+  apart: Answer<Apart>;
+  /** What the link selects; null if it is not known yet, or if there are too few for their slowest. */
+  selection: Selection | null;
+  /** Whether `map.body` is of another link than the present one. */
+  isMapOld: boolean;
+  /** Whether `apart.body` is of another map or selection than the present one. */
+  isApartOld: boolean;
+  isSlowestOld: boolean;
+  isLoading: boolean;
+}
+
+function useOverview(): OverviewState {
+  const { daemon, link } = usePage();
+  const [columns] = useState(() => COLUMNS.find(([widthPx]) => window.innerWidth >= widthPx)![1]);
+  const mapNow = mapPath(link, columns);
+  const map = useAnswer(mapNow, (signal) => askMap(daemon, link, columns, signal));
+  const question = map.body && slowestQuestion(link, map.body);
+  const slowest = useAnswer(question?.key ?? null, (signal) => askSlowest(daemon, question!, signal));
+  const isSlowestOld = slowest.body?.key !== question?.key;
+  const known = !isSlowestOld ? slowest.body : slowest.failure && !slowest.isLoading ? 'failed' : null;
+  const selection = useMemo(() => map.body && selectionOf(link, map.body, known), [link, map.body, known]);
+  const apartNow = map.body && selection && differencesPath(map.body, selection);
+  const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
+  const isApartOld = apart.body?.key !== apartNow;
+  // What is not asked for is not awaited.
+  const isLoading =
+    map.isLoading ||
+    (question !== null && slowest.isLoading && isSlowestOld) ||
+    (apartNow !== null && apart.isLoading && isApartOld);
+  return { map, slowest, apart, selection, isMapOld: map.body?.key !== mapNow, isSlowestOld, isApartOld, isLoading };
+}
+
+/* What the time of the selected and of the others was spent on, in the mean: bars of one scale, and numbers. */
+
+function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
+  const [selected, others] = [meansOf(answer.selected), meansOf(answer.others)];
+  const longestNs = selected.durationNs > others.durationNs ? selected.durationNs : others.durationNs;
+  const shown = PARTS.filter((part) => selected.parts[part] > 0n || others.parts[part] > 0n);
+  const atLeast = map.answer.coverage.complete ? '' : ', at least';
+  return (
+    <>
+      <h2>Where the time went</h2>
+      <Bar name="selected" means={selected} longestNs={longestNs} />
+      <Bar name="others" means={others} longestNs={longestNs} />
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">In the mean{atLeast}</th>
+            <th scope="col" class="number">
+              Selected
+            </th>
+            <th scope="col" class="number">
+              Others
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((part) => (
+            <tr key={part}>
+              <th scope="row">
+                <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
+              </th>
+              <Time ns={selected.parts[part]} />
+              <Time ns={others.parts[part]} />
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">altogether</th>
+            <Time ns={selected.durationNs} />
+            <Time ns={others.durationNs} />
+          </tr>
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function Bar({ name, means: { parts, durationNs }, longestNs }: { name: string; means: Means; longestNs: bigint }) {
+  const share = longestNs === 0n ? 0 : Number(durationNs) / Number(longestNs);
+  return (
+    <div class="spent" aria-hidden="true">
+      <span class="quiet">{name}</span>
+      <div class="parts" style={{ width: `${share * 100}%` }}>
+        {PARTS.map((part) => (
+          <div key={part} class={`part ${part}`} style={{ flexGrow: Number(parts[part]) }} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Time({ ns }: { ns: bigint }) {
+  return (
+    <td class="number" title={exactDuration(ns)}>
+      {shortDuration(ns)}
+    </td>
   );
 }

@@ -1,6 +1,6 @@
 /** A thread that scans, so that no step of a scan delays the main thread. Its scans run in turn, a step at a time. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { limitPieceCache } from '../../../../agent/recording/read/piece_cache.ts';
+import { limitPieceCache } from '../../../../agent/recording/read/segment.ts';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
 import { failureOf } from '../../../base/thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';

@@ -1,7 +1,7 @@
 /** Tests names from cgroup paths: those that container runtimes, Kubernetes and systemd make, and any other text. */
 import fc from 'fast-check';
-import { type CgroupPath, parseCgroupPath } from '../../../../agent/attribution/service_name/cgroup_path.ts';
 import { NAME_LENGTH_MAX } from '../../../../agent/attribution/service_name/clean_name.ts';
+import { type CgroupPath, parseCgroupPath } from '../../../../agent/attribution/service_name/service_name.ts';
 
 const ID = '3f4a1c0e9b7d2f6588c1a0b4e7d93c52f1608ab97d3e4c2b5a6f0d1e8c7b9a43';
 const OTHER_ID = 'b02c9d7714e8fa3650c1d2e3f4a5b6978812cd34ef56ab7890fedcba98765432';

@@ -1,6 +1,6 @@
 /** Tests OTEL_RESOURCE_ATTRIBUTES: what is used, and that one malformed part discards all of it. */
 import fc from 'fast-check';
-import { parseResourceAttributes } from '../../../../agent/attribution/service_name/resource_attributes.ts';
+import { parseResourceAttributes } from '../../../../agent/attribution/service_name/service_name.ts';
 
 test.each<[string, string, Record<string, string>]>([
   ['one pair', 'service.name=shop', { 'service.name': 'shop' }],

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { serviceByRule } from '../../../../agent/attribution/service_name/rules.ts';
-import { readServiceRules } from '../../../../agent/service_rules.ts';
+import { readServiceRules } from '../../../../agent/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-rules-'));
 

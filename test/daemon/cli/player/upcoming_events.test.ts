@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
+import { newUpcomingEvents, type UpcomingEvents } from '../../../../daemon/cli/player/player.ts';
 import type { Player } from '../../../../daemon/cli/player/player_state.ts';
-import { newUpcomingEvents, type UpcomingEvents } from '../../../../daemon/cli/player/upcoming_events.ts';
 import { playedOf, playerBehind } from './fixture.ts';
 
 const MS = 1_000_000;

@@ -1,7 +1,7 @@
 /** Tests which addresses share a limit because they count as one client. */
 import fc from 'fast-check';
+import { createFailureLimit } from '../../../../daemon/http/access/bearer.ts';
 import { clientOf, isLocalClient } from '../../../../daemon/http/access/client_address.ts';
-import { createFailureLimit } from '../../../../daemon/http/access/failure_limit.ts';
 
 test.each([
   ['10.1.2.3', '10.1.2.3'],

@@ -1,6 +1,6 @@
 /** Tests curves against what-if: at every latency both must give the same duration. */
 import fc from 'fast-check';
-import { addLine, type Curve, type CurveLine, curveOf, endWith } from '../../../../daemon/replay/plan/curve.ts';
+import { addLine, type Curve, type CurveLine, curveOf, endWith } from '../../../../daemon/replay/plan/curves.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { formatEventId } from '../../../../daemon/base/event_id.ts';
-import { createPageCache } from '../../../../daemon/replay/plan/page_cache.ts';
 import { openPlan, type PlanWork } from '../../../../daemon/replay/plan/plan.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
+import { createPageCache } from '../../../../daemon/replay/plan/recorded.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 import { times as repeats } from '../../../repeats.ts';

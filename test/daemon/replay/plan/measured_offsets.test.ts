@@ -1,6 +1,6 @@
 /** Tests which measured offsets are applied: those that are sure not to be noise. */
 import fc from 'fast-check';
-import { measuredOffsets } from '../../../../daemon/replay/plan/measured_offsets.ts';
+import { measuredOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
 
 const MS = 1_000_000n;
 

@@ -2,11 +2,14 @@
  * Tests plans of real recordings against a naive oracle, with pages so small that everything crosses their boundaries.
  */
 import fc from 'fast-check';
-import type { Chunk } from '../../../../daemon/replay/plan/bodies.ts';
-import type { Only } from '../../../../daemon/replay/plan/only.ts';
-import { createPageCache } from '../../../../daemon/replay/plan/page_cache.ts';
-import { openPlan, type PlanRequest, type PlanSizes, type PlanWork } from '../../../../daemon/replay/plan/plan.ts';
-import type { RecordedPage } from '../../../../daemon/replay/plan/recorded.ts';
+import {
+  type Chunk,
+  openPlan,
+  type PlanRequest,
+  type PlanSizes,
+  type PlanWork,
+} from '../../../../daemon/replay/plan/plan.ts';
+import { createPageCache, type Only, type RecordedPage } from '../../../../daemon/replay/plan/recorded.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import { times as repeats } from '../../../repeats.ts';
 import { type BlockRow, type Row, recordedOn, recordingPath, START } from '../../recorded.ts';

@@ -1,5 +1,5 @@
 /** The order in which a replay plays events, by its definition. */
-import type { Only } from '../../../../daemon/replay/plan/only.ts';
+import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
 import type { Row } from '../../recorded.ts';
 import { type Delays, delaysOf, type ThreadEvent } from './waited_latencies.ts';
 

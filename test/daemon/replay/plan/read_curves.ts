@@ -1,8 +1,8 @@
 /** Asks a planner for the curves of all transactions of a store. */
 import type { ClockOffsets } from '../../../../daemon/replay/plan/clock_offsets.ts';
 import type { CurvedTransaction } from '../../../../daemon/replay/plan/curves.ts';
-import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
+import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
 
 /** The newest first. */

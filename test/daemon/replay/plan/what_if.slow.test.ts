@@ -1,7 +1,7 @@
 /** Tests predictions about a latency against a plan with that latency. */
 import fc from 'fast-check';
-import type { Only } from '../../../../daemon/replay/plan/only.ts';
 import { createPlanner, type ReplayPlan } from '../../../../daemon/replay/plan/planner.ts';
+import type { Only } from '../../../../daemon/replay/plan/recorded.ts';
 import type { WhatIfRequest } from '../../../../daemon/replay/plan/what_if.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { Fleet } from '../../../../daemon/store/fleet/fleet.ts';
 import { fleetStore } from '../../../../daemon/store/fleet/fleet_store.ts';
-import { decodePosition, encodePosition } from '../../../../daemon/store/fleet/follow_position.ts';
+import { decodePosition, encodePosition } from '../../../../daemon/store/fleet/follow.ts';
 import type { EventFilter, Followed, FollowPosition, Store } from '../../../../daemon/store/store.ts';
 import { type ClickHouseServer, endServers, startServer } from '../../../clickhouse/server.ts';
 import { times } from '../../../repeats.ts';
