@@ -5,7 +5,7 @@ import { type Request, type RequestHandler, raw } from 'express';
 import type { z } from 'zod';
 import { parseJson } from '../base/exact_json.ts';
 import { Problem, pointerTo } from '../base/problem.ts';
-import { invalid } from '../invalid_input.ts';
+import { invalid } from '../contract/invalid_input.ts';
 
 export const BODY_BYTES_MAX = 64 * 1024;
 

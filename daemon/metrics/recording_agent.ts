@@ -1,14 +1,9 @@
 /** Determines the state of a recording's agent from the recording, its lock, and the agent's own answer. */
+
 import type { AgentReport } from '../../bpf/schema/agent_report.ts';
+import type { AGENT_STATES } from '../contract/words.ts';
 import type { RecordingState } from '../store/store.ts';
 import { isSilent } from '../store/written_span.ts';
-
-/**
- * `failing`: it is running and reports that it cannot write. `killed`: it is gone and did not end properly. `silent`:
- * it is running but writes nothing: it hangs, is stopped, or its disk is slow or full. `none`: no agent ever recorded
- * into this file.
- */
-export const AGENT_STATES = ['recording', 'failing', 'stopped', 'killed', 'silent', 'none'] as const;
 
 export interface RecordingAgent {
   state: (typeof AGENT_STATES)[number];

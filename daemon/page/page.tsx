@@ -1,8 +1,9 @@
 /** The web page: asks for access, then shows the view that the address names. */
+
 import { render } from 'preact';
 import { useCallback, useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
+import type { Access, Coverage } from '../contract/received.ts';
 import { createTokenKeeper } from './access/token.ts';
-import type { Access, Coverage } from './feed/answers.ts';
 import { createDaemon } from './feed/daemon.ts';
 import { asFailure, type Failure } from './feed/failure.ts';
 import { createAddress } from './link/address.ts';

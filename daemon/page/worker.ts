@@ -1,11 +1,11 @@
 /** The page's second thread: it reads events and lays them out as lanes, so that no task of the first one takes long. */
+import type { Coverage } from '../contract/received.ts';
 import { createColumnsBuilder } from './columns/builder.ts';
 import type { EventColumns } from './columns/event_columns.ts';
 import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
 import { outlineOf } from './draw/extents.ts';
-import type { Coverage } from './feed/answers.ts';
 import { asFailure, cutAnswer, FailedRequest, failureOf, unreachable } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
 import { breakdownOf } from './lanes/breakdown.ts';

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { eventTables, lossTable, ownerTables, replaceGenerated } from '../../bpf/schema/docs.ts';
 import { ERRORS } from '../base/problem.ts';
-import { ENDPOINTS } from '../http/contract/openapi.ts';
+import { ENDPOINTS } from '../contract/openapi.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { limitTable } from './limit_table.ts';
 

@@ -1,6 +1,8 @@
 /** The table of the daemon's limits, made of the numbers that the code goes by. */
 import { maxHeaderSize } from 'node:http';
 import { PINNED_SHARE_MAX } from '../../agent/recording/retain/pins.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../contract/event_query.ts';
+import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../contract/replay_requests.ts';
 import { PIPELINED_MAX } from '../http/access/one_at_a_time.ts';
 import {
   KEEPING_MAX,
@@ -16,8 +18,6 @@ import {
 import { STREAMS_MAX } from '../http/access/stream_room.ts';
 import { SMALL_BYTES_MAX, UNSENT_BYTES_MAX_DEFAULT } from '../http/access/unsent.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
-import { LIMIT_DEFAULT, LIMIT_MAX } from '../query/event_query.ts';
-import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, STEP_EVENTS_MAX } from '../replay/contract.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import { VIEWERS_MAX } from '../replay/session/stream.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';

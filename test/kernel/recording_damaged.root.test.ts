@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { PAGE_BYTES } from '../../agent/recording/format/schema.ts';
-import { coverageIn, spansFor } from '../../daemon/query/coverage.ts';
+import { coverageIn, spansFor } from '../../daemon/coverage/coverage.ts';
 import { embeddedStore } from '../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';

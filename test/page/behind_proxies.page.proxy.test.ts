@@ -1,4 +1,5 @@
 /** The page, the API and the commands behind real proxies: nginx, HAProxy and Caddy, in the ways in which people have them. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -6,8 +7,9 @@ import { join } from 'node:path';
 import express from 'express';
 import { pino } from 'pino';
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core';
+import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret, type Scope } from '../../daemon/http/access/token.ts';
+import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';

@@ -1,6 +1,7 @@
 /** Maps as the daemon counts them, by a rule that looks at each one alone. */
+
 import fc from 'fast-check';
-import type { HeatmapAnswer } from '../../daemon/page/feed/answers.ts';
+import type { HeatmapAnswer } from '../../daemon/contract/received.ts';
 import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
 
 export interface Timed {

@@ -1,6 +1,7 @@
 /** The words of an overview for answers that recordings seldom give: huge sums, narrowed windows, fields left out. */
+
 import fc from 'fast-check';
-import type { ComparedSide, DifferencesAnswer, DifferentValue } from '../../daemon/page/feed/answers.ts';
+import type { ComparedSide, DifferencesAnswer, DifferentValue } from '../../daemon/contract/received.ts';
 import { PARTS } from '../../daemon/page/lanes/breakdown.ts';
 import { OPEN_BOX } from '../../daemon/page/map/box.ts';
 import type { LatencyMap, Selection } from '../../daemon/page/map/questions.ts';
@@ -55,18 +56,18 @@ const sideOf = (count: number, ns: bigint): ComparedSide => ({
 const answerOf = (change: Partial<DifferencesAnswer>): DifferencesAnswer => ({
   ...{
     of: 'transactions',
-    window: { narrowed: false },
+    window: { from: null, to: null, narrowed: false },
     selected: sideOf(40, 40_000_000n),
     others: sideOf(60, 6_000_000n),
   },
-  ...{ too_few: false, differences: [], more: 0, equal: [], left_out: [], coverage: map.answer.coverage },
+  ...{ event_count: 100, too_few: false, tried: 0, differences: [], more: 0, equal: [], left_out: [], coverage: map.answer.coverage },
   ...change,
 });
 const slowest: Selection = { kind: 'slowest', box: { ...OPEN_BOX, box_min: 1_000_000n }, isFailed: false };
 
 test('what limits a comparison is said', () => {
   const value: DifferentValue = { field: 'device', value: 'sda', selected: 2, others: 30 };
-  const rare = answerOf({ window: { narrowed: true }, differences: [{ values: [value] }] });
+  const rare = answerOf({ window: { from: null, to: null, narrowed: true }, differences: [{ values: [value] }] });
   expect(overviewSentence(map, slowest, rare)).toBe(
     'The slowest 40 % (40 of 100) took 1.00 ms or more; the rest 100.0 µs in the mean. They are compared with those of the same time only. Only 5.0 % of them used device sda, of the rest 50 %. The rest of their syncs is 900.0 µs of the extra 900.0 µs.',
   );

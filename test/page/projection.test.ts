@@ -1,7 +1,8 @@
 /** What the page computes of a what-if: against the daemon, and against the words of the rule. */
+
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../daemon/base/exact_json.ts';
-import type { CurveLine } from '../../daemon/page/feed/answers.ts';
+import type { CurveLine } from '../../daemon/contract/received.ts';
 import { durationText, parseDuration } from '../../daemon/page/numbers/duration_text.ts';
 import { exactCurve, projectionOf } from '../../daemon/page/what_if/curve.ts';
 import { createPopulation } from '../../daemon/page/what_if/population.ts';

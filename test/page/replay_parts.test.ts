@@ -1,6 +1,7 @@
 /** Small parts of a replay in the page: pace, delay, the end of the caller's wait, and what the link keeps. */
+
 import fc from 'fast-check';
-import type { Session } from '../../daemon/page/feed/answers.ts';
+import type { Session } from '../../daemon/contract/received.ts';
 import { clockOffsetsIn, formatClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
@@ -16,6 +17,7 @@ const SESSION: Session = {
   until: null,
   lateness: { p50_ns: 0, p99_ns: 0, max_ns: 0, late_events: 0 },
   ...{ starts_at_ns: null, starvations: 0, failure: null, last_event_id: 0 },
+  ...{ timeout_event_id: null, created_at: '2025-11-21T00:00:00.000Z', updated_at: '2025-11-21T00:00:00.000Z' },
 };
 
 /** A clock that a test moves, with timers that ring on it. */
@@ -142,7 +144,7 @@ const session = fc
     max_gap_ns: fc.option(fc.oneof(fc.constant(0n), ns)),
     only: fc.record(
       {
-        event_type: fc.constantFrom(['sys_write']),
+        event_type: fc.constant<string[]>(['sys_write']),
         service: fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 3 }),
       },
       { requiredKeys: [] },

@@ -1,10 +1,12 @@
 /** The page as it opens: for any visitor, from any link, and with what it asks of other hosts. */
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import express from 'express';
 import { pino } from 'pino';
+import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret, type Scope } from '../../daemon/http/access/token.ts';
+import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';

@@ -50,7 +50,7 @@ const WALLS: Record<string, readonly string[]> = {
   'daemon/base': ['daemon/base'],
   // Runs in browsers: nothing of node:, no server code.
   'daemon/page': [
-    ...['daemon/page', 'daemon/base', 'bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'daemon/replay/transitions.ts'],
+    ...['daemon/page', 'daemon/base', 'bpf/schema/losses.ts', 'bpf/schema/owner.ts', 'daemon/contract'],
     ...['daemon/cli/player/layout_changes.ts', 'daemon/sums/duration_rows.ts', 'daemon/sums/request_waits.ts'],
     ...['daemon/run/report/difference.ts', 'daemon/replay/plan/thread_delay.ts'],
     ...['preact', 'eventsource-parser'],
@@ -104,7 +104,9 @@ const WALLS: Record<string, readonly string[]> = {
   'jest.config.js': ['node:'],
 };
 
-const CORE = ['store', 'sums', 'query', 'tail', 'replay', 'export', 'run'].map((room) => `daemon/${room}`);
+const CORE = ['store', 'sums', 'contract', 'coverage', 'tail', 'replay', 'export', 'run'].map(
+  (room) => `daemon/${room}`,
+);
 
 /** Restrictions within the walls: files in `from` may not import files in `to`. */
 const CLOSED: readonly (readonly [from: string, to: string])[] = [
@@ -113,15 +115,18 @@ const CLOSED: readonly (readonly [from: string, to: string])[] = [
   ['daemon/http', 'daemon/cli'],
   ['daemon/http', 'daemon/server'],
   ['daemon/server', 'daemon/cli'],
-  ['daemon/store', 'daemon/query'],
+  ['daemon/store', 'daemon/contract'],
+  ['daemon/store', 'daemon/coverage'],
   ['daemon/store/blocks', 'daemon/store/embedded'],
   ['daemon/sums', 'daemon/store/embedded'],
   ['daemon/http', 'daemon/store/embedded'],
-  ['daemon/query', 'daemon/store/embedded'],
+  ['daemon/contract', 'daemon/store/embedded'],
+  ['daemon/coverage', 'daemon/store/embedded'],
   ['daemon/tail', 'daemon/store/embedded'],
   ['daemon/store', 'daemon/replay'],
   ['daemon/store', 'daemon/tail'],
-  ['daemon/query', 'daemon/replay'],
+  ['daemon/contract', 'daemon/replay'],
+  ['daemon/coverage', 'daemon/replay'],
   ['daemon/tail', 'daemon/replay'],
   ['daemon/run/plan', 'daemon/run/report'],
   ['daemon/replay', 'daemon/run'],

@@ -4,50 +4,20 @@
 
 import { printable } from '../../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
+import type { Coverage } from '../../contract/received.ts';
 import { formatTime } from '../print/display.ts';
 import { callDaemon, readJson } from './connection.ts';
 
 const GAPS_SHOWN_MAX = 5;
 
-interface Gap {
-  from: number | bigint;
-  to: number | bigint;
-  lost: number | bigint;
-  cause: string;
-  node: string | null;
-}
-
-/** The fields of the coverage that are shown. */
-export interface ShownCoverage {
-  complete: boolean;
-  lost: number | bigint;
-  gaps: Gap[];
-  in_progress?: { count: number | bigint; oldest: number | bigint; events: Unended[] };
-}
-
-/** An event without its end. */
-interface Unended {
-  event_type: string;
-  timestamp_ns: number | bigint;
-  service_name: string;
-  transaction_id: string | null;
-  node: string;
-  pid: number | bigint;
-  comm: string;
-  syscall?: string;
-  file?: string | null;
-  operation?: string;
-  device?: string;
-}
-
 /** Gets the coverage for an answer that does not contain it, and warns. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
-  warnOf(((await readJson(res)) as { coverage: ShownCoverage }).coverage);
+  warnOf(((await readJson(res)) as { coverage: Coverage }).coverage);
 }
 
 /** Reports what is missing and why; prints nothing if the answer is complete. */
-export function warnOf({ complete, lost, gaps: all, in_progress }: ShownCoverage): void {
+export function warnOf({ complete, lost, gaps: all, in_progress }: Coverage): void {
   if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);
@@ -67,7 +37,7 @@ export function warnOf({ complete, lost, gaps: all, in_progress }: ShownCoverage
   if (rest > 0) process.stderr.write(`kreplay:   and ${rest} more gaps\n`);
 }
 
-function warnOfUnended({ count, events }: NonNullable<ShownCoverage['in_progress']>): void {
+function warnOfUnended({ count, events }: NonNullable<Coverage['in_progress']>): void {
   for (const event of events.slice(0, GAPS_SHOWN_MAX)) {
     const { syscall, file, operation, device, comm, pid, transaction_id, timestamp_ns } = event;
     const call = file ? `${syscall} of ${file}` : syscall;

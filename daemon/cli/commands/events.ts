@@ -1,7 +1,7 @@
 /** `kreplay events`: queries events from a terminal. */
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
-import { LIMIT_MAX } from '../../query/event_query.ts';
+import { LIMIT_MAX } from '../../contract/event_query.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';

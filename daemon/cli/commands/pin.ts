@@ -4,7 +4,7 @@ import { withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { formatMilliseconds, parseDuration } from '../../base/duration.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
-import { BEFORE_NS_MAX } from '../../query/pin_request.ts';
+import { BEFORE_NS_MAX } from '../../contract/pin_request.ts';
 import { callDaemon, readJson, readText } from '../client/connection.ts';
 import { urlOption } from '../options/option_values.ts';
 import { formatTime } from '../print/display.ts';

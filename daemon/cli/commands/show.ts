@@ -1,20 +1,15 @@
 /** `kreplay show`: shows where the time of one transaction went. */
+
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson } from '../../base/exact_json.ts';
+import type { Coverage, TransactionSummary } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { warnOf } from '../client/coverage_warning.ts';
 import { positiveInteger } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { print } from '../print/standard_output.ts';
-import {
-  fileTable,
-  headline,
-  laterText,
-  slowestTable,
-  slowSpot,
-  type TransactionSummary,
-} from '../print/transaction_report.ts';
+import { fileTable, headline, laterText, slowestTable, slowSpot } from '../print/transaction_report.ts';
 
 const LIMIT_DEFAULT = 5;
 
@@ -44,7 +39,7 @@ export function showCommand(): Command {
 async function show(url: string, transactionId: string, { limit, output }: Options): Promise<void> {
   const path = `/api/transactions/${encodeURIComponent(transactionId)}/summary?limit=${limit}`;
   const text = await readText(await callDaemon(url, { path }));
-  const summary = parseJson(text) as TransactionSummary & { coverage: ShownCoverage };
+  const summary = parseJson(text) as TransactionSummary & { coverage: Coverage };
   warnOf(summary.coverage);
   await print(output === 'json' ? `${text}\n` : textOf(summary, summary.coverage.complete));
 }

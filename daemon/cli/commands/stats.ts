@@ -1,11 +1,13 @@
 /** `kreplay stats`: aggregates events by time and group. */
+
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
+import type { ExactInteger, StatsAnswer } from '../../contract/received.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { warnOf } from '../client/coverage_warning.ts';
 import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
 import { lists } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
@@ -19,25 +21,8 @@ interface Options extends EventFilters, PlaceOptions {
   output: 'table' | 'csv' | 'ndjson' | 'json';
 }
 
-type Integer = number | bigint;
-
-interface Sums {
-  count: number;
-  error_count: number;
-  bytes: Integer;
-  duration_ns: { sum: Integer } & Record<'p50' | 'p90' | 'p99' | 'max', Integer | null>;
-}
-
-interface Row extends Sums {
-  bucket_start_ns: Integer | null;
-  group: Record<string, string | number | null>;
-}
-
-interface Answer {
-  stats: Row[];
-  total: Sums;
-  coverage: ShownCoverage;
-}
+type Row = StatsAnswer['stats'][number];
+type DimensionName = keyof Row['group'];
 
 const NONE = '-';
 const BARS = '▁▂▃▄▅▆▇█';
@@ -66,7 +51,7 @@ async function sumUp(url: string, options: Options): Promise<void> {
   const { bucket, groupBy } = options;
   const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy });
   const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
-  const { stats, coverage } = parseJson(text) as Answer;
+  const { stats, coverage } = parseJson(text) as StatsAnswer;
   warnOf(coverage);
   await print(OUTPUTS[options.output](stats, text));
 }
@@ -78,7 +63,7 @@ const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: 
   json: (_, text) => `${text}\n`,
 };
 
-const duration = (ns: Integer | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
+const duration = (ns: ExactInteger | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
 
 function tableOf(stats: readonly Row[]): string {
   const most = Math.max(1, ...stats.map(({ count }) => count));
@@ -87,7 +72,7 @@ function tableOf(stats: readonly Row[]): string {
     ...(hasBuckets
       ? [{ heading: 'FROM', cell: ({ bucket_start_ns: at }: Row) => (at === null ? NONE : formatTime(BigInt(at))) }]
       : []),
-    ...Object.keys(stats[0]?.group ?? {}).map((name) => ({
+    ...namesOf(stats).map((name) => ({
       heading: name.toUpperCase(),
       cell: ({ group }: Row) => String(group[name] ?? NONE),
     })),
@@ -104,7 +89,7 @@ function tableOf(stats: readonly Row[]): string {
 }
 
 function csvOf(stats: readonly Row[]): string {
-  const names = Object.keys(stats[0]?.group ?? {});
+  const names = namesOf(stats);
   const heading = [
     'bucket_start_ns',
     ...names,
@@ -124,4 +109,9 @@ function csvOf(stats: readonly Row[]): string {
     ],
   );
   return [heading, ...rows].map(csvLine).join('');
+}
+
+/** The dimensions by which the rows are grouped. */
+function namesOf(stats: readonly Row[]): DimensionName[] {
+  return Object.keys(stats[0]?.group ?? {}) as DimensionName[];
 }

@@ -1,8 +1,10 @@
 /** `kreplay token`: manages the tokens of a daemon. */
+
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
-import { hashOf, newSecret, SCOPES, type Scope } from '../../http/access/token.ts';
+import { SCOPES, type Scope } from '../../contract/words.ts';
+import { hashOf, newSecret } from '../../http/access/token.ts';
 import {
   changeTokenFile,
   isTokenName,

@@ -1,12 +1,14 @@
 /** `kreplay transactions`: lists transactions that can be replayed. */
+
 import { Command, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
+import type { Coverage, Transaction, TransactionList, WrittenBack } from '../../contract/received.ts';
+import { transactionSchema, writtenBackSchema } from '../../contract/transactions.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
-import { transactionSchema, writtenBackSchema } from '../../http/contract/transactions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { warnOf } from '../client/coverage_warning.ts';
 import { queryOf } from '../options/event_filters.ts';
 import { lists, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
@@ -31,29 +33,6 @@ interface Options extends PlaceOptions, ValueFilters {
   sort: string;
   limit: number;
   output: 'table' | 'csv' | 'ndjson' | 'json';
-}
-
-interface WrittenBack {
-  count: number;
-  bytes: number | bigint;
-  last_end_ns: number | bigint | null;
-}
-
-interface Transaction {
-  transaction_id: string;
-  first_timestamp_ns: number | bigint;
-  last_end_ns: number | bigint;
-  duration_ns: number | bigint;
-  written_back: WrittenBack;
-  event_count: number;
-  error_count: number;
-  services: string[];
-}
-
-interface Page {
-  transactions: Transaction[];
-  next_cursor: string | null;
-  coverage: ShownCoverage;
 }
 
 const COLUMNS: readonly TableColumn<Transaction>[] = [
@@ -161,12 +140,12 @@ async function transactionsOf(url: string, options: Options) {
     ...valueParameters(options),
   };
   const transactions: Transaction[] = [];
-  let coverage: ShownCoverage | undefined;
+  let coverage: Coverage | undefined;
   // A cursor depends on the limit, so all pages have the same size.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {
     const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
-    const page = parseJson(await readText(res)) as Page;
+    const page = parseJson(await readText(res)) as TransactionList;
     transactions.push(...page.transactions);
     // The coverage of the first page holds for all pages, because the window stays the same.
     coverage ??= page.coverage;

@@ -3,12 +3,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
-import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { itemsIn } from '../../base/list_text.ts';
+import type { ExactInteger, LateEvent, NodeClock, WhatIfAnswer } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { type ShownCoverage, warnOf } from '../client/coverage_warning.ts';
+import { warnOf } from '../client/coverage_warning.ts';
 import { wholeNumber } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
@@ -21,41 +21,12 @@ const TIMES_OUT = 3;
 const ONLY_FIELDS = ['event_type', 'service', 'node'] as const;
 
 type Only = Partial<Record<(typeof ONLY_FIELDS)[number], string[]>>;
-type Integer = number | bigint;
 
 interface Options extends ProjectionOptions, PlaceOptions {
   only?: Only;
   limit: number;
   failIfTimeout?: true;
   output: 'table' | 'json';
-}
-
-type LateEvent = ApiEvent & { replay_offset_ns: Integer; replay_duration_ns: Integer };
-
-interface Clock {
-  node: string;
-  offset_ns: Integer;
-  source: string;
-  uncertainty_ns: Integer | null;
-}
-
-interface Answer {
-  transaction_id: string;
-  extra_latency_ns: Integer;
-  timeout_ns: Integer | null;
-  clock: Clock[];
-  event_count: number;
-  written_back_count: number;
-  affected_count: number;
-  duration_ns: Integer;
-  replay_duration_ns: Integer;
-  times_out: boolean;
-  /** Null if it is not known. */
-  in_progress_times_out: boolean | null;
-  after_timeout_count: number;
-  smallest_latency_ns: Integer | null;
-  after_timeout: LateEvent[];
-  coverage: ShownCoverage;
 }
 
 export function whatIfCommand(): Command {
@@ -104,7 +75,7 @@ async function project(url: string, transactionId: string, options: Options): Pr
   const { only, limit, output } = options;
   const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
   const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));
-  const answer = parseJson(text) as Answer;
+  const answer = parseJson(text) as WhatIfAnswer;
   warnOf(answer.coverage);
   process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
   // A build that may have missed its deadline has not kept it.
@@ -112,11 +83,11 @@ async function project(url: string, transactionId: string, options: Options): Pr
     process.exitCode = TIMES_OUT;
 }
 
-const ns = (value: Integer) => formatDuration(BigInt(value));
+const ns = (value: ExactInteger) => formatDuration(BigInt(value));
 /** Keeps all digits, because the text may be pasted into an option. */
-const exact = (value: Integer) => `${formatMilliseconds(BigInt(value))}ms`;
+const exact = (value: ExactInteger) => `${formatMilliseconds(BigInt(value))}ms`;
 
-function textOf(answer: Answer): string {
+function textOf(answer: WhatIfAnswer): string {
   const { transaction_id, event_count, affected_count, extra_latency_ns, duration_ns, replay_duration_ns } = answer;
   const added = BigInt(replay_duration_ns) - BigInt(duration_ns);
   const lines = [
@@ -130,12 +101,12 @@ function textOf(answer: Answer): string {
   return `${[...lines, ...timeoutLines(answer, BigInt(answer.timeout_ns))].join('\n')}\n${lateTable(answer)}`;
 }
 
-function clockLine({ node, offset_ns, uncertainty_ns }: Clock): string {
+function clockLine({ node, offset_ns, uncertainty_ns }: NodeClock): string {
   const sign = BigInt(offset_ns) < 0n ? '' : '+';
   return `clock of ${printable(node)}: ${sign}${ns(offset_ns)}, measured within ${ns(uncertainty_ns!)}`;
 }
 
-function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
+function timeoutLines(answer: WhatIfAnswer, timeoutNs: bigint): string[] {
   const { after_timeout_count: count, smallest_latency_ns: smallest, in_progress_times_out, coverage } = answer;
   const events = count === 1 ? '1 event ends' : `${count} events end`;
   const kept = coverage.complete ? 'kept' : 'kept by what is recorded, which is not all';
@@ -149,12 +120,12 @@ function timeoutLines(answer: Answer, timeoutNs: bigint): string[] {
   return [`timeout ${ns(timeoutNs)}: ${outcome}`, `smallest extra latency that times out: ${smallestText(smallest)}`];
 }
 
-function smallestText(smallest: Integer | null): string {
+function smallestText(smallest: ExactInteger | null): string {
   if (smallest === null) return 'none, no latency delays an event';
   return BigInt(smallest) === 0n ? '0ms, it did so when it was recorded' : exact(smallest);
 }
 
-function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: Answer): string {
+function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns }: WhatIfAnswer): string {
   if (count === 0) return '';
   const past = (event: LateEvent) =>
     ns(BigInt(event.replay_offset_ns) + BigInt(event.replay_duration_ns) - BigInt(timeout_ns!));

@@ -1,8 +1,9 @@
 /** Queries a daemon for the demo's transaction, once the agent has recorded all of it. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import type { TransactionSummary } from '../../contract/received.ts';
 import { callDaemon, readJson } from '../client/connection.ts';
-import type { TransactionSummary } from '../print/transaction_report.ts';
 import { SYNCS, TRANSACTION } from './workload.ts';
 
 /** An event can be queried within 250 ms of its end, but the host may be busy. */

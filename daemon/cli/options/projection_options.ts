@@ -1,7 +1,7 @@
 /** Options that determine how a transaction is laid out on its own time line, for `replay` and `whatif`. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../base/duration.ts';
-import { EXTRA_LATENCY_NS_MAX } from '../../replay/contract.ts';
+import { EXTRA_LATENCY_NS_MAX } from '../../contract/replay_requests.ts';
 
 type ClockOffset = typeof MEASURED | Readonly<Record<string, bigint>>;
 

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { printable } from '../../../agent/output/printable.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { parseDuration } from '../../base/duration.ts';
-import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import type { LatencyRange } from '../../run/execution/repeat.ts';
 import { TARGET_NS_MAX } from '../../run/plan/compile.ts';
 import { type FailRule, type InjectRule, parseFailRule, parseInjectRule } from '../../run/plan/rules.ts';

@@ -10,7 +10,7 @@
  */
 
 import { z } from 'zod';
-import { replayedEventSchema } from '../../http/contract/replay_answers.ts';
+import { replayedEventSchema } from '../../contract/replay_answers.ts';
 import type { PlayedEvent } from './remote_session.ts';
 
 export interface Condition {

@@ -1,5 +1,5 @@
 /** Maps a key to an action, depending on the state of the session. This file does no I/O. */
-import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import { EXTRA_LATENCY_NS_MAX, SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import type { ReplaySession, SessionRequest } from './remote_session.ts';
 
 /** A key as node:readline reports it: its name, or the character that it produces. */

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseJson } from '../../base/exact_json.ts';
-import { STEP_EVENTS_MAX } from '../../replay/contract.ts';
+import { STEP_EVENTS_MAX } from '../../contract/replay_requests.ts';
 import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { endOnSignals } from './ending.ts';

@@ -1,7 +1,7 @@
 /** `kreplay replay`: plays a transaction on a terminal, or into a pipeline. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
-import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../replay/contract.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import { CommandError } from '../client/command_error.ts';
 import { urlOption } from '../options/option_values.ts';
 import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';

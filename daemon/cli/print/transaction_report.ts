@@ -1,52 +1,22 @@
 /** Formats where a transaction's time went, from the answer of `GET /api/transactions/{transaction_id}/summary`. */
+
 import { basename } from 'node:path';
 import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
+import type { ExactInteger, TransactionSummary } from '../../contract/received.ts';
 import { formatDuration } from './display.ts';
 import { bytesOf, what } from './event_table.ts';
 import { newTable, type TableColumn } from './table.ts';
 
-type Integer = number | bigint;
-
-interface Counted {
-  count: number;
-  error_count: number;
-  bytes: Integer;
-}
-
-interface CallSums extends Counted {
-  duration_ns: Integer;
-}
-
-interface FileSums extends CallSums {
-  file: string | null;
-  sync_count: number;
-  sync_duration_ns: Integer;
-}
-
-export interface TransactionSummary {
-  transaction: {
-    transaction_id: string;
-    first_timestamp_ns: Integer;
-    last_end_ns: Integer;
-    duration_ns: Integer;
-    written_back: { count: number; bytes: Integer; last_end_ns: Integer | null };
-    services: string[];
-  };
-  calls: CallSums;
-  requests: Counted & { ambiguous_count: number; ambiguous_bytes: Integer };
-  slowest: ApiEvent[];
-  files: FileSums[];
-  file_count: number;
-}
+type FileSums = TransactionSummary['files'][number];
 
 const PERCENT = 100n;
 const NO_FILE = '-';
 
-const duration = (ns: Integer) => formatDuration(BigInt(ns));
+const duration = (ns: ExactInteger) => formatDuration(BigInt(ns));
 
 /** The part of the caller's time; the calls of several threads may add up to more than all of it. */
-const share = ({ transaction }: TransactionSummary, ns: Integer) =>
+const share = ({ transaction }: TransactionSummary, ns: ExactInteger) =>
   `${(BigInt(ns) * PERCENT) / (BigInt(transaction.duration_ns) || 1n)}%`;
 
 export function headline({ transaction, calls, requests }: TransactionSummary, isComplete: boolean): string {

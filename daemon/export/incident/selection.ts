@@ -6,7 +6,7 @@ import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { resolveTime, type TimeExpression } from '../../base/time.ts';
-import type { TimeRange } from '../../query/time_range.ts';
+import type { TimeRange } from '../../contract/time_range.ts';
 import type { EventFilter } from '../../store/store.ts';
 import { clockSpans } from '../clock_spans.ts';
 import { ExportError } from '../errors.ts';

@@ -1,6 +1,7 @@
 /** Maps requests to the token scopes that permit them. */
+
 import type { Request } from 'express';
-import { SCOPES, type Scope } from './token.ts';
+import { SCOPES, type Scope } from '../../contract/words.ts';
 
 /** Paths that local programs may request without a token: they say whether the daemon is alive. */
 export const OPEN_ON_LOOPBACK: ReadonlySet<string> = new Set(['/healthz']);

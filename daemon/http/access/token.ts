@@ -1,9 +1,6 @@
 /** The secret and stored form of tokens: only the client has the secret, the daemon stores its hash. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-export const SCOPES = ['events:read', 'replay:control'] as const;
-export type Scope = (typeof SCOPES)[number];
-
 /** A prefix by which scanners for leaked secrets can recognize the token. */
 const PREFIX = 'krp_';
 const SECRET_BYTES = 32;

@@ -1,4 +1,5 @@
 /** The file of tokens: names, hashes, scopes. Error messages never quote its contents. */
+
 import {
   closeSync,
   constants,
@@ -15,7 +16,7 @@ import {
 } from 'node:fs';
 import { z } from 'zod';
 import { UserError } from '../../../agent/process/errors.ts';
-import { SCOPES } from './token.ts';
+import { SCOPES } from '../../contract/words.ts';
 
 /** An unusable token file; the message is the one line that the user sees. */
 export class TokenFileError extends UserError {

@@ -1,7 +1,9 @@
 /** The tokens of a running daemon. Every use checks whether the file has changed, so a change takes effect at once. */
+
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { findHash, hashOf, isSecret, type Scope } from './token.ts';
+import type { Scope } from '../../contract/words.ts';
+import { findHash, hashOf, isSecret } from './token.ts';
 import { readTokenFile, type StoredToken, TokenFileError } from './token_file.ts';
 
 export interface Token {

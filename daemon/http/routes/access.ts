@@ -1,11 +1,12 @@
 /** What the asking client may do, for pages that show or hide what needs a token. */
+
 import { Router } from 'express';
 import type { z } from 'zod';
-import { noParameters } from '../../query/parameters.ts';
-import { parseQuery } from '../../query/query_string.ts';
+import type { accessResponse } from '../../contract/answers.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
+import { SCOPES } from '../../contract/words.ts';
 import type { AccessOptions } from '../access/access.ts';
-import { SCOPES } from '../access/token.ts';
-import type { accessResponse } from '../contract/answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 

@@ -1,6 +1,6 @@
 /** The clock offsets that a request asks for: its own, or those that a fleet has measured. */
 import { Problem } from '../../base/problem.ts';
-import type { AskedOffsets } from '../../replay/contract.ts';
+import type { AskedOffsets } from '../../contract/replay_requests.ts';
 import { type AppliedOffsets, measuredOffsets } from '../../replay/plan/clock_offsets.ts';
 import type { Store } from '../../store/store.ts';
 

@@ -1,13 +1,13 @@
 /** What sets the transactions or events in a box apart from the others. */
 import { Router } from 'express';
 import type { z } from 'zod';
-import { spansFor } from '../../query/coverage.ts';
-import { type Compared, compared, parseDifferencesQuery } from '../../query/differences_query.ts';
-import { coverageOfPopulation } from '../../query/population_coverage.ts';
+import type { differencesSchema } from '../../contract/differences.ts';
+import { type Compared, compared, parseDifferencesQuery } from '../../contract/differences_query.ts';
+import { spansFor } from '../../coverage/coverage.ts';
+import { coverageOfPopulation } from '../../coverage/population_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import type { differencesSchema } from '../contract/differences.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';

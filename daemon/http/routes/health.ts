@@ -5,13 +5,13 @@
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
+import type { healthResponse, readyResponse } from '../../contract/answers.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import { agentSocketIn, askAgent } from '../../metrics/agent_report.ts';
 import { agentOf } from '../../metrics/recording_agent.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { parseQuery } from '../../query/query_string.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../../store/store.ts';
-import type { healthResponse, readyResponse } from '../contract/answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 

@@ -1,15 +1,15 @@
 /** Maps of what began when and took how long. */
 import { Router } from 'express';
 import type { z } from 'zod';
-import { spansFor } from '../../query/coverage.ts';
-import { columnsOf, parseHeatmapQuery } from '../../query/heatmap_query.ts';
-import { coverageOfPopulation } from '../../query/population_coverage.ts';
+import type { heatmapSchema } from '../../contract/heatmap.ts';
+import { columnsOf, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
+import { spansFor } from '../../coverage/coverage.ts';
+import { coverageOfPopulation } from '../../coverage/population_coverage.ts';
 import type { HeatmapRequest, Store, TransactionReach } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
 import type { Heatmap, HeatmapColumns } from '../../sums/heatmap.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import type { heatmapSchema } from '../contract/heatmap.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';

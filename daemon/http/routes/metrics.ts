@@ -1,8 +1,8 @@
 import { Router } from 'express';
 import { z } from 'zod';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import type { MetricSources, Metrics } from '../../metrics/metrics.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { parseQuery } from '../../query/query_string.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 
 export const metricsQuery = noParameters;

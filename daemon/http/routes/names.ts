@@ -2,8 +2,8 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { EVENTS } from '../../../bpf/schema/index.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { parseQuery } from '../../query/query_string.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import type { Store } from '../../store/store.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';

@@ -1,9 +1,9 @@
 /** Pins transactions, so that retention keeps them. */
 import { type Request, type RequestHandler, Router } from 'express';
 import { Problem } from '../../base/problem.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { pinRequest } from '../../query/pin_request.ts';
-import { parseQuery } from '../../query/query_string.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { pinRequest } from '../../contract/pin_request.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import type { Pin, Store } from '../../store/store.ts';
 import { parseBody } from '../body.ts';
 import { methodNotAllowed } from '../problem_handler.ts';

@@ -3,9 +3,8 @@ import { type Request, type RequestHandler, type Response, Router } from 'expres
 import type { z } from 'zod';
 import { stringify } from '../../base/exact_json.ts';
 import { Problem } from '../../base/problem.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { parseQuery } from '../../query/query_string.ts';
-import { sessionsPage } from '../../query/sessions_query.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import {
   changeRequest,
   createRequest,
@@ -16,7 +15,8 @@ import {
   streamParameters,
   TIMELINE_LIMIT_DEFAULT,
   timelineParameters,
-} from '../../replay/contract.ts';
+} from '../../contract/replay_requests.ts';
+import { sessionsPage } from '../../contract/sessions_query.ts';
 import type { Session } from '../../replay/session/session.ts';
 import type { SessionChange } from '../../replay/session/session_view.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';

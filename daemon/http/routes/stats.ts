@@ -2,12 +2,12 @@
 
 import { Router } from 'express';
 import type { z } from 'zod';
-import { spansFor } from '../../query/coverage.ts';
-import { parseStatsQuery } from '../../query/stats_query.ts';
-import { coverageFor } from '../../query/transaction_coverage.ts';
+import type { statsSchema } from '../../contract/answers.ts';
+import { parseStatsQuery } from '../../contract/stats_query.ts';
+import { spansFor } from '../../coverage/coverage.ts';
+import { coverageFor } from '../../coverage/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
-import type { statsSchema } from '../contract/answers.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';

@@ -1,27 +1,27 @@
 import { type Response, Router } from 'express';
 import type { z } from 'zod';
 import { Problem } from '../../base/problem.ts';
-import { type AnswerSpans, spansFor } from '../../query/coverage.ts';
-import { noParameters } from '../../query/parameters.ts';
-import { coverageOfTransactions } from '../../query/population_coverage.ts';
-import { parseQuery } from '../../query/query_string.ts';
-import { coverageOfTransaction } from '../../query/transaction_coverage.ts';
-import { transactionTimes } from '../../query/transaction_times.ts';
-import {
-  parseTransactionsQuery,
-  SUMMARY_LIMIT_DEFAULT,
-  summaryQuerySchema,
-  type TransactionsQuery,
-} from '../../query/transactions_query.ts';
-import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
-import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
-import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
+import { noParameters } from '../../contract/parameters.ts';
+import { parseQuery } from '../../contract/query_string.ts';
 import type {
   transactionSchema,
   transactionSummarySchema,
   transactionsSchema,
   wholeTransactionSchema,
-} from '../contract/transactions.ts';
+} from '../../contract/transactions.ts';
+import {
+  parseTransactionsQuery,
+  SUMMARY_LIMIT_DEFAULT,
+  summaryQuerySchema,
+  type TransactionsQuery,
+} from '../../contract/transactions_query.ts';
+import { type AnswerSpans, spansFor } from '../../coverage/coverage.ts';
+import { coverageOfTransactions } from '../../coverage/population_coverage.ts';
+import { coverageOfTransaction } from '../../coverage/transaction_coverage.ts';
+import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
+import { transactionTimes } from '../../store/transaction_times.ts';
+import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
+import { type ScanGate, SMALL_ROWS_MAX } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { finished } from './finished.ts';

@@ -1,6 +1,5 @@
 /** Reads the calls of a transaction as sums, in the page's second thread: nothing of a million events comes back. */
-
-import type { Coverage } from '../feed/answers.ts';
+import type { Coverage } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import type { Failure } from '../feed/failure.ts';
 import type { LanesQuestion } from '../feed/load_lanes.ts';

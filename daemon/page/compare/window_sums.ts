@@ -1,6 +1,5 @@
 /** The sums of a window of time, as `GET /api/stats` gives them. */
-import type { Coverage } from '../feed/answers.ts';
-import type { ExactInteger } from '../feed/daemon.ts';
+import type { Coverage, ExactInteger } from '../../contract/received.ts';
 import type { CallSums } from './sums.ts';
 
 export interface StatsAnswer {

@@ -3,9 +3,6 @@ import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
 import { FailedRequest, type Failure, failureOf, unreachable } from './failure.ts';
 
-/** An integer of the API: a bigint where a double cannot hold it exactly. */
-export type ExactInteger = number | bigint;
-
 export interface Asked {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Written as JSON, bigints as integers. */

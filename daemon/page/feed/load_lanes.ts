@@ -1,9 +1,9 @@
 /** Reads the events of transactions as lanes, in the page's second thread. */
+import type { Coverage } from '../../contract/received.ts';
 import type { Outline } from '../draw/extents.ts';
 import type { Breakdown } from '../lanes/breakdown.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import type { Coverage } from './answers.ts';
 import type { Daemon } from './daemon.ts';
 import type { Failure } from './failure.ts';
 import { askThread } from './second_thread.ts';

@@ -1,5 +1,5 @@
 /** Which transactions a trace has, and what the daemon knows of each. */
-import type { Coverage, Transaction } from './answers.ts';
+import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from './daemon.ts';
 
 export interface Trace {

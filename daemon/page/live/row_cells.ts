@@ -1,7 +1,8 @@
 /** A row of the newest ones as texts. */
+
 import { LOSS_CAUSES } from '../../../bpf/schema/losses.ts';
 import { parseJson } from '../../base/exact_json.ts';
-import type { ExactInteger } from '../feed/daemon.ts';
+import type { ExactInteger } from '../../contract/received.ts';
 import { counted, exactBytes } from '../numbers/amounts.ts';
 import { exactDuration, grouped } from '../numbers/exact_times.ts';
 import { clockText } from '../numbers/wall_clock.ts';

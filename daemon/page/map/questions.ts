@@ -1,5 +1,11 @@
 /** What the overview asks of the daemon: the map, the slowest of the selection, and what sets the selection apart. */
-import type { DifferencesAnswer, HeatmapAnswer, MapKind, Transaction, TransactionList } from '../feed/answers.ts';
+import type {
+  DifferencesAnswer,
+  HeatmapAnswer,
+  MapKind,
+  Transaction,
+  TransactionList,
+} from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { populationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';

@@ -1,6 +1,6 @@
 /** Where times and durations lie on a map, and back: columns of equal time, and bands of rows on a log scale. */
+import type { HeatmapAnswer } from '../../contract/received.ts';
 import { ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE, rowOf } from '../../sums/duration_rows.ts';
-import type { HeatmapAnswer } from '../feed/answers.ts';
 
 export interface MapScale {
   fromNs: bigint;

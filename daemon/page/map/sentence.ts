@@ -1,5 +1,5 @@
 /** The sentences that an overview begins with: which were selected, what sets them apart, and where their time went. */
-import type { DifferencesAnswer, DifferentValue, MapKind } from '../feed/answers.ts';
+import type { DifferencesAnswer, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { Part } from '../lanes/breakdown.ts';
 import { percentText } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';

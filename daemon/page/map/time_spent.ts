@@ -1,5 +1,5 @@
 /** What the time of the selected and of the others was spent on, in means: exact sums, divided once. */
-import type { ComparedSide } from '../feed/answers.ts';
+import type { ComparedSide } from '../../contract/received.ts';
 import { PARTS, type Part } from '../lanes/breakdown.ts';
 
 export interface Means {

@@ -1,6 +1,7 @@
 /** What is different, in words. */
+
 import { isPatternOfFolder } from '../../base/file_pattern.ts';
-import type { ComparedField, DifferentValue, MapKind } from '../feed/answers.ts';
+import type { ComparedField, DifferentValue, MapKind } from '../../contract/received.ts';
 import type { Filtered } from '../link/link.ts';
 
 type Shown = (name: string) => string;

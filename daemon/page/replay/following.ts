@@ -1,5 +1,5 @@
 /** Follows a session while its tab is shown: by a stream of its own, or by asking where other tabs have all streams. */
-import type { Session } from '../feed/answers.ts';
+import type { Session } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { delay, retryMs } from '../feed/event_stream.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';

@@ -1,12 +1,13 @@
 /** One replay session as the page sees it: its state, its commands and its events. */
+
 import { newLayoutWatch } from '../../cli/player/layout_changes.ts';
-import { type Command, type State, TRANSITIONS } from '../../replay/transitions.ts';
-import type { Only, PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
+import type { Only, PlayedEvent, Session } from '../../contract/received.ts';
+import { type Command, type State, TRANSITIONS } from '../../contract/transitions.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { startFollowing } from './following.ts';
 import type { SessionSettings } from './settings_in_link.ts';
-import type { Frame } from './stream.ts';
+import type { Frame, PlayedPosition } from './stream.ts';
 
 const SESSIONS = '/api/replay/sessions';
 
@@ -128,9 +129,10 @@ export function openReplay(options: ReplayOptions): Replay {
 
   function takeEvent({ event_id, replay }: PlayedEvent): void {
     if (shown.session) shown.session = { ...shown.session, event_index: replay.index + 1 };
-    played({ eventId: event_id, offsetNs: replay.offset_ns }, replay.index + 1);
+    const [offsetNs, latenessNs] = [replay.offset_ns, replay.lateness_ns].map(Number) as [number, number];
+    played({ eventId: event_id, offsetNs }, replay.index + 1);
     const { state, speed_factor } = shown.session ?? {};
-    if (state === 'playing') takePosition(replay.offset_ns + replay.lateness_ns * speed_factor!);
+    if (state === 'playing') takePosition(offsetNs + latenessNs * speed_factor!);
   }
 
   function played(event: Played | null, index: number): void {
@@ -182,7 +184,7 @@ export function openReplay(options: ReplayOptions): Replay {
         ...{ method, body, signal: closing.signal },
       });
       const event = 'session' in answer ? answer.events.at(-1) : undefined;
-      if (event) played({ eventId: event.event_id, offsetNs: event.replay.offset_ns }, event.replay.index + 1);
+      if (event) played({ eventId: event.event_id, offsetNs: Number(event.replay.offset_ns) }, event.replay.index + 1);
       take('session' in answer ? answer.session : answer);
       shown.failure = null;
     } catch (error) {

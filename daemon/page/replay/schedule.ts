@@ -3,7 +3,7 @@
  * for, later events of its thread begin later by the sum, and times in which nothing is under way are cut to the longest
  * gap.
  */
-
+import type { Only } from '../../contract/received.ts';
 import {
   endCall,
   getsLatency,
@@ -14,7 +14,6 @@ import {
   take,
 } from '../../replay/plan/thread_delay.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import type { Only } from '../feed/answers.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { threadNumbers } from '../lanes/request_times.ts';
 import { OTHER, OWN } from '../lanes/shares.ts';

@@ -1,5 +1,5 @@
 /** The settings of a session as the link has them, so that one that is gone can be made again. */
-import type { Only, Session } from '../feed/answers.ts';
+import type { Only, Session } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 

@@ -1,10 +1,18 @@
 /** The frames of a session's stream. */
+
 import type { EventSourceMessage } from 'eventsource-parser';
 import { parseJson } from '../../base/exact_json.ts';
-import type { PlayedEvent, PlayedPosition, Session } from '../feed/answers.ts';
+import type { ExactInteger, Lateness, PlayedEvent, Session } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { followStream } from '../feed/event_stream.ts';
 import type { Failure } from '../feed/failure.ts';
+
+/** Where the clock of a session is, without its events. */
+export interface PlayedPosition {
+  position_ns: ExactInteger;
+  event_index: number;
+  lateness: Lateness;
+}
 
 export type Frame =
   | { kind: 'state'; id: number; session: Session }

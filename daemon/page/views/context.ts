@@ -1,7 +1,8 @@
 /** What every view needs: the daemon, the link, and how to change it. */
+
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { Access, Coverage } from '../feed/answers.ts';
+import type { Access, Coverage } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import type { Link } from '../link/link.ts';
 

@@ -1,9 +1,10 @@
 /** Lanes as a picture or a table, with the selected event beside them. */
+
 import { useCallback, useMemo } from 'preact/hooks';
+import type { Coverage } from '../../contract/received.ts';
 import { eventId, ownerOf, whatOf } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import type { Coverage } from '../feed/answers.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { attributionText } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';

@@ -1,6 +1,7 @@
 /** One transaction: what it waited for, in a sentence, in parts, in lanes, in a table, and played again. */
+
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
-import type { Coverage, Session } from '../feed/answers.ts';
+import type { Coverage, Session } from '../../contract/received.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { clockOffsetsIn, formatClockOffsets, type ParsedOffsets } from '../link/clock_offsets.ts';
 import { durationText, parseDuration } from '../numbers/duration_text.ts';

@@ -1,7 +1,8 @@
 /** A transaction with too many events to be drawn one by one: counts by process, and single events of a part. */
+
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { Coverage, Transaction } from '../../contract/received.ts';
 import { bucketFor, type CountedRow, type Counts, countsOf, lastEndNs, mostWithin } from '../draw/counts.ts';
-import type { Coverage, Transaction } from '../feed/answers.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, FailedRequest } from '../feed/failure.ts';
 import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';

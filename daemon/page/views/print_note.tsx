@@ -1,6 +1,7 @@
 /** What a printed page has beside what is on the screen: where it is from, and rows that a picture cannot be read from. */
+
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import type { Coverage } from '../feed/answers.ts';
+import type { Coverage } from '../../contract/received.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { filtersOf } from '../link/filters.ts';
 import { formatLink, type Link } from '../link/link.ts';

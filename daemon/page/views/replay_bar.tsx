@@ -1,7 +1,8 @@
 /** The controls of a replay, for as long as a transaction is shown. */
+
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Command } from '../../replay/transitions.ts';
-import type { Session } from '../feed/answers.ts';
+import type { Session } from '../../contract/received.ts';
+import type { Command } from '../../contract/transitions.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import { durationText } from '../numbers/duration_text.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';

@@ -1,6 +1,7 @@
 /** Name, views, what is missing of the recording, and the page's own settings. */
+
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Coverage } from '../feed/answers.ts';
+import type { Coverage } from '../../contract/received.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { commandFor } from '../link/command.ts';
 import { inView, type ViewName } from '../link/link.ts';

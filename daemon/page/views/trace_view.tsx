@@ -1,6 +1,7 @@
 /** The transactions of a trace in common lanes. A trace with one transaction is that transaction. */
+
 import { useEffect, useState } from 'preact/hooks';
-import type { Transaction } from '../feed/answers.ts';
+import type { Transaction } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';

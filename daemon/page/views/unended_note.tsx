@@ -1,5 +1,5 @@
 /** Which calls and requests have begun and not ended, beside the numbers that they may make larger. */
-import type { Coverage, Unended } from '../feed/answers.ts';
+import type { Coverage, Unended } from '../../contract/received.ts';
 import { counted } from '../numbers/amounts.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { shownName } from './names.ts';

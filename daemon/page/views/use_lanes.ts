@@ -1,7 +1,8 @@
 /** The events of a transaction and of what was in its way, as a model of lanes. */
+
 import { useEffect, useState } from 'preact/hooks';
 import { listed } from '../../base/list_text.ts';
-import type { Coverage, Transaction } from '../feed/answers.ts';
+import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';

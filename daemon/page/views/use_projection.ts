@@ -1,6 +1,7 @@
 /** What a latency would do to a transaction: computed here while it is chosen, and by the daemon when it stays. */
+
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { WhatIfAnswer } from '../feed/answers.ts';
+import type { WhatIfAnswer } from '../../contract/received.ts';
 import type { Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { onlyIn } from '../replay/settings_in_link.ts';

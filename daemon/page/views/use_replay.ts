@@ -1,6 +1,7 @@
 /** The replay session of a view: made by the first command, or named by the link. */
+
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Session } from '../feed/answers.ts';
+import type { Session } from '../../contract/received.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';

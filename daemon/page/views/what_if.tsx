@@ -1,7 +1,8 @@
 /** What if every such event took longer, and the caller waited only for so long: for a transaction and those like it. */
+
 import { useEffect, useRef } from 'preact/hooks';
 import { I64_MAX } from '../../base/bigints.ts';
-import type { Coverage } from '../feed/answers.ts';
+import type { Coverage } from '../../contract/received.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';

@@ -1,6 +1,7 @@
 /** How many transactions like this one would miss the deadline. */
+
 import { useMemo, useState } from 'preact/hooks';
-import type { CurvesAnswer } from '../feed/answers.ts';
+import type { CurvesAnswer } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { onlyIn } from '../replay/settings_in_link.ts';

@@ -2,7 +2,7 @@
  * The duration of a transaction with any extra latency, as the daemon returns it: few lines, of which the highest one at
  * a latency is the duration.
  */
-import type { CurveLine } from '../feed/answers.ts';
+import type { CurveLine } from '../../contract/received.ts';
 
 /** Lines without rounding, by events ascending; at least one. */
 export type Curve = readonly { events: bigint; endNs: bigint }[];

@@ -1,5 +1,5 @@
 /** The curves of many transactions, laid out so that a slider counts them without making an object. */
-import type { CurveLine } from '../feed/answers.ts';
+import type { CurveLine } from '../../contract/received.ts';
 
 export interface Population {
   readonly count: number;

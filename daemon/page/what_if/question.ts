@@ -1,5 +1,5 @@
 /** What the daemon is asked about a transaction and about those like it. */
-import type { Only } from '../feed/answers.ts';
+import type { Only } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { FILTERED, type Link } from '../link/link.ts';
 import { offsetsField } from '../replay/settings_in_link.ts';

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import { I64_MAX, I64_MIN } from '../../base/bigints.ts';
 import { parseJson, stringify } from '../../base/exact_json.ts';
-import { int64 } from '../../int64.ts';
-import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../contract.ts';
-import { OFFSET_SOURCES } from '../plan/clock_offsets.ts';
-import { STATES } from '../transitions.ts';
+import { int64 } from '../../contract/int64.ts';
+import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
+import { STATES } from '../../contract/transitions.ts';
+import { OFFSET_SOURCES } from '../../contract/words.ts';
 import type { SessionPlace, StoredSession } from './state_file.ts';
 
 const INT64_MIN = I64_MIN;

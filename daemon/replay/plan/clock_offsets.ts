@@ -2,8 +2,10 @@
  * Brings the clocks of several nodes onto one time line. A recording contains when its own node's clock was set, but
  * not how far that clock was from another node's: the caller supplies these offsets, or a fleet has measured them.
  */
+
 import { min } from '../../base/bigints.ts';
 import { Problem, pointerTo } from '../../base/problem.ts';
+import type { OFFSET_SOURCES } from '../../contract/words.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import type { MeasuredClock } from '../../store/fleet_state.ts';
 import type { NodeClock } from '../../store/store.ts';
@@ -17,13 +19,10 @@ export interface AppliedOffsets {
   clockUncertaintiesNs?: Readonly<Record<string, number>> | undefined;
 }
 
-export const OFFSET_SOURCES = ['override', 'measured', 'none'] as const;
-
 /** The clock of a node that recorded events of the transaction. */
 export interface ReplayedClock extends NodeClock {
   /** Offset that is added to its times. */
   offsetNs: number | bigint;
-  /** Origin of the offset: `override` from the caller, `measured` by a fleet, `none` if there is no offset. */
   source: (typeof OFFSET_SOURCES)[number];
   /** How far a measured offset may be off; null for another one. */
   uncertaintyNs: number | null;

@@ -2,10 +2,10 @@
 import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
 import { max } from '../../base/bigints.ts';
 import { Problem } from '../../base/problem.ts';
+import type { SeekTarget } from '../../contract/target.ts';
 import { keyOf } from '../../store/blocks/event.ts';
 import { rowsAsJson } from '../../store/blocks/event_json.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import type { SeekTarget } from '../target.ts';
 import { alignedSpan } from './aligned_span.ts';
 import {
   type AppliedOffsets,

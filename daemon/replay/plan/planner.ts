@@ -4,8 +4,8 @@
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
+import type { SeekTarget } from '../../contract/target.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import type { SeekTarget } from '../target.ts';
 import { type Curve, type CurvesRequest, curvesOf } from './curves.ts';
 import type { LayoutChange } from './merge.ts';
 import {

@@ -1,16 +1,16 @@
 /** A replay session: one transaction, whose playback is controlled by commands that lead from state to state. */
 import { stringify } from '../../base/exact_json.ts';
+import type { Until } from '../../contract/replay_requests.ts';
+import type { SeekTarget } from '../../contract/target.ts';
+import { type Command, type State, transition } from '../../contract/transitions.ts';
 import type { Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
-import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { SeekResult } from '../plan/plan.ts';
 import type { Planner, ReplayPlan } from '../plan/planner.ts';
-import type { SeekTarget } from '../target.ts';
-import { type Command, type State, transition } from '../transitions.ts';
 import { createPlayback, type Playback } from './playback.ts';
 import {
   type ComingChange,

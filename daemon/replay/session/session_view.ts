@@ -1,17 +1,17 @@
 /** A session as the API returns it, whether it is open or only kept. */
 
 import { Problem } from '../../base/problem.ts';
+import type { Until } from '../../contract/replay_requests.ts';
+import type { State } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import type { LatenessSummary } from '../clock/lateness.ts';
 import type { Player } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
-import type { Until } from '../contract.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { type ClockView, clockView } from '../plan/clock_offsets.ts';
 import type { LatencyChange } from '../plan/merge.ts';
 import type { PlanRequest } from '../plan/plan.ts';
 import { isSameOnly, type Only } from '../plan/recorded.ts';
-import type { State } from '../transitions.ts';
 import type { EndReason, KeptTotal } from './stream.ts';
 
 /** The settings of a session, which are also kept to restore it. */

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { Problem } from '../../base/problem.ts';
+import type { CreateRequest } from '../../contract/replay_requests.ts';
+import type { State } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { createScheduledPlayer, createThreadPlayer, nativeClock, type Player } from '../clock/player.ts';
 import { createNodeTimers, createScheduler, type Scheduler, type Timers, timerWaiter } from '../clock/scheduler.ts';
-import type { CreateRequest } from '../contract.ts';
 import { createKeeper } from '../kept/keeper.ts';
 import type { KeptRow, KeptSession } from '../kept/kept_session.ts';
 import type { StoredPlace } from '../kept/state_file.ts';
@@ -14,7 +15,6 @@ import type { KeptState } from '../kept/state_thread.ts';
 import type { AppliedOffsets } from '../plan/clock_offsets.ts';
 import type { Outline } from '../plan/plan.ts';
 import type { Planner } from '../plan/planner.ts';
-import type { State } from '../transitions.ts';
 import { openSession, reopenSession, type Session } from './session.ts';
 import {
   type ComingChange,

@@ -12,11 +12,11 @@
  */
 import { Problem } from '../../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../../base/sse.ts';
+import type { State } from '../../contract/transitions.ts';
 import type { SteadyNow } from '../clock/clock.ts';
 import { FRAME, nativeClock, type Track } from '../clock/player.ts';
 import type { Alarm } from '../clock/scheduler.ts';
 import type { PlanPage } from '../plan/plan.ts';
-import type { State } from '../transitions.ts';
 import { eventBytes, openJson } from './event_buffer.ts';
 
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */

@@ -1,5 +1,5 @@
 /** Tests that a change is admitted by the rate that it leads to: what it does to the layout is computed before. */
-import { createRequest } from '../../../daemon/replay/contract.ts';
+import { createRequest } from '../../../daemon/contract/replay_requests.ts';
 import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions, type Sessions } from '../../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

@@ -1,7 +1,7 @@
 /** Tests every command in every state, once and twice, against the API's table of transitions. */
 import type { Problem } from '../../../daemon/base/problem.ts';
+import { STATES, type State } from '../../../daemon/contract/transitions.ts';
 import type { Session } from '../../../daemon/replay/session/session.ts';
-import { STATES, type State } from '../../../daemon/replay/transitions.ts';
 import { MS, newSession } from './fixture.ts';
 
 type Act = (session: Session) => unknown;

@@ -1,7 +1,7 @@
 /** All sessions of a daemon on a real recording and a simulated clock: limits, ends, and what is read of the recording. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { createRequest } from '../../../daemon/replay/contract.ts';
+import { createRequest } from '../../../daemon/contract/replay_requests.ts';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../../daemon/replay/session/session.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { createRequest } from '../../../daemon/replay/contract.ts';
+import { createRequest } from '../../../daemon/contract/replay_requests.ts';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

@@ -1,7 +1,7 @@
 /** Tests that `/docs` and the guide work in a browser that can reach only the daemon. */
 import express from 'express';
 import helmet from 'helmet';
-import { ENDPOINTS } from '../../../daemon/http/contract/openapi.ts';
+import { ENDPOINTS } from '../../../daemon/contract/openapi.ts';
 import { close, listen } from '../../../daemon/server/server.ts';
 import { newPage } from '../../page/browser.ts';
 import { newFolder } from '../recorded.ts';

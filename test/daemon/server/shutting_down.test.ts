@@ -1,6 +1,6 @@
 /** Tests a daemon that ends: the next one restores its sessions, so it must not report them to clients as gone. */
 
-import { createRequest } from '../../../daemon/replay/contract.ts';
+import { createRequest } from '../../../daemon/contract/replay_requests.ts';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../../daemon/replay/session/sessions.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';

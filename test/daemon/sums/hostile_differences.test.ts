@@ -1,7 +1,7 @@
 /** Tests comparisons of what is rare or malicious: long times, odd names, many files, requests of many, large ones. */
 import fc from 'fast-check';
 import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import { compared } from '../../../daemon/query/differences_query.ts';
+import { compared } from '../../../daemon/contract/differences_query.ts';
 import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { compareTransactions, TRANSACTION_COLUMNS } from '../../../daemon/sums/differences/compare_transactions.ts';

@@ -1,5 +1,5 @@
 /** Tests that planted causes are found, and that noise is not. */
-import { compared } from '../../../daemon/query/differences_query.ts';
+import { compared } from '../../../daemon/contract/differences_query.ts';
 import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';

@@ -1,5 +1,5 @@
 /** What is missing of either side, beside the numbers that it touches. */
-import type { Coverage } from '../../feed/answers.ts';
+import type { Coverage } from '../../../contract/received.ts';
 import { counted } from '../../numbers/amounts.ts';
 
 interface Props {

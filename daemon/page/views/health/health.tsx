@@ -1,8 +1,8 @@
 /** Which host records, what is missing and why, and the sessions that are open. */
+
 import { useEffect, useState } from 'preact/hooks';
 import { LOSS_CAUSES, LOSS_CURES } from '../../../../bpf/schema/losses.ts';
-import type { Coverage, Readiness, Session } from '../../feed/answers.ts';
-import type { ExactInteger } from '../../feed/daemon.ts';
+import type { Coverage, ExactInteger, Readiness, Session } from '../../../contract/received.ts';
 import { asFailure, type Failure } from '../../feed/failure.ts';
 import { agentCost } from '../../feed/metrics.ts';
 import { bytesText, counted, percentText } from '../../numbers/amounts.ts';

@@ -1,5 +1,5 @@
 /** Why nothing arrives, and what to do: which filter leaves nothing, or that nothing is recorded at all. */
-import type { Coverage, Readiness } from '../../feed/answers.ts';
+import type { Coverage, Readiness } from '../../../contract/received.ts';
 import { filtersOf, withoutFilters, withoutValue } from '../../link/filters.ts';
 import { EMPTY_LINK, type Link } from '../../link/link.ts';
 import { counted } from '../../numbers/amounts.ts';

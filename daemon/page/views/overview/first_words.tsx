@@ -1,5 +1,5 @@
 /** What an overview says where there is little: few transactions, none that match, none that are labelled. */
-import type { Transaction } from '../../feed/answers.ts';
+import type { Transaction } from '../../../contract/received.ts';
 import { filtersOf, withoutFilters } from '../../link/filters.ts';
 import type { LatencyMap, Slowest } from '../../map/questions.ts';
 import { counted } from '../../numbers/amounts.ts';

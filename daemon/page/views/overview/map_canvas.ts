@@ -2,8 +2,8 @@
  * Draws a map of latencies. Axes, cells and gaps are painted once for a size; while the box moves, a frame only lays
  * these pictures over each other.
  */
+import type { Gap } from '../../../contract/received.ts';
 import { THEMES, type ThemeName } from '../../draw/theme.ts';
-import type { Gap } from '../../feed/answers.ts';
 import type { CellBox } from '../../map/box.ts';
 import { clockTicks } from '../../map/clock_ticks.ts';
 import { paintCells } from '../../map/paint.ts';

@@ -1,7 +1,7 @@
 /** The map with what it is of, what is selected in it, and what its marks mean. */
 
 import { useEffect, useState } from 'preact/hooks';
-import type { MapKind } from '../../feed/answers.ts';
+import type { MapKind } from '../../../contract/received.ts';
 import { type Box, boxOfCells, cellBoxOf, OPEN_BOX } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import type { MapCell } from '../../map/scale.ts';

@@ -1,5 +1,5 @@
 /** The slowest of what is selected, each of which opens as lanes. */
-import type { Transaction } from '../../feed/answers.ts';
+import type { Transaction } from '../../../contract/received.ts';
 import { LISTED_MAX, type Slowest } from '../../map/questions.ts';
 import { exactDuration, grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';

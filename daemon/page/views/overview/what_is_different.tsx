@@ -1,6 +1,5 @@
 /** What sets the selected apart: values with their shares, each of which can be kept or excluded. */
-
-import type { DifferencesAnswer, DifferentValue } from '../../feed/answers.ts';
+import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
 import { withValue } from '../../link/filters.ts';
 import type { Apart } from '../../map/questions.ts';
 import { sharesOf } from '../../map/sentence.ts';

@@ -7,8 +7,8 @@ import {
   EXTRA_LATENCY_NS_MAX,
   SPEED_FACTOR_MAX,
   SPEED_FACTOR_MIN,
-} from '../../../../daemon/replay/contract.ts';
-import { type Command, STATES, type State, TRANSITIONS } from '../../../../daemon/replay/transitions.ts';
+} from '../../../../daemon/contract/replay_requests.ts';
+import { type Command, STATES, type State, TRANSITIONS } from '../../../../daemon/contract/transitions.ts';
 
 const MS = 1_000_000n;
 

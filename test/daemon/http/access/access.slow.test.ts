@@ -1,11 +1,13 @@
 /** Tests access control: tokens by scope and route, hostile credentials, and pages of other sites. */
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type Logger, pino } from 'pino';
+import type { Scope } from '../../../../daemon/contract/words.ts';
 import type { AccessOptions } from '../../../../daemon/http/access/access.ts';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret, type Scope } from '../../../../daemon/http/access/token.ts';
+import { hashOf, newSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';

@@ -1,7 +1,7 @@
 /** Tests sessions across the end of a daemon: each daemon here is its sessions on a real file, with simulated time. */
 import { cpSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createRequest } from '../../../../daemon/replay/contract.ts';
+import { createRequest } from '../../../../daemon/contract/replay_requests.ts';
 import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
 import { createPlanner, type Planner } from '../../../../daemon/replay/plan/planner.ts';
 import type { Session } from '../../../../daemon/replay/session/session.ts';

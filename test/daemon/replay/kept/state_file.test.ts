@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { parseJson, stringify } from '../../../../daemon/base/exact_json.ts';
+import { STATES } from '../../../../daemon/contract/transitions.ts';
 import { type KeptRow, keptRow, storedRow } from '../../../../daemon/replay/kept/kept_session.ts';
 import { openStateFile, type StateFile } from '../../../../daemon/replay/kept/state_file.ts';
 import { openState } from '../../../../daemon/replay/kept/state_thread.ts';
-import { STATES } from '../../../../daemon/replay/transitions.ts';
 import { newSmallDisk } from '../../export/small_disk.ts';
 import { newFolder } from '../../recorded.ts';
 

@@ -1,0 +1,90 @@
+/** Describes the comparison of a box with its window, for the API's document. */
+import { z } from 'zod';
+import { described, int64 } from '../../bpf/schema/api.ts';
+import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
+import { COMPARED_MIN, ROWS_MAX } from '../sums/differences/comparison.ts';
+import { FIELDS } from '../sums/differences/profiles.ts';
+import { coverageSchema } from './coverage_schema.ts';
+import { differencesQuerySchema } from './differences_query.ts';
+import type { Endpoint } from './endpoint.ts';
+import { count } from './values.ts';
+
+const exact = (description: string) => z.bigint().meta({ type: 'integer', description });
+
+const sideSchema = z.object({
+  count: count('transactions or events'),
+  duration_ns: exact('sum of their durations'),
+  breakdown: described(
+    z.object({
+      queue_ns: exact('a request for which it waited was in a queue'),
+      service_ns: exact('a device worked on such a request'),
+      sync_ns: exact('one of its syncs ran'),
+      write_ns: exact('one of its writes ran'),
+      request_ns: exact(
+        'a request that one of its threads queued outside such calls was under way: whether one waited for it, as for what is read, or not, as for what is read ahead, is not known',
+      ),
+      untraced_ns: exact('the rest: nothing is recorded of it'),
+    }),
+    'what their time was spent on: each moment is in the first part that has it, so the parts add up to duration_ns',
+  ),
+});
+
+export const differencesSchema = z.object({
+  of: described(z.enum(['transactions', 'events']), 'what is compared'),
+  window: described(
+    z.object({ from: int64().nullable(), to: int64().nullable(), narrowed: z.boolean() }),
+    `the time of what is compared; null where it has no bound; narrowed to that of the box when it has more than ${KEPT_EVENTS_MAX} events`,
+  ),
+  selected: described(sideSchema, 'what is in the box'),
+  others: described(sideSchema, 'what is in the window, and not in the box'),
+  event_count: count('events that were read for it'),
+  too_few: described(z.boolean(), `whether one of the two has less than ${COMPARED_MIN}, and nothing is compared`),
+  differences: described(
+    z
+      .array(
+        z.object({
+          values: z.array(
+            z.object({
+              field: z.enum(FIELDS),
+              value: described(
+                z.string(),
+                'as a filter by the field takes it: a file that ends in / stands for all files directly in that folder',
+              ),
+              device: described(z.string(), 'only of a neighbour: the device for which both had requests').optional(),
+              selected: count('how many of the selected have it'),
+              others: count('how many of the others have it'),
+            }),
+          ),
+        }),
+      )
+      .max(ROWS_MAX),
+    'values whose shares are more than two points apart and outside noise, the furthest first; values that the same ones have are in one row',
+  ),
+  more: count('values or rows that are left out at the end'),
+  tried: count('values among which the differences were found: the chance that any of them is noise is 5 %'),
+  equal: described(z.array(z.enum(FIELDS)), 'fields without a difference'),
+  left_out: described(z.array(z.enum(FIELDS)), 'fields that have too many values to be compared'),
+  coverage: coverageSchema,
+});
+
+export const DIFFERENCES_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/differences',
+    operationId: 'getDifferences',
+    tag: 'events',
+    summary: 'What sets slow or failed ones apart from the others',
+    description:
+      'Compares the transactions or events in a box of start and duration with the others of a window, and returns ' +
+      'the services, nodes, types, operations, system calls, devices, commands, files and errors that they have more ' +
+      'or less often than chance explains. A transaction has what its own events have, and the devices of requests ' +
+      'for which its syncs waited. A neighbour is another service, or command without one, that had a request under ' +
+      'way on a device when the transaction began to wait for it; it is tested among the transactions that waited for the ' +
+      'device and are not of that service. `too_many_events` means that even the time of the box has too many: ask for a ' +
+      'shorter one; after `busy` and `query_timeout` try again.',
+    curl: '"$api/api/differences?window_from=-15m&min_duration_ms=100"',
+    query: differencesQuerySchema,
+    success: { status: 200, description: 'The differences.', content: { 'application/json': differencesSchema } },
+    errors: ['invalid_parameter', 'too_many_events', 'busy', 'query_timeout'],
+  },
+];

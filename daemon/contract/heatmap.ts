@@ -1,0 +1,59 @@
+/** Describes the map of durations over time, for the API's document. */
+import { z } from 'zod';
+import { described, int64 } from '../../bpf/schema/api.ts';
+import { COLUMNS_MAX } from '../sums/heatmap.ts';
+import { coverageSchema } from './coverage_schema.ts';
+import type { Endpoint } from './endpoint.ts';
+import { heatmapQuerySchema } from './heatmap_query.ts';
+import { timestampNs } from './values.ts';
+
+const count = (description: string) => described(z.int().nonnegative(), description);
+
+export const heatmapSchema = z.object({
+  of: described(z.enum(['transactions', 'events']), 'what is counted'),
+  from: timestampNs('start of the first column'),
+  to: timestampNs('end of the window; the last column may reach beyond it'),
+  column_ns: described(int64(), 'length of each column'),
+  column_count: described(z.int().nonnegative().max(COLUMNS_MAX), 'columns; 0 for a window without length'),
+  first_row: count('the lowest row that has something'),
+  row_edges: described(
+    z.array(int64()),
+    'where the rows from first_row on begin, and where the last one ends, nanoseconds: a duration is in the row whose start it reaches and whose end it does not',
+  ),
+  cells: described(
+    z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative(), z.int().positive(), z.int().nonnegative()])),
+    'column, row, how many, and how many of them failed; those without anything are left out',
+  ),
+  total: described(
+    z.object({
+      count: count('in all cells'),
+      failed: count('of them that failed'),
+      duration_ns: z.object({
+        sum: described(z.bigint().meta({ type: 'integer' }), 'of their durations, exact'),
+        max: described(int64().nullable(), 'the longest; null when there are none'),
+      }),
+    }),
+    'over all cells',
+  ),
+  coverage: coverageSchema,
+});
+
+export const HEATMAP_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/heatmap',
+    operationId: 'getHeatmap',
+    tag: 'events',
+    summary: 'How many began when and took how long',
+    description:
+      'Counts transactions or events in a grid: columns of time by rows of duration, 16 rows in each decade of ' +
+      'nanoseconds, whose edges never change, so that maps with the same columns add up. A transaction is where its ' +
+      'first own event began, and as long as its caller waited. Parameters of the other kind are refused; `too_many_events` means that a filter of transactions by ' +
+      'values of their events needs too many: ask for a shorter window; after `busy` ' +
+      'and `query_timeout` try again, or ask for a shorter window.',
+    curl: '"$api/api/heatmap?from=-15m&columns=60"',
+    query: heatmapQuerySchema,
+    success: { status: 200, description: 'The map.', content: { 'application/json': heatmapSchema } },
+    errors: ['invalid_parameter', 'too_many_events', 'busy', 'query_timeout'],
+  },
+];

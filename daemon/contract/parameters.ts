@@ -1,0 +1,167 @@
+/**
+ * Kinds of query parameter. Each is parsed from text here, with an error message that describes the accepted values.
+ */
+
+import { z } from 'zod';
+import { EVENT_TYPES, EVENTS, type EventType } from '../../bpf/schema/index.ts';
+import { I64_MAX } from '../base/bigints.ts';
+import { parseMilliseconds } from '../base/duration.ts';
+import { itemsIn, namesIn } from '../base/list_text.ts';
+import { parseTime, timeMessage } from '../base/time.ts';
+import { ERROR_NAMES, resultsOf } from '../store/blocks/errno.ts';
+import { fieldsOf } from '../store/blocks/named_fields.ts';
+import { documented } from './documented.ts';
+
+export const noParameters = z.strictObject({});
+
+const U32_MAX = 2 ** 32 - 1;
+const DURATION_NS_MAX = I64_MAX;
+
+/** Must be given once and not be empty: `service=` is a mistake, and treating it as no filter would widen the query. */
+export const text = z
+  .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
+  .min(1, 'must not be empty');
+
+const listOf = (item: Readonly<Record<string, unknown>>) => ({ type: 'array', items: { type: 'string', ...item } });
+
+const severalTexts = z.union([z.string(), z.array(z.string())]).transform((values) => [values].flat());
+const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
+
+/** Accepts several words: repeated parameters, or a list with commas, each optionally followed by spaces. */
+export const texts = documented(
+  severalTexts.transform((values) => values.flatMap(itemsIn).map((item) => item.trim())).pipe(noneEmpty),
+  listOf({ minLength: 1 }),
+);
+
+/** Names are looked up in each recording, by a live tail whenever it looks for events. */
+export const NAMES_MAX = 1000;
+/** Files are looked for among all paths that are recorded. */
+export const FILES_MAX = 64;
+export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
+export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
+
+function severalNames(namesOf: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
+  const few = severalTexts.refine((values) => values.flatMap(itemsIn).length <= max, message);
+  const known = few.transform((values) => [...new Set(values.flatMap(namesOf))]).pipe(noneEmpty);
+  return documented(known, listOf({ minLength: 1 }));
+}
+
+/** Like `texts`, for names of any characters. */
+export const names = severalNames(namesIn);
+
+/** Paths, and patterns of paths. */
+export const files = severalNames(namesIn, FILES_MAX, TOO_MANY_FILES);
+
+/** Hosts are named in answers, whatever they have: a list stands for its items only, and a list of one is as written. */
+export const hosts = severalNames((value) => {
+  const items = itemsIn(value);
+  return items.length === 1 ? items : items.map((item) => item.trim());
+});
+
+/** `parse` returns undefined for text that it does not accept; `described` is its JSON schema. */
+export function parsed<T>(
+  parse: (value: string) => T | undefined,
+  message: string | ((value: string) => string),
+  described: Readonly<Record<string, unknown>> = { type: 'string', minLength: 1 },
+) {
+  const schema = text.transform((value, context) => {
+    const result = parse(value);
+    if (result !== undefined) return result;
+    const said = typeof message === 'string' ? message : message(value);
+    context.issues.push({ code: 'custom', message: said, input: value });
+    return z.NEVER;
+  });
+  return documented(schema, described);
+}
+
+/** The JSON schema of a point in time. */
+export const TIME_JSON = {
+  anyOf: [
+    { type: 'string', format: 'date-time', description: 'up to nine fractional digits' },
+    { type: 'integer', format: 'int64', description: 'nanoseconds since the epoch' },
+    { type: 'string', pattern: '^-(\\d+(\\.\\d+)?(ns|us|µs|ms|s|m|h|d))+$', description: 'back from now' },
+  ],
+};
+
+export const time = parsed(parseTime, timeMessage, TIME_JSON);
+
+export const milliseconds = parsed(
+  (value) => {
+    const ns = parseMilliseconds(value);
+    return ns !== undefined && ns <= DURATION_NS_MAX ? ns : undefined;
+  },
+  'must be decimal milliseconds, such as 0.05, and whole nanoseconds',
+  { type: 'number', minimum: 0 },
+);
+
+export function integer(min: number, max: number) {
+  return parsed(
+    (value) => {
+      const number = /^\d{1,10}$/.test(value) ? Number(value) : undefined;
+      return number !== undefined && number >= min && number <= max ? number : undefined;
+    },
+    `must be an integer from ${min} to ${max}`,
+    { type: 'integer', minimum: min, maximum: max },
+  );
+}
+
+export const processId = integer(0, U32_MAX);
+
+export const boolean = parsed(
+  (value) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  'must be true or false',
+  { type: 'boolean' },
+);
+
+export const traceId = parsed(
+  (value) => (/^[0-9a-f]{32}$/i.test(value) ? value.toLowerCase() : undefined),
+  'must be 32 hex digits',
+  { type: 'string', pattern: '^[0-9a-fA-F]{32}$' },
+);
+
+/** A list of words of a small set; `kind` says what one is. */
+function words<const Word extends string>(known: readonly Word[], kind: string) {
+  const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
+    error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
+  });
+  return documented(texts.pipe(z.array(word)), listOf({ enum: known }));
+}
+
+export const eventTypes = words<EventType>(EVENT_TYPES, 'an event type');
+
+/** The labels of all fields with this name. */
+function labelsOf(field: string): string[] {
+  const kinds = EVENTS.flatMap((event) => fieldsOf(event, (name) => name === field)).map(({ kind }) => kind);
+  return [...new Set(kinds.flatMap(({ labels }) => [...(labels?.values() ?? [])]))];
+}
+
+export const OPERATIONS = labelsOf('operation');
+export const SYSCALLS = labelsOf('syscall');
+
+export const operations = words(OPERATIONS, 'an operation');
+export const syscalls = words(SYSCALLS, 'a system call that is recorded');
+
+/** The JSON schema of a list of errors. */
+const ERRORS_JSON = {
+  type: 'array',
+  items: { anyOf: [{ enum: ERROR_NAMES }, { type: 'string', pattern: '^errno [1-9]\\d{0,17}$' }] },
+};
+
+/** Names of errors, as events have them; parsed to the results that they stand for. */
+const errorResults = z.array(z.string()).transform((names, context) =>
+  names.flatMap((name, i) => {
+    const results = resultsOf(name);
+    if (results) return results;
+    const message = `${JSON.stringify(name)} is not the name of an error, such as ENOSPC or errno 1234`;
+    context.issues.push({ code: 'custom', message, input: name, path: [i] });
+    return [];
+  }),
+);
+
+export const errors = documented(texts.pipe(errorResults), ERRORS_JSON);
+
+/** The same in a body. */
+export const errorArray = documented(z.array(z.string()).min(1, 'must name an error').pipe(errorResults), {
+  ...ERRORS_JSON,
+  minItems: 1,
+});

@@ -1,0 +1,64 @@
+/** The answers of the API as clients receive them. */
+import type { z } from 'zod';
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import type { accessResponse, readyResponse, statsSchema } from './answers.ts';
+import type { coverageSchema } from './coverage_schema.ts';
+import type { differencesSchema } from './differences.ts';
+import type { heatmapSchema } from './heatmap.ts';
+import type { curvesSchema, replayedEventSchema, sessionSchema, whatIfSchema } from './replay_answers.ts';
+import type {
+  transactionSchema,
+  transactionSummarySchema,
+  transactionsSchema,
+  wholeTransactionSchema,
+} from './transactions.ts';
+
+/** A bigint where a double does not hold it. */
+export type ExactInteger = number | bigint;
+
+type Parsed<Value> = Value extends bigint
+  ? ExactInteger
+  : Value extends string | number | boolean | null | undefined
+    ? Value
+    : { [Key in keyof Value]: Parsed<Value[Key]> };
+
+/** What a schema of an answer is when it has been parsed as JSON. */
+export type Received<Schema extends z.ZodType> = Parsed<z.infer<Schema>>;
+
+/** The schema of an event is made from the definitions in bpf/schema, and its fields are known as those of `ApiEvent`. */
+type WithEvents<Answer, Field extends string, Event> = Omit<Answer, Field> & Record<Field, Event[]>;
+
+export type Coverage = Received<typeof coverageSchema>;
+export type Gap = Coverage['gaps'][number];
+/** A call or a request that has begun and not ended. */
+export type Unended = NonNullable<Coverage['in_progress']>['events'][number];
+
+export type Transaction = Received<typeof transactionSchema>;
+export type WholeTransaction = Received<typeof wholeTransactionSchema>;
+export type WrittenBack = Transaction['written_back'];
+export type TransactionList = Received<typeof transactionsSchema>;
+export type TransactionSummary = WithEvents<Received<typeof transactionSummarySchema>, 'slowest', ApiEvent>;
+
+export type Session = Received<typeof sessionSchema>;
+/** Which events get the extra latency: those that fit each list; calls without types. */
+export type Only = { [Field in keyof Session['only']]?: readonly string[] | undefined };
+export type NodeClock = Session['clock'][number];
+export type Lateness = Session['lateness'];
+export type PlayedEvent = Received<typeof replayedEventSchema>;
+
+export type LateEvent = ApiEvent & { replay_offset_ns: ExactInteger; replay_duration_ns: ExactInteger };
+export type WhatIfAnswer = WithEvents<Received<typeof whatIfSchema>, 'after_timeout', LateEvent>;
+export type CurveLine = WhatIfAnswer['curve'][number];
+export type CurvesAnswer = Received<typeof curvesSchema>;
+
+export type StatsAnswer = Received<typeof statsSchema>;
+export type HeatmapAnswer = Received<typeof heatmapSchema>;
+export type MapKind = HeatmapAnswer['of'];
+export type DifferencesAnswer = Received<typeof differencesSchema>;
+export type ComparedSide = DifferencesAnswer['selected'];
+export type DifferentValue = DifferencesAnswer['differences'][number]['values'][number];
+/** What is compared: what can be filtered, and who was on the same device at the same time. */
+export type ComparedField = DifferentValue['field'];
+
+export type Readiness = Received<typeof readyResponse>;
+export type Access = Received<typeof accessResponse>;

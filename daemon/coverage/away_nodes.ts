@@ -1,0 +1,28 @@
+/** Adds to the coverage of an answer what it may lack because a shard of the fleet was away. */
+import type { LossCause } from '../../bpf/schema/losses.ts';
+import type { Coverage } from '../contract/coverage_schema.ts';
+import type { AwayNodes } from '../store/fleet_state.ts';
+import type { CoverageQuery } from './unrecorded.ts';
+
+const CAUSE: LossCause = 'unavailable';
+/** What a node seems to lack that is on a shard which is away. */
+const SEEMING: LossCause = 'not_recorded_yet';
+
+/** A gap over the window for each node that is away, or one of no node if it is not known which are. */
+export function withAway(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
+  if (!found) return coverage;
+  const { fromNs = 0n, toNs, nodes, excludedNodes = [], nowNs } = window;
+  const named = nodes && [...new Set(nodes)].filter((node) => !excludedNodes.includes(node));
+  const isAway = (node: string) => found.away.includes(node) || (nodes !== undefined && !found.present.has(node));
+  if (named && found.knowsAll && !named.some(isAway)) return coverage;
+  const asked = named ?? found.away.filter((node) => !excludedNodes.includes(node));
+  const away = asked.filter(isAway).sort();
+  const whose = away.length > 0 ? away : [null];
+  const endNs = toNs ?? nowNs;
+  const to = endNs > fromNs ? endNs : fromNs;
+  const gaps = [
+    ...coverage.gaps.filter(({ cause, node }) => cause !== SEEMING || node === null || !away.includes(node)),
+    ...whose.map((node) => ({ from: fromNs, to, lost: 0, cause: CAUSE, node })),
+  ].sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0));
+  return { ...coverage, complete: false, gaps };
+}

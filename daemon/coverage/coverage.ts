@@ -1,0 +1,129 @@
+/** Computes which events are missing from the recording in a window, in the API's terms. */
+
+import { type Coverage, GAPS_MAX } from '../contract/coverage_schema.ts';
+import type { ShardWatch } from '../store/fleet_state.ts';
+import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
+import { type FoundUnended, findUnended, withInProgress } from './in_progress.ts';
+import { type CoverageQuery, unrecorded } from './unrecorded.ts';
+
+/** Gaps closer to each other than this are merged if there are too many. */
+const APART_NS_MIN = 1_000_000n;
+/** Farther than any two are from each other. */
+const APART_NS_MAX = 2n ** 66n;
+/** Number of unreadable files that one answer names. */
+const UNREADABLE_MAX = 100;
+
+/** What is read before an answer. */
+export interface AnswerSpans {
+  spans: readonly NodeSpan[];
+  /** What was in progress then, or is in progress since. */
+  unended: FoundUnended;
+  /** Set if the answer may lack shards of a fleet. */
+  shards: ShardWatch | undefined;
+}
+
+export async function spansFor(
+  store: Store,
+  nodes: readonly string[] | undefined,
+  nowNs: bigint,
+  filter: EventFilter = {},
+): Promise<AnswerSpans> {
+  const shards = store.fleet?.watchShards();
+  const spans = await store.spans(nodes);
+  // In this order: what has begun before a span ends is in progress, or among the events, which are read next.
+  const unended = await findUnended(store, nodes, filter);
+  // Later pages use the time of the first page and leave out events recorded after it.
+  const cut = spans.map((span) => (span.end === 'open' && span.toNs > nowNs ? { ...span, toNs: nowNs } : span));
+  return { spans: cut, unended, shards };
+}
+
+/** `spans` must be read before the events: events committed in between may be missing from the answer. */
+export async function coverageIn(
+  store: Store,
+  { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
+  window: CoverageQuery,
+): Promise<Coverage> {
+  const { fromNs, toNs, nodes, excludedNodes = [] } = window;
+  const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
+  const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
+  const recorded = await store.losses(fromNs, toNs, nodes);
+  const { losses, inProgress } = withInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
+  const ofNodes = losses.filter(isAsked);
+  const known = coverageOf(
+    ofNodes.filter((loss) => mayTouch(loss, window)),
+    spans.filter(isAsked),
+    asked,
+  );
+  const others = gapsOf(ofNodes.filter((loss) => !mayTouch(loss, window)).sort(byStart));
+  const coverage = {
+    ...known,
+    ...(inProgress && { in_progress: inProgress }),
+    ...(others.length > 0 && { others }),
+  };
+  const unreadable = (await store.unreadable(nodes)).filter(isAsked).map(({ path }) => path);
+  return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
+}
+
+const byStart = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
+
+type Gap = Coverage['gaps'][number];
+
+export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
+  const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
+  const gaps = gapsOf(all);
+  const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
+  return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
+}
+
+/** Whether the answer may lack something by it: what is lost of one service concerns no other. */
+export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
+  if (service === undefined) return true;
+  return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
+}
+
+type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
+
+/** `losses` are ordered by start. */
+function gapsOf(losses: readonly NodeLoss[]): Gap[] {
+  // An agent under load records a loss at every drain, so gaps that touch are merged.
+  let gaps = joined(losses.map(gapOf), 0n);
+  // Each cause on each node keeps a gap, however many there are.
+  for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
+    gaps = joined(gaps, apartNs);
+  if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
+  return gapsOf(losses.map(({ service: _, ...loss }) => loss));
+}
+
+function gapOf({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {
+  return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
+}
+
+/** Merges gaps of one node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
+function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
+  const joint: Gap[] = [];
+  const lastOf = new Map<string, Gap>();
+  for (const gap of gaps) {
+    const key = JSON.stringify([gap.cause, gap.node, gap.service]);
+    const open = lastOf.get(key);
+    if (open && gap.from <= open.to + apartNs) {
+      if (gap.to > open.to) open.to = gap.to;
+      open.lost += gap.lost;
+    } else {
+      lastOf.set(key, gap);
+      joint.push(gap);
+    }
+  }
+  return joint;
+}
+
+function recordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {
+  const untils = new Map<string, bigint>();
+  for (const { node, toNs } of spans) if (toNs > (untils.get(node) ?? -1n)) untils.set(node, toNs);
+  const nodes = [...untils].sort().map(([node, recorded_until]) => ({ node, recorded_until }));
+  const isKnown = nodes.length > 0 && asked.every((node) => untils.has(node));
+  const first = nodes.reduce(
+    (least, { recorded_until }) => (recorded_until < least ? recorded_until : least),
+    2n ** 63n,
+  );
+  return { recorded_until: isKnown ? first : null, nodes };
+}

@@ -1,0 +1,145 @@
+/**
+ * Computes what an answer is missing because it is in progress: calls and requests that have begun in the window, and not
+ * ended. For those that were in progress when an agent ended, it is known whose they were:
+ *
+ *   window    from ............ to
+ *   calls       [== in progress ======= ...     a gap from its start, and described
+ *          [=== in progress =========== ...     an event of an earlier window
+ *                 [= lost                       a loss at its start
+ */
+import { unendedTest } from '../../agent/recording/read/unended.ts';
+import type { LossCause } from '../../bpf/schema/losses.ts';
+import { type Coverage, IN_PROGRESS_MAX } from '../contract/coverage_schema.ts';
+import type { EventFilter, NodeLoss, NodeSpan, Store, Unended, UnendedEvent } from '../store/store.ts';
+import type { CoverageQuery } from './unrecorded.ts';
+
+export const IN_PROGRESS: LossCause = 'in_progress';
+
+/** What a store has in progress, at any time. */
+export interface FoundUnended {
+  /** The part that belongs to the answer. */
+  own: Unended;
+  /** What was in progress when agents ended, of the answer or not. */
+  lost: readonly UnendedEvent[];
+  /** Whether `own` is of the window, whenever it began. */
+  isSelected: boolean;
+}
+
+/** What is in progress of an answer. */
+interface InProgress {
+  /** The losses of the window, without those of which it is known that the answer does not miss them. */
+  losses: NodeLoss[];
+  inProgress: Coverage['in_progress'];
+}
+
+/** Finds what is in progress of the events that a filter selects, whenever it began. */
+export async function findUnended(
+  store: Store,
+  nodes: readonly string[] | undefined,
+  filter: EventFilter,
+): Promise<FoundUnended> {
+  const { events, lost, unlisted } = await store.unended(nodes);
+  const isWanted = unendedTest(filter);
+  const isLabelled = filter.transactionId !== undefined || filter.traceId !== undefined;
+  const others = isLabelled ? labelledOf(unlisted) : unlisted;
+  const own = { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted: others };
+  return { own, lost, isSelected: false };
+}
+
+function labelledOf(unlisted: Unended['unlisted']): Unended['unlisted'] {
+  return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
+}
+
+/** The most transactions of which a start is looked up; a call of any other may be of one that began in the window. */
+const LOOKED_UP_MAX = 512;
+
+/** Selects what is of transactions that began in the window, whenever it began itself; also what may be. */
+export async function ofTransactions(
+  store: Store,
+  { own: { events, lost: ownLost, unlisted }, lost }: FoundUnended,
+  { fromNs, toNs }: Pick<CoverageQuery, 'fromNs' | 'toNs'>,
+): Promise<FoundUnended> {
+  const isIn = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
+  // A transaction begins with its first call at the latest.
+  const mayBeIn = ({ timestamp_ns }: UnendedEvent) => fromNs === undefined || timestamp_ns >= fromNs;
+  const idsOf = ({ transaction_id, origins }: UnendedEvent) =>
+    [transaction_id, ...origins.map((origin) => origin.transaction_id)].filter((id) => id !== null);
+  const ids = [...new Set([...events, ...ownLost].filter(mayBeIn).flatMap(idsOf))];
+  const lookedUp = new Set(ids.slice(0, LOOKED_UP_MAX));
+  const known = await store.transactionsById([...lookedUp]);
+  const select = (all: readonly UnendedEvent[]) =>
+    all.filter((event) =>
+      idsOf(event).some((id) => {
+        const startNs = known.get(id)?.firstTimestampNs;
+        if (startNs !== undefined && startNs < event.timestamp_ns) return isIn(startNs);
+        return mayBeIn(event) && (!lookedUp.has(id) || isIn(event.timestamp_ns));
+      }),
+    );
+  const own = { events: select(events), lost: select(ownLost), unlisted: labelledOf(unlisted) };
+  return { own, lost, isSelected: true };
+}
+
+/** `losses` are those of the window, of all nodes that are asked for. */
+export function withInProgress(
+  losses: readonly NodeLoss[],
+  { own, lost, isSelected }: FoundUnended,
+  { spans, window: { fromNs = 0n, toNs } }: { spans: readonly NodeSpan[]; window: CoverageQuery },
+): InProgress {
+  const untils = new Map<string, bigint>();
+  for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
+  const untilOf = (node: string) => untils.get(node) ?? 0n;
+  // Without `to`, the window ends where the recording does.
+  const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= untilOf(node) : ns < toNs);
+  const isServed = (node: string) => untils.has(node);
+  const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
+    isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
+  const events = own.events.filter(isOf);
+  // Unlisted calls have no known owner, and each may have begun at any time up to `untilNs`.
+  const unlisted = own.unlisted.filter(
+    ({ node, sinceNs, untilNs }) =>
+      isServed(node) && (isSelected || (isBefore(sinceNs, node) && (untilNs >= fromNs || sinceNs >= fromNs))),
+  );
+  const open = [
+    ...events.map(({ node, timestamp_ns, untilNs }) => ({ node, count: 1, sinceNs: timestamp_ns, untilNs })),
+    ...unlisted.filter(({ isLost }) => !isLost),
+  ];
+  return {
+    losses: [
+      ...withoutKnown(losses, lost),
+      ...own.lost.filter(isOf).map(({ node, timestamp_ns }) => lossOf(node, 1, timestamp_ns, timestamp_ns)),
+      ...unlisted.flatMap(({ node, count, sinceNs, untilNs, isLost }) =>
+        isLost ? [lossOf(node, count, sinceNs, untilNs)] : [],
+      ),
+      ...open.map(({ node, count, sinceNs, untilNs }) => lossOf(node, count, sinceNs, untilNs)),
+    ],
+    inProgress: summaryOf(events, open),
+  };
+}
+
+/** Whether a loss is one call or request that was in progress when an agent ended. */
+function isOfOne({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
+  return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
+}
+
+/** Leaves out losses of which it is known what they are. */
+function withoutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
+  const left = Map.groupBy(known, ({ node, timestamp_ns }) => `${timestamp_ns} ${node}`);
+  return losses.filter((loss) => !(isOfOne(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));
+}
+
+function lossOf(node: string, lost: number, fromNs: bigint, untilNs: bigint): NodeLoss {
+  return { node, lost, fromNs, toNs: untilNs > fromNs ? untilNs : fromNs, cause: IN_PROGRESS };
+}
+
+function summaryOf(
+  events: readonly UnendedEvent[],
+  open: readonly { count: number; sinceNs: bigint }[],
+): Coverage['in_progress'] {
+  if (open.length === 0) return undefined;
+  const byStart = events.toSorted((a, b) => (a.timestamp_ns < b.timestamp_ns ? -1 : 1));
+  return {
+    count: open.reduce((sum, { count }) => sum + count, 0),
+    oldest: open.reduce((least, { sinceNs }) => (sinceNs < least ? sinceNs : least), open[0]!.sinceNs),
+    events: byStart.slice(0, IN_PROGRESS_MAX).map(({ origins: _, untilNs: _1, ...event }) => event),
+  };
+}

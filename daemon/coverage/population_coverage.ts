@@ -1,0 +1,55 @@
+/**
+ * Computes which events of many transactions may be missing. The transactions began in the window, go on after it, and
+ * take part on other nodes than those that are asked for:
+ *
+ *   window              from          to
+ *   node asked for       [ ===  ===    |  === ]
+ *   other node           [    ==       |  ==  ]
+ *   gaps            [-]       [-]        [-]      [-]
+ *                 another   both may hide a part   another
+ *
+ * A transaction of an excluded node may have lost the event that shows it, so gaps of that node count too.
+ */
+
+import type { Coverage } from '../contract/coverage_schema.ts';
+import type { Population } from '../contract/population.ts';
+import type { Store, TransactionFilter, TransactionReach } from '../store/store.ts';
+import { withAway } from './away_nodes.ts';
+import { type AnswerSpans, coverageIn } from './coverage.ts';
+import { ofTransactions } from './in_progress.ts';
+import { coverageFor } from './transaction_coverage.ts';
+
+interface Answered {
+  /** The reach of the transactions that the filter selects; null without any. */
+  reach: TransactionReach | null;
+  nowNs: bigint;
+}
+
+/** `spans` are those of all nodes. */
+export async function coverageOfTransactions(
+  store: Store,
+  { spans, unended, shards }: AnswerSpans,
+  { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
+): Promise<Coverage> {
+  const { fromNs, toNs } = filter;
+  // Without a list, every node is asked for.
+  const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
+  const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
+  const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
+  const own = await ofTransactions(store, unended, { fromNs, toNs });
+  const read = { spans: asked, unended: own };
+  const coverage = await coverageIn(store, read, { fromNs, toNs: endNs, nodes, nowNs });
+  // A transaction of any node may go on at others.
+  return withAway(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
+}
+
+/** `spans` are those of all nodes. */
+export function coverageOfPopulation(
+  store: Store,
+  { spans, ...read }: AnswerSpans,
+  { of, filter, ...answered }: Population & Answered,
+): Promise<Coverage> {
+  if (of === 'transactions') return coverageOfTransactions(store, { spans, ...read }, { filter, ...answered });
+  const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
+  return coverageFor(store, { spans: asked, ...read }, { filter, nowNs: answered.nowNs });
+}

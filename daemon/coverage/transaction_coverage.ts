@@ -1,0 +1,116 @@
+/**
+ * Computes which events of one transaction may be missing: the gaps that may hide a part of it. A transaction counts as
+ * ended after one second without events on all its nodes and without gaps; later gaps do not concern it:
+ *
+ *   events           [ ==  = === ]
+ *   gaps     [-]  [--]             [--]  [--]         [--]
+ *          another        all three may hide a part      another
+ */
+
+import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
+import { max, min } from '../base/bigints.ts';
+import type { Coverage } from '../contract/coverage_schema.ts';
+import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
+import { withAway } from './away_nodes.ts';
+import { type AnswerSpans, coverageIn } from './coverage.ts';
+import { IN_PROGRESS } from './in_progress.ts';
+import type { CoverageQuery } from './unrecorded.ts';
+
+/** A running transaction has an event at least this often. */
+const QUIET_NS = 1_000_000_000n;
+
+/** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
+export async function coverageFor(
+  store: Store,
+  read: AnswerSpans,
+  { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
+): Promise<Coverage> {
+  const { fromNs, toNs, nodes, transactionId, excluded } = filter;
+  const coverage = await recordedCoverage(store, read, { filter, nowNs });
+  // Where a transaction begins and ends may be known to any node.
+  const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
+  return withAway(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
+}
+
+async function recordedCoverage(
+  store: Store,
+  read: AnswerSpans,
+  { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
+): Promise<Coverage> {
+  const { fromNs, toNs, nodes, transactionId, excluded } = filter;
+  const services = { services: filter.services, excludedServices: excluded?.services };
+  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
+  // The transaction may continue in an unreadable file, or be contained only in one.
+  if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, read, window);
+  const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
+  return transaction ? transactionCoverage(store, read, transaction, window) : coverageIn(store, read, window);
+}
+
+export async function coverageOfTransaction(
+  store: Store,
+  read: AnswerSpans,
+  transaction: TransactionSummary,
+  nowNs: bigint,
+): Promise<Coverage> {
+  const coverage = await transactionCoverage(store, read, transaction, { nowNs });
+  // It may go on at any node.
+  return withAway(coverage, await read.shards?.away(), { nowNs });
+}
+
+async function transactionCoverage(
+  store: Store,
+  { spans, unended }: AnswerSpans,
+  transaction: TransactionSummary,
+  window: CoverageQuery,
+): Promise<Coverage> {
+  const unendedOwn = [...unended.own.events, ...unended.own.lost];
+  const { unlisted } = unended.own;
+  // A first call on another node is no event yet.
+  const knownNodes = [...new Set([...transaction.nodes, ...[...unendedOwn, ...unlisted].map(({ node }) => node)])];
+  // A loss of a service that was not seen in the transaction is listed in `others`: any user may name any transaction.
+  const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
+  const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
+  const own = { ...window, nodes: window.nodes ?? knownNodes, services };
+  const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
+  // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
+  const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
+  const firstNs = starts.reduce(min, transaction.firstTimestampNs);
+  const lastNs = starts.reduce(max, wholeEndOf(transaction));
+  const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
+  // The window may begin or end within a gap.
+  const wide = {
+    ...own,
+    ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
+    ...(own.toNs !== undefined && { toNs: max(own.toNs, ownNs.toNs) }),
+  };
+  const around = await coverageIn(store, ownRead, wide);
+  const { fromNs, toNs } = reachAmong(around.gaps, ownNs);
+  const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
+  const coverage = isWide ? await coverageIn(store, ownRead, own) : around;
+  // Any call of which the owner is not known may be the transaction's.
+  const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
+    cause === IN_PROGRESS &&
+    unlisted.some(({ sinceNs, ...one }) => one.node === node && from <= sinceNs && to >= sinceNs);
+  const gaps = coverage.gaps.filter((gap) => (gap.from < toNs && gap.to > fromNs) || mayBeOwn(gap));
+  return { ...coverage, complete: gaps.length === 0, lost: gaps.reduce((sum, gap) => sum + gap.lost, 0), gaps };
+}
+
+/**
+ * A copy that was made while an agent was running may cut the transaction off; a file that records its end does not.
+ */
+function cutSpan(span: NodeSpan): NodeSpan {
+  return span.end === 'unsaid' || span.end === 'damaged' ? { ...span, isWholeFile: false } : span;
+}
+
+interface Reach {
+  fromNs: bigint;
+  toNs: bigint;
+}
+
+/** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
+function reachAmong(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
+  for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
+  const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
+  for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);
+  return { fromNs, toNs };
+}

@@ -1,0 +1,99 @@
+/**
+ * Sums up where a transaction's time went: its slowest calls, and the time by file. Calls are its own: their callers
+ * waited for them. Block requests are counted apart, as the kernel makes most of them later.
+ */
+
+import type { ApiEvent } from '../../bpf/schema/api.ts';
+import { EVENTS } from '../../bpf/schema/index.ts';
+import type { AttributionQuality } from '../../bpf/schema/owner.ts';
+import type { StatsRow } from '../sums/stats.ts';
+import type { EventFilter, Store } from './store.ts';
+
+const REQUESTS = 'block_io';
+const SYNCS = 'sys_sync';
+const AMBIGUOUS: AttributionQuality = 'ambiguous';
+const CALLS = EVENTS.map(({ name }) => name).filter((name) => name !== REQUESTS);
+
+interface Counted {
+  count: number;
+  error_count: number;
+  bytes: bigint;
+}
+
+export interface CallSums extends Counted {
+  /** Sum of their durations. */
+  duration_ns: bigint;
+}
+
+export interface RequestSums extends Counted {
+  /** The part of which it is not certain that it carried data of the transaction. */
+  ambiguous_count: number;
+  ambiguous_bytes: bigint;
+}
+
+export interface FileSums extends CallSums {
+  /** Null for calls on no file, or on one whose path is not known. */
+  file: string | null;
+  /** The syncs among the calls. */
+  sync_count: number;
+  sync_duration_ns: bigint;
+}
+
+export interface TransactionTimes {
+  calls: CallSums;
+  requests: RequestSums;
+  /** The longest first. */
+  slowest: ApiEvent[];
+  /** Files with the most time come first. */
+  files: FileSums[];
+  file_count: number;
+}
+
+/** `limit` is the maximum length of either list. */
+export async function* transactionTimes(
+  store: Pick<Store, 'stats' | 'slowest'>,
+  { transactionId, limit }: { transactionId: string; limit: number },
+): AsyncGenerator<void, TransactionTimes> {
+  const filter: EventFilter = { transactionId };
+  const { events } = yield* store.slowest({ filter: { ...filter, eventTypes: CALLS }, limit });
+  const { stats } = yield* store.stats({ filter, bucketNs: undefined, groupBy: ['event_type', 'file', 'quality'] });
+  const [requests, calls] = [true, false].map((of) =>
+    stats.filter(({ group }) => (group.event_type === REQUESTS) === of),
+  );
+  const files = filesOf(calls!);
+  return {
+    calls: sumOf(calls!),
+    requests: requestSums(requests!),
+    slowest: events,
+    files: files.slice(0, limit),
+    file_count: files.length,
+  };
+}
+
+function filesOf(calls: readonly StatsRow[]): FileSums[] {
+  const byFile = Map.groupBy(calls, ({ group }) => (group.file ?? null) as string | null);
+  const files = [...byFile].map(([file, rows]) => {
+    const syncs = sumOf(rows.filter(({ group }) => group.event_type === SYNCS));
+    return { file, ...sumOf(rows), sync_count: syncs.count, sync_duration_ns: syncs.duration_ns };
+  });
+  return files.sort((a, b) =>
+    a.duration_ns < b.duration_ns ? 1 : a.duration_ns > b.duration_ns ? -1 : b.count - a.count,
+  );
+}
+
+function sumOf(rows: readonly StatsRow[]): CallSums {
+  return { ...countedOf(rows), duration_ns: rows.reduce((sum, { duration_ns }) => sum + duration_ns.sum, 0n) };
+}
+
+function requestSums(rows: readonly StatsRow[]): RequestSums {
+  const { count, bytes } = countedOf(rows.filter(({ group }) => group.quality === AMBIGUOUS));
+  return { ...countedOf(rows), ambiguous_count: count, ambiguous_bytes: bytes };
+}
+
+function countedOf(rows: readonly StatsRow[]): Counted {
+  return {
+    count: rows.reduce((sum, { count }) => sum + count, 0),
+    error_count: rows.reduce((sum, { error_count }) => sum + error_count, 0),
+    bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0n),
+  };
+}

@@ -1,0 +1,88 @@
+/** Tests the OpenAPI document: it lists every route and no other, and only errors that exist. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Router } from 'express';
+import { pino } from 'pino';
+import { ERRORS, type ErrorCode } from '../../../daemon/base/problem.ts';
+import { COMMON_ERRORS, ENDPOINTS, errorsOf, openApiDocument } from '../../../daemon/contract/openapi.ts';
+import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
+import { createSessions } from '../../../daemon/replay/session/sessions.ts';
+import { buildApp } from '../../../daemon/server/app.ts';
+import { embeddedStore } from '../../../daemon/store/embedded/embedded_store.ts';
+import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
+import { createTails } from '../../../daemon/tail/tails.ts';
+import { newFolder, recorded, START } from '../recorded.ts';
+import { served } from '../served.ts';
+
+/** Files of the page that shows the document. */
+const PAGE_FILES = ['/docs/show.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
+
+/** Paths that answer browsers only: the documented ones are for programs. */
+const FOR_BROWSERS = [...PAGE_FILES, '/page/{}'];
+
+/** Paths as the routers declare them, relative to where they are mounted. */
+function routesOf(router: Router): string[] {
+  return router.stack.flatMap((layer) => {
+    if (layer.route) return [String(layer.route.path)];
+    const inner = layer.handle as unknown as Partial<Router>;
+    return inner.stack ? routesOf(inner as Router) : [];
+  });
+}
+
+const inDocument = (path: string) => path.replaceAll(/:\w+/g, '{}').replace(/^\/$/, '');
+
+test('every route is in the document', async () => {
+  const recordings = openRecordingStore(newFolder());
+  const store = embeddedStore(recordings);
+  const now = () => START;
+  const sessions = createSessions({ planner: createPlanner(recordings), now });
+  const log = pino({ level: 'silent' });
+  const app = buildApp({ store, sessions, tails: createTails({ store, now, log }), now, log });
+  const documented = [...new Set(ENDPOINTS.map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')))];
+  const routes = routesOf(app.router as unknown as Router).map(inDocument);
+  await sessions.close();
+  recordings.close();
+  expect(routes.filter((route) => ![...documented, ...FOR_BROWSERS].some((path) => path.endsWith(route)))).toEqual([]);
+  expect(routes).toHaveLength(documented.length + FOR_BROWSERS.length);
+});
+
+test('everything that the document describes exists', async () => {
+  const app = await served(recorded([{ at: START }]));
+  const found = await Promise.all(
+    ENDPOINTS.map(async ({ path, method }) => {
+      const { json } = await app.get(path.replaceAll(/\{\w+\}/g, 'x'), { method: method.toUpperCase() });
+      return [path, json?.code];
+    }),
+  );
+  expect(found.filter(([, code]) => code === 'not_found' || code === 'method_not_allowed')).toEqual([]);
+});
+
+test('each kind of error belongs to an endpoint, or to requests that reach none', () => {
+  const elsewhere: ErrorCode[] = ['not_found', 'method_not_allowed'];
+  const told = new Set([...ENDPOINTS.flatMap(errorsOf), ...COMMON_ERRORS, ...elsewhere]);
+  expect([...told].sort()).toEqual(Object.keys(ERRORS).sort());
+});
+
+test('each error in the sources is in the table, and each in the table is used', () => {
+  const table = readFileSync(join(import.meta.dirname, '../../../daemon/docs/api.md'), 'utf8');
+  const inPage = [...table.matchAll(/^\| `(\w+)` \| \d{3} \|/gm)].map(([, code]) => code!);
+  expect(inPage).toEqual(Object.keys(ERRORS));
+});
+
+test('64-bit integers have the format int64', () => {
+  const { components } = openApiDocument();
+  const event = components!.schemas!.sys_write as { properties: Record<string, object> };
+  expect(event.properties.timestamp_ns).toMatchObject({ type: 'integer', format: 'int64' });
+  expect(event.properties.bytes_requested).toMatchObject({
+    anyOf: [{ type: 'integer', format: 'int64' }, { type: 'null' }],
+  });
+});
+
+test('the page loads nothing from other hosts', async () => {
+  const app = await served(newFolder());
+  const { text, headers } = await app.get('/docs');
+  const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
+  expect(loaded.map((address) => `/${address}`).toSorted()).toEqual(PAGE_FILES.toSorted());
+  for (const address of loaded) expect((await app.get(`/${address}`)).status).toBe(200);
+  expect(headers['content-security-policy']).toContain("script-src 'self'");
+});
