@@ -116,8 +116,10 @@ export function sourceOf(flags: number): number {
 
 /** Runs after fillOwners, and before fillOrigins gives a request to the owner of its data. */
 export const fillQueuers: Filler = ({ columns: [service, context] }, { block, recordOffsets }) => {
-  const [services, contexts] = [block.columns.get(service!.name)!, block.columns.get(context!.name)!];
-  const [rowServices, rowContexts] = [block.columns.get('service')!, block.columns.get('context')!];
+  const services = block.columns.get(service!.name)!;
+  const contexts = block.columns.get(context!.name)!;
+  const rowServices = block.columns.get('service')!;
+  const rowContexts = block.columns.get('context')!;
   return (_, offsets, count) => {
     for (let i = 0, row = 0; i < count; i++, row++) {
       while (recordOffsets[row] !== offsets[i]) row++;

@@ -8,7 +8,8 @@ import { type Program, parseEnvironment, strings } from './programs.ts';
 const NS_PER_TICK = 1e7;
 
 /** Indices of starttime and startstack after the command, which may contain blanks and brackets: proc_pid_stat(5). */
-const [START_FIELD, STACK_FIELD] = [19, 25];
+const START_FIELD = 19;
+const STACK_FIELD = 25;
 
 /** A program that a process runs, until its next exec. */
 export interface RunningProgram {

@@ -109,7 +109,8 @@ function writtenIn(
   entries: readonly Entry[],
   problems: string[],
 ): Map<string, Given> {
-  const [shared, own] = [new Map<string, Given>(), new Map<string, Given>()];
+  const shared = new Map<string, Given>();
+  const own = new Map<string, Given>();
   for (const entry of entries) {
     const inSection = entry.keys[0] === section;
     const key = entry.keys.slice(inSection ? 1 : 0).join('.');

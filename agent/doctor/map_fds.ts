@@ -20,7 +20,8 @@ export function memoryOfMaps(fdinfos: readonly string[]): MapsTaken | undefined 
   for (const fdinfo of fdinfos) {
     const numberOf = (field: string) =>
       Number(new RegExp(`^${field}:\\s*(\\d+)$`, 'm').exec(fdinfo)?.[1] ?? Number.NaN);
-    const [said, entries] = [numberOf('memlock'), numberOf('max_entries')];
+    const said = numberOf('memlock');
+    const entries = numberOf('max_entries');
     if (Number.isNaN(said)) continue;
     const isRingLeftOut = numberOf('map_type') === RING && said < entries;
     const { bytes, isAll } = taken ?? { bytes: 0, isAll: true };

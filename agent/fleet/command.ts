@@ -54,7 +54,8 @@ interface InitFlags extends ChangeFlags {
 }
 
 /** Bounds of a bucket: the design's own, and what a page may have to read. */
-const [BUCKET_NS_MIN, BUCKET_NS_MAX] = [1_000_000_000n, 3_600_000_000_000n];
+const BUCKET_NS_MIN = 1_000_000_000n;
+const BUCKET_NS_MAX = 3_600_000_000_000n;
 
 const BUCKET = DURATION.refine(
   (ns) => ns >= BUCKET_NS_MIN && ns <= BUCKET_NS_MAX && BUCKET_NS_MAX % ns === 0n,

@@ -49,11 +49,13 @@ interface ShipFlags extends LogFlags, ShipServerFlags {
 
 const STATE_DEFAULT = './ship';
 
-const [FLUSH_NS_MIN, FLUSH_NS_MAX] = [1_000_000_000n, 600_000_000_000n];
+const FLUSH_NS_MIN = 1_000_000_000n;
+const FLUSH_NS_MAX = 600_000_000_000n;
 const FLUSH = DURATION.refine((ns) => ns >= FLUSH_NS_MIN && ns <= FLUSH_NS_MAX, 'must be from 1s to 600s');
 
 /** Bounds of a group: a segment, and what a server takes in a second. */
-const [EVENTS_MIN, EVENTS_MAX] = [4096, 1_048_576];
+const EVENTS_MIN = 4096;
+const EVENTS_MAX = 1_048_576;
 const GROUP_EVENTS = integer(
   textAs((text) => {
     const count = /^\d{1,7}$/.test(text) ? Number(text) : 0;

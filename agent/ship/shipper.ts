@@ -86,7 +86,8 @@ export async function shipRecording(
   const identity = identityOf(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
-  const [rate, sizes] = [liveRate(), groupSizes(options.eventsMax)];
+  const rate = liveRate();
+  const sizes = groupSizes(options.eventsMax);
   const send = patientSender(source, signal);
   let position = begun;
   let [isWritten, claims] = [true, options.claims];
@@ -334,7 +335,8 @@ function liveRate() {
       while (seen.length > 2 && seen.at(-1)!.atMs - seen[1]!.atMs > 60_000) seen.shift();
     },
     perSecond(): number {
-      const [first, last] = [seen[0], seen.at(-1)];
+      const first = seen[0];
+      const last = seen.at(-1);
       if (!first || !last || last.atMs - first.atMs < 1000) return 0;
       return (givenIn(first.end, last.end) * 1000) / (last.atMs - first.atMs);
     },

@@ -54,7 +54,8 @@ export function lossTable(): string {
 
 /** Puts `body` between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`. */
 export function replaceGenerated(document: string, name: string, body: string): string {
-  const [open, close] = [`<!-- generated:${name} -->`, `<!-- /generated:${name} -->`];
+  const open = `<!-- generated:${name} -->`;
+  const close = `<!-- /generated:${name} -->`;
   const [before, rest, again] = document.split(open);
   const [, after, more] = rest?.split(close) ?? [];
   if (after === undefined || again !== undefined || more !== undefined) {

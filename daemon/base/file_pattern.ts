@@ -19,7 +19,8 @@ export interface Pattern {
 export function pathTest(patterns: readonly string[]): (path: string) => boolean {
   const parsed = patterns.map(parsePattern);
   const textsOf = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
-  const [paths, folders] = [new Set(textsOf('path')), new Set(textsOf('folder'))];
+  const paths = new Set(textsOf('path'));
+  const folders = new Set(textsOf('folder'));
   const beginnings = shortest(textsOf('beginning'));
   return (path) => {
     if (paths.has(path)) return true;

@@ -38,8 +38,11 @@ function parseRfc3339(text: string): bigint | undefined {
   const groups = RFC_3339.exec(text)?.groups;
   if (!groups) return undefined;
   const number = (name: string) => Number(groups[name] ?? 0);
-  const [hour, minute, second] = [number('hour'), number('minute'), number('second')];
-  const [offsetHour, offsetMinute] = [number('offsetHour'), number('offsetMinute')];
+  const hour = number('hour');
+  const minute = number('minute');
+  const second = number('second');
+  const offsetHour = number('offsetHour');
+  const offsetMinute = number('offsetMinute');
   // RFC 3339 allows leap seconds; the epoch does not count them, so :60 is the second after :59.
   if (hour > 23 || minute > 59 || second > 60 || offsetHour > 23 || offsetMinute > 59) return undefined;
   const midnight_ms = Date.parse(`${groups.date}T00:00:00Z`);

@@ -31,7 +31,9 @@ export const differencesQuerySchema = z
     node: described(parameter.hosts, 'events that these hosts recorded, or transactions with such; a list'),
     ...valueConditions,
     ...exclusions,
-    ...{ transaction_id, trace_id, pid },
+    transaction_id,
+    trace_id,
+    pid,
   })
   .partial();
 
@@ -83,7 +85,8 @@ export async function* compared(
   const { fromNs, toNs } = population.filter;
   const whole = yield* store.compare(request);
   if (whole) return { ...whole, window: omitUndefined({ fromNs, toNs }), isNarrowed: false };
-  const [startNs, endNs] = [later(fromNs, box.fromNs), earlier(toNs, box.toNs)];
+  const startNs = later(fromNs, box.fromNs);
+  const endNs = earlier(toNs, box.toNs);
   // A box outside the window leaves nothing to compare.
   const isOutside = startNs !== undefined && endNs !== undefined && endNs < startNs;
   const window = omitUndefined({ fromNs: startNs, toNs: isOutside ? startNs : endNs });

@@ -11,7 +11,8 @@ export function int64(min: bigint, max: bigint) {
     .transform(BigInt)
     .pipe(z.bigint().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
   return documented(schema, {
-    ...{ type: 'integer', format: 'int64' },
+    type: 'integer',
+    format: 'int64',
     // A bound that a double cannot hold exactly is just the limit of the int64 format.
     ...(isSafe(min) && { minimum: Number(min) }),
     ...(isSafe(max) && { maximum: Number(max) }),

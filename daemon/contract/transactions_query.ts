@@ -40,7 +40,9 @@ function transactionFilterOf(given: Given, nowNs: bigint): TransactionFilter {
   return omitUndefined({
     ...valuesOf(given),
     ...resolveTimeRange(given, nowNs),
-    ...{ minDurationNs, maxDurationNs, hasError },
+    minDurationNs,
+    maxDurationNs,
+    hasError,
   });
 }
 

@@ -86,7 +86,8 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
     else tree.write(path, text);
   }
   const { name, license } = ownPackage();
-  const [shipped, libraries] = [shippedPackages(PROJECT), compiledIn()];
+  const shipped = shippedPackages(PROJECT);
+  const libraries = compiledIn();
   tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
   tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
   tree.write(`${DOC}/sbom.cdx.json`, sbom({ name, version, license }, shipped, libraries, epoch_s));
@@ -112,7 +113,8 @@ function service(tree: Tree): void {
 }
 
 function control(tree: Tree, version: string): void {
-  const [size, sums] = [sizeKiB(tree), md5sums(tree)];
+  const size = sizeKiB(tree);
+  const sums = md5sums(tree);
   tree.write(
     'DEBIAN/control',
     [

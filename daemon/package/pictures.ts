@@ -13,9 +13,11 @@ import { screenSvg } from './screen_svg.ts';
 
 const KREPLAY = join(PROJECT, 'build/kreplay');
 const PICTURE = join(PROJECT, 'daemon/docs/pictures/player.svg');
-const [COLUMNS, ROWS] = [112, 22];
+const COLUMNS = 112;
+const ROWS = 22;
 const TITLE = 'the player, paused after the slow fsync of a transaction';
-const [LOOK_MS, LOOKS_MAX] = [100, 300];
+const LOOK_MS = 100;
+const LOOKS_MAX = 300;
 
 /** Runs `work` with what the demo printed, while it serves what it has recorded. */
 async function withDemo(work: (report: string) => Promise<void>): Promise<void> {

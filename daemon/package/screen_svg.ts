@@ -1,14 +1,22 @@
 /** Draws a terminal's screen as SVG, from its text with the styles that `tmux capture-pane -e` writes. */
 import stringWidth from 'string-width';
 
-const [FONT_PX, CELL_WIDTH_PX, LINE_HEIGHT_PX, MARGIN_PX] = [14, 8.4, 18, 12];
+const FONT_PX = 14;
+const CELL_WIDTH_PX = 8.4;
+const LINE_HEIGHT_PX = 18;
+const MARGIN_PX = 12;
 const BACKGROUND = '#16181d';
 const TEXT = '#d8dbe2';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with an escape character.
 const STYLE_CHANGE = /\x1b\[([0-9;]*)m/;
 /** Colours 30 to 37 of SGR (ECMA-48, 8.3.117). */
 const COLOURS = ['#5c6370', '#e06c75', '#98c379', '#e5c07b', '#61afef', '#c678dd', '#56b6c2', TEXT];
-const [SGR_RESET, SGR_BOLD, SGR_DIM, SGR_NORMAL, SGR_COLOUR, SGR_DEFAULT_COLOUR] = [0, 1, 2, 22, 30, 39];
+const SGR_RESET = 0;
+const SGR_BOLD = 1;
+const SGR_DIM = 2;
+const SGR_NORMAL = 22;
+const SGR_COLOUR = 30;
+const SGR_DEFAULT_COLOUR = 39;
 
 interface Style {
   isBold: boolean;

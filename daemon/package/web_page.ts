@@ -19,9 +19,21 @@ const ENTRIES = ['page.tsx', 'worker.ts'];
 /** Stands in the page's script for the address of its second thread's, which is known once that one is written. */
 const WORKER_ADDRESS = '{worker}';
 const OPTIONS = {
-  ...{ bundle: true, splitting: true, chunkNames: 'shared', minify: true, metafile: true, format: 'esm' },
-  ...{ target: TARGET, write: false, outdir: '.', define: { WORKER_ADDRESS: JSON.stringify(WORKER_ADDRESS) } },
-  ...{ jsx: 'automatic', jsxImportSource: 'preact', charset: 'utf8', legalComments: 'none', logLevel: 'warning' },
+  bundle: true,
+  splitting: true,
+  chunkNames: 'shared',
+  minify: true,
+  metafile: true,
+  format: 'esm',
+  target: TARGET,
+  write: false,
+  outdir: '.',
+  define: { WORKER_ADDRESS: JSON.stringify(WORKER_ADDRESS) },
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  charset: 'utf8',
+  legalComments: 'none',
+  logLevel: 'warning',
 } as const satisfies BuildOptions;
 /** A second pass over what esbuild has bundled, which takes another 5 % off. */
 const MINIFIED = { module: true, ecma: 2022, compress: { passes: 3, ecma: 2022 }, mangle: true } as const;

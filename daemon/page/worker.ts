@@ -101,7 +101,10 @@ interface ReadColumns {
 function asked({ headers }: Pick<LanesQuestion, 'headers'>, path: string): Promise<Response> {
   return reached(path, {
     headers: { ...headers, Accept: MEDIA_TYPE },
-    ...{ credentials: 'same-origin', cache: 'no-store', redirect: 'manual', referrerPolicy: 'no-referrer' },
+    credentials: 'same-origin',
+    cache: 'no-store',
+    redirect: 'manual',
+    referrerPolicy: 'no-referrer',
   });
 }
 

@@ -98,7 +98,8 @@ function securityHeaders(): express.RequestHandler[] {
       // The Perfetto page must keep the handle of the window that opened it.
       crossOriginOpenerPolicy: false,
     });
-  const [overTls, plain] = [headersOver(true), headersOver(false)];
+  const overTls = headersOver(true);
+  const plain = headersOver(false);
   return [
     (req, res, next) => (req.secure ? overTls : plain)(req, res, next),
     (_req, res, next) => {

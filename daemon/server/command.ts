@@ -222,7 +222,11 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
     ...served,
     state,
     limits: { sessionsMax, replayRateMax, idleMs },
-    ...{ signal, log, slowMs, onListening, manager },
+    signal,
+    log,
+    slowMs,
+    onListening,
+    manager,
   });
 }
 

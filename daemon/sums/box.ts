@@ -39,13 +39,15 @@ export function isOfTimeAlone({ fromNs, toNs, minDurationNs, maxDurationNs, fail
 
 /** Returns a test for values of 64 bits, with inclusive bounds. */
 function withinTest(words: Uint32Array, min: bigint, max: bigint): (row: number) => boolean {
-  const [from, to] = [min < 0n ? 0n : min, max > U64_MAX ? U64_MAX : max];
+  const from = min < 0n ? 0n : min;
+  const to = max > U64_MAX ? U64_MAX : max;
   if (from > to) return () => false;
   if (from === 0n && to === U64_MAX) return () => true;
   const [fromHigh, fromLow] = [Number(from >> 32n), Number(from & 0xffff_ffffn)];
   const [toHigh, toLow] = [Number(to >> 32n), Number(to & 0xffff_ffffn)];
   return (row) => {
-    const [low, high] = [words[row * 2]!, words[row * 2 + 1]!];
+    const low = words[row * 2]!;
+    const high = words[row * 2 + 1]!;
     return (
       (high > fromHigh || (high === fromHigh && low >= fromLow)) && (high < toHigh || (high === toHigh && low <= toLow))
     );

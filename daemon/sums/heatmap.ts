@@ -68,7 +68,8 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
 
   return {
     add({ length, startsNs, durationsNs, hasFailed }) {
-      const [starts, durations] = [wordsOf(startsNs), wordsOf(durationsNs)];
+      const starts = wordsOf(startsNs);
+      const durations = wordsOf(durationsNs);
       for (let row = 0; row < length; row++) {
         const column = columnOf(starts, row);
         if (column < 0) continue;
@@ -99,7 +100,8 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
 /** Returns a function that gives the column of the start in a row, or -1 outside all. */
 function columnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint32Array, row: number) => number {
   const [fromHigh, fromLow] = [Number(fromNs >> 32n), Number(fromNs & 0xffff_ffffn)];
-  const [length, width] = [Number(toNs - fromNs), Number(columnNs)];
+  const length = Number(toNs - fromNs);
+  const width = Number(columnNs);
   if (length > Number.MAX_SAFE_INTEGER) {
     return (starts, row) => {
       const start = (BigInt(starts[row * 2 + 1]!) << 32n) | BigInt(starts[row * 2]!);

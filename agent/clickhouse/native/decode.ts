@@ -137,7 +137,8 @@ async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array
 
 /** Copies the bytes as they arrive, lengths included: a table's texts may lie apart. */
 async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
-  const [starts, ends] = [new Uint32Array(count), new Uint32Array(count)];
+  const starts = new Uint32Array(count);
+  const ends = new Uint32Array(count);
   let bytes = Buffer.allocUnsafe(0);
   let used = 0;
   for (let row = 0; row < count; ) {

@@ -11,7 +11,8 @@ export interface Times {
 
 /** Buckets are the first part of the key, and times decide about partitions. */
 export function withinTimes(bucketNs: bigint, { firstNs, lastNs }: Times): Sql {
-  const [first, last] = [firstNs / bucketNs, lastNs / bucketNs];
+  const first = firstNs / bucketNs;
+  const last = lastNs / bucketNs;
   const times = sql`timestamp_ns >= ${firstNs} AND timestamp_ns <= ${lastNs}`;
   if (last > BUCKET_MAX) return times;
   return sql`bucket >= ${integer('UInt32', first)} AND bucket <= ${integer('UInt32', last)} AND ${times}`;

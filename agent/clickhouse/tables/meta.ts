@@ -53,7 +53,8 @@ export async function readDraft(connection: Connection, options: RowsOptions = {
     throw error;
   }
   if (values.size === 0) return undefined;
-  const [schema, bucket] = [values.get(KEYS.schemaVersion), values.get(KEYS.bucketNs)];
+  const schema = values.get(KEYS.schemaVersion);
+  const bucket = values.get(KEYS.bucketNs);
   if (!/^[1-9]\d{0,8}$/.test(schema ?? '1') || !/^[1-9]\d{0,18}$/.test(bucket ?? ''))
     throw new ServerError('malformed', 'blocked', 'the table meta is not of kreplay: choose another database');
   return {

@@ -10,7 +10,8 @@ export const SCHEMA_VERSION = 1;
 export const SEVERAL_OWNERS = '*';
 
 /** Values of `kind` in the table `by_id`. */
-export const [TRANSACTION_ID, TRACE_ID] = [1, 2];
+export const TRANSACTION_ID = 1;
+export const TRACE_ID = 2;
 
 export interface TableColumn {
   readonly name: string;

@@ -35,7 +35,8 @@ WHERE active AND database = ${text(connection.database)} AND table IN (${tables}
   const rows = await rowsOf(connection, statement, { table: 'text', partition: 'text', size: 'number' });
   const segmentEnds = await segmentEndsAt(connection);
   return rows.map((row) => {
-    const [table, number] = [row.table, numberOf(row.partition)];
+    const table = row.table;
+    const number = numberOf(row.partition);
     const lastHour = (BY_SEGMENT.includes(table) && segmentEnds.get(number)) || number;
     const endHour = BY_DAY.includes(table) ? (number + 1n) * HOURS_OF_DAY : lastHour + 1n;
     return { table, number, endHour, bytes: row.size };

@@ -206,7 +206,8 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
     const ends = await endsOf(connection, from, some);
     for (const pin of some) {
       const endNs = ends.get(pin.transactionId) ?? 0n;
-      const [first, last] = [pin.fromNs / HOUR_NS, (endNs > pin.endNs ? endNs : pin.endNs) / HOUR_NS];
+      const first = pin.fromNs / HOUR_NS;
+      const last = (endNs > pin.endNs ? endNs : pin.endNs) / HOUR_NS;
       if (!hours.some((hour) => hour >= first && hour <= last)) continue;
       await copyPinned(connection, from, pin);
       copied++;

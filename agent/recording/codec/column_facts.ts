@@ -45,7 +45,8 @@ const slots = new Uint16Array(2 ** SLOT_BITS);
 const found = new Uint32Array(SEGMENT_ROWS_MAX);
 
 const TYPES_MAX = 256;
-const [smallestRow, largestRow] = [new Int32Array(TYPES_MAX), new Int32Array(TYPES_MAX)];
+const smallestRow = new Int32Array(TYPES_MAX);
+const largestRow = new Int32Array(TYPES_MAX);
 
 /** Inclusive. */
 export interface Range {
@@ -158,7 +159,8 @@ export function extremesByType(
   for (let eventType = 0; eventType < TYPES_MAX; eventType++) {
     const row = smallestRow[eventType]!;
     if (row < 0) continue;
-    const [min, max] = [values[row]!, values[largestRow[eventType]!]!];
+    const min = values[row]!;
+    const max = values[largestRow[eventType]!]!;
     extremes.push({ eventType, min: BigInt.asUintN(64, min), max: BigInt.asUintN(64, max) });
   }
   return extremes;
@@ -234,7 +236,8 @@ export function decodeFacts(
   for (let offset = CHECKSUM_BYTES; offset < blob.length; ) {
     const start = offset + HEAD_BYTES;
     if (start > blob.length) return undefined;
-    const [columnId, form] = [blob.readUInt16LE(offset), blob[offset + 2]!];
+    const columnId = blob.readUInt16LE(offset);
+    const form = blob[offset + 2]!;
     const end = start + blob.readUInt16LE(offset + 3);
     if (end > blob.length) return undefined;
     offset = end;
@@ -258,7 +261,8 @@ function decodeEntry(form: number, bytes: Buffer): ColumnFacts | undefined {
   if (bytes.length % EXTREMES_BYTES !== 0) return undefined;
   const extremes: Extremes[] = [];
   for (let at = 0; at < bytes.length; at += EXTREMES_BYTES) {
-    const [min, max] = [bytes.readBigUInt64LE(at + 2), bytes.readBigUInt64LE(at + 10)];
+    const min = bytes.readBigUInt64LE(at + 2);
+    const max = bytes.readBigUInt64LE(at + 10);
     extremes.push({ eventType: bytes.readUInt16LE(at), min, max });
   }
   return { extremes };

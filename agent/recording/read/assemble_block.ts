@@ -99,7 +99,9 @@ function shareOut<Source extends RowSource>(
   for (const { segment, rows } of runs) sizes.set(segment, (sizes.get(segment) ?? 0) + rows.length);
   const shares = new Map<Source, Share>();
   for (const [segment, size] of sizes) {
-    const [rows, targets, typeTargets] = [new Uint32Array(size), new Uint32Array(size), new Uint32Array(size)];
+    const rows = new Uint32Array(size);
+    const targets = new Uint32Array(size);
+    const typeTargets = new Uint32Array(size);
     shares.set(segment, { count: 0, rows, targets, typeTargets });
   }
   let target = 0;

@@ -152,7 +152,8 @@ function readOrigin(database: Database.Database) {
   if (node.length > TEXT_MAX) throw corrupt('the name of its node is malformed');
   const createdNs = meta.get('created_ns') ?? 0n;
   if (typeof createdNs !== 'bigint' || createdNs < 0n) throw corrupt('its start time is malformed');
-  const [bootId, machineId] = [String(meta.get('boot_id')), String(meta.get('machine_id'))];
+  const bootId = String(meta.get('boot_id'));
+  const machineId = String(meta.get('machine_id'));
   return { recordingId, node, bootId, machineId, createdNs };
 }
 
@@ -440,9 +441,11 @@ function openRecordedSpan(database: Database.Database): RecordedSpanReader {
       for (const [key, value] of said)
         if (key !== 'alive_boot_id' && (typeof value !== 'bigint' || value < 0n))
           throw corrupt(`its ${key} is not a time`);
-      const [created, alive] = [said.get('created_ns'), said.get('alive_ns')];
+      const created = said.get('created_ns');
+      const alive = said.get('alive_ns');
       if (typeof created === 'bigint' && typeof alive === 'bigint') {
-        const [monotonicNs, bootId] = [said.get('alive_monotonic_ns'), said.get('alive_boot_id')];
+        const monotonicNs = said.get('alive_monotonic_ns');
+        const bootId = said.get('alive_boot_id');
         const isKnown = typeof monotonicNs === 'bigint' && typeof bootId === 'string';
         return {
           fromNs: created,

@@ -432,7 +432,8 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
       const furthest = next?.at(-1);
       if (sealed.length === 0 && furthest) sealed = [{ ...furthest, isPassed: true }];
     }
-    const [a, b] = [sealed.at(-1), tail.at(-1)];
+    const a = sealed.at(-1);
+    const b = tail.at(-1);
     return !b || (a && nearestFirst(a, b) < 0) ? sealed : tail;
   }
 

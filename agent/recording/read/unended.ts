@@ -207,7 +207,8 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
 /** Returns whether a filter selects an event, as far as it can be judged without its end. */
 export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
-  const [services, comms] = [withoutEmpty(filter.services), withoutEmpty(filter.comms)];
+  const services = withoutEmpty(filter.services);
+  const comms = withoutEmpty(filter.comms);
   const excludedServices = withoutEmpty(excluded.services);
   const hasOwn = ownTest(filter);
   const hasExcluded = ownTest(excluded);

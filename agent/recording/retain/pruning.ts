@@ -91,7 +91,9 @@ export function openPruning(database: Database.Database): Pruning {
   const summaries = database.prepare(PRUNE_SUMMARIES);
   const nextSummaries = database.prepare<[object], { upTo: bigint | null; old: bigint }>(NEXT_SUMMARIES).safeIntegers();
   const ranges = (table: string, id: string) => database.prepare(`DELETE FROM ${table} WHERE ${id} >= ? AND ${id} < ?`);
-  const [names, services, files] = [ranges('name', 'name_id'), ranges('service', 'name_id'), ranges('file', 'file_id')];
+  const names = ranges('name', 'name_id');
+  const services = ranges('service', 'name_id');
+  const files = ranges('file', 'file_id');
   const notes = PRUNE_NOTES.map((sql) => database.prepare(sql));
 
   const smallest = (table: string, id: string) =>

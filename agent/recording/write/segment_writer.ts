@@ -187,7 +187,8 @@ function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRo
 /** The part's entry may be damaged too, and contain anything. */
 function lossOf({ eventCount, minNs, maxNs }: Part): Loss {
   const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
-  const [fromNs, toNs] = [integer(minNs), integer(maxNs)];
+  const fromNs = integer(minNs);
+  const toNs = integer(maxNs);
   return { cause: 'damaged', eventType: null, count: Number(integer(eventCount)), fromNs, toNs };
 }
 

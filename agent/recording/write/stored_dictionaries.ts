@@ -134,7 +134,8 @@ export function openContextHashes(database: Database.Database): ContextHashes {
   const setHashed = database.prepare(SET_HASHED);
   const batchContexts = database.prepare<[object], ContextTexts>(BATCH_CONTEXTS).raw();
   const addHashes = database.prepare(ADD_HASHES);
-  const [first, second] = [openMerge(database, LEVELS[0], LEVELS[1]), openMerge(database, LEVELS[1], LEVELS[2])];
+  const first = openMerge(database, LEVELS[0], LEVELS[1]);
+  const second = openMerge(database, LEVELS[1], LEVELS[2]);
   /** The latest contexts that have no hashes yet, as long as their ids are consecutive. */
   let recent: ContextTexts[] = [];
   let added = 0;

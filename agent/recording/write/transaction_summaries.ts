@@ -190,7 +190,8 @@ function summarize<Transaction extends Keyed>(
   };
   const eventType = block.columns.get('event_type')! as Uint8Array;
   const sources = block.columns.get('context_source')! as Uint8Array;
-  const [ownContext, ownService] = [ids(OWN.context), ids(OWN.service)];
+  const ownContext = ids(OWN.context);
+  const ownService = ids(OWN.service);
   const originsByType = Array.from(block.typeCounts, (_, type) =>
     ORIGINS.filter((origin) => origin.eventType === type).map(({ context, service, bytes }) => ({
       contexts: ids(context),

@@ -163,7 +163,9 @@ function credentialsOf(environment: NodeJS.ProcessEnv): Credentials {
   return {
     authorization: token ? { authorization: `Bearer ${token}` } : {},
     tls() {
-      const [ca, cert, key] = [file('KREPLAY_CA'), file('KREPLAY_CLIENT_CERT'), file('KREPLAY_CLIENT_KEY')];
+      const ca = file('KREPLAY_CA');
+      const cert = file('KREPLAY_CLIENT_CERT');
+      const key = file('KREPLAY_CLIENT_KEY');
       return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
     },
   };

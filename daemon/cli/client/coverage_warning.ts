@@ -28,7 +28,8 @@ export function warnOf({ complete, lost, gaps: all, in_progress }: Coverage): vo
   const areOfSeveral = gaps.some(({ node }) => node !== gaps[0]?.node);
   for (const gap of gaps.slice(0, GAPS_SHOWN_MAX)) {
     const reason = Object.hasOwn(LOSS_CAUSES, gap.cause) ? LOSS_CAUSES[gap.cause as LossCause] : gap.cause;
-    const [from, to] = [formatTime(BigInt(gap.from)), formatTime(BigInt(gap.to))];
+    const from = formatTime(BigInt(gap.from));
+    const to = formatTime(BigInt(gap.to));
     const count = BigInt(gap.lost) === 0n ? '' : `${gap.lost} `;
     const where = areOfSeveral && gap.node !== null ? ` on ${printable(gap.node)}` : '';
     process.stderr.write(`kreplay:   ${count}from ${from} to ${to}${where}: ${printable(reason)}\n`);

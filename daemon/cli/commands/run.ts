@@ -116,8 +116,16 @@ function settingsOf(words: string[], options: RunOptions) {
   const { transaction, mode, seed, unknown, speed, timeoutScale, extraLatency, threshold } = options;
   const { inject = [], fail = [], short = [], map = [], replayErrors: replay_errors } = options;
   return {
-    ...{ transaction_id: transaction, command: words, mode, seed, unknown, speed, map },
-    ...{ timeout_scale: timeoutScale, extra_latency_ns: extraLatency, threshold_ns: threshold },
+    transaction_id: transaction,
+    command: words,
+    mode,
+    seed,
+    unknown,
+    speed,
+    map,
+    timeout_scale: timeoutScale,
+    extra_latency_ns: extraLatency,
+    threshold_ns: threshold,
     inject: inject.map(({ text }) => text),
     fail: fail.map(({ text }) => text),
     short: short.map(({ text }) => text),

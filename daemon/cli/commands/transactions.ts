@@ -135,8 +135,14 @@ function csvOf(transactions: readonly Transaction[]): string {
 async function transactionsOf(url: string, options: Options) {
   const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, sort, limit } = options;
   const filters = {
-    ...{ service, node, event_type: type, comm, from, to },
-    ...{ min_duration_ms: minDuration, max_duration_ms: maxDuration },
+    service,
+    node,
+    event_type: type,
+    comm,
+    from,
+    to,
+    min_duration_ms: minDuration,
+    max_duration_ms: maxDuration,
     ...valueParameters(options),
   };
   const transactions: Transaction[] = [];

@@ -158,7 +158,8 @@ function latency(value: string): number {
 function latencyRange(value: string): LatencyRange {
   const [, from, to] = /^(.+)\.\.(.+)$/.exec(value) ?? [];
   if (from === undefined || to === undefined) throw new InvalidArgumentError('must be FROM..TO, such as 0ms..5ms');
-  const [lowNs, highNs] = [latency(from), latency(to)];
+  const lowNs = latency(from);
+  const highNs = latency(to);
   if (lowNs >= highNs) throw new InvalidArgumentError('must begin with the smaller duration');
   return { lowNs, highNs };
 }

@@ -22,12 +22,22 @@ export interface Glyphs {
 }
 
 export const UNICODE: Glyphs = {
-  ...{ played: '█', toCome: '░', failed: '×', afterTimeout: '!', place: '▼', line: '│' },
+  played: '█',
+  toCome: '░',
+  failed: '×',
+  afterTimeout: '!',
+  place: '▼',
+  line: '│',
   states: { ready: '■', playing: '▶', paused: '‖', finished: '■', stopped: '■' },
 };
 
 export const ASCII: Glyphs = {
-  ...{ played: '=', toCome: '-', failed: 'x', afterTimeout: '!', place: 'v', line: '|' },
+  played: '=',
+  toCome: '-',
+  failed: 'x',
+  afterTimeout: '!',
+  place: 'v',
+  line: '|',
   states: { ready: '#', playing: '>', paused: '|', finished: '#', stopped: '#' },
 };
 

@@ -88,7 +88,8 @@ export function createScanGate({
   const scanning = createTurns({
     // A reader that falls behind, and memory that is given back, cause no event.
     isFull: (running) => areEnough(running) || unsent?.makeRoom() === false,
-    ...{ waitMsMax, waitingMax: scansMax * WAITING_PER_SCAN },
+    waitMsMax,
+    waitingMax: scansMax * WAITING_PER_SCAN,
     onTurn: (res) => unsent?.hold(res),
   });
   const small = createTurns({
@@ -99,7 +100,8 @@ export function createScanGate({
   });
   const keeping = createTurns({
     isFull: ({ size }) => size >= KEEPING_MAX,
-    ...{ waitMsMax: keepingWaitMsMax, waitingMax: KEEPING_WAITING_MAX },
+    waitMsMax: keepingWaitMsMax,
+    waitingMax: KEEPING_WAITING_MAX,
   });
 
   function leave(res: Response): void {

@@ -54,7 +54,8 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
 type Filter = TransactionsRequest['filter'];
 
 function filterOf({ from, to, ...where }: Where, nowNs: bigint): Filter {
-  const [fromNs, toNs] = [from && resolveTime(from, nowNs), to && resolveTime(to, nowNs)];
+  const fromNs = from && resolveTime(from, nowNs);
+  const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'later than to');
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs, has_error: hasError } = where;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)

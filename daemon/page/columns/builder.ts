@@ -58,7 +58,8 @@ export function createColumnsBuilder(): ColumnsBuilder {
     const types = listOf(line.type, 'type', length);
     for (let i = 0; i < length; i++) store.type[count + i] = indexIn(types[i], 256, 'type');
     for (const [field, dictionary] of Object.entries(INDEXES)) {
-      const [values, size] = [listOf(line[field], field, length), dictionaries[dictionary].length];
+      const values = listOf(line[field], field, length);
+      const size = dictionaries[dictionary].length;
       const into = store[field as keyof typeof INDEXES];
       for (let i = 0; i < length; i++) into[count + i] = indexIn(values[i], size, field);
     }
@@ -136,11 +137,22 @@ const ROW_ARRAYS = [...EXACT_FIELDS, 'type', 'thread', 'what', 'owner'] as const
 const ORIGIN_ARRAYS = ['originRow', 'originOwner', 'originBytes'] as const;
 
 function emptyArrays(): Omit<Store, 'exact'> {
-  const [floats, indexes] = [() => new Float64Array(0), () => new Uint32Array(0)];
+  const floats = () => new Float64Array(0);
+  const indexes = () => new Uint32Array(0);
   return {
-    ...{ start: floats(), duration: floats(), result: floats(), bytes: floats(), queue: floats(), number: floats() },
-    ...{ type: new Uint8Array(0), thread: indexes(), what: indexes(), owner: indexes() },
-    ...{ originRow: indexes(), originOwner: indexes(), originBytes: new BigUint64Array(0) },
+    start: floats(),
+    duration: floats(),
+    result: floats(),
+    bytes: floats(),
+    queue: floats(),
+    number: floats(),
+    type: new Uint8Array(0),
+    thread: indexes(),
+    what: indexes(),
+    owner: indexes(),
+    originRow: indexes(),
+    originOwner: indexes(),
+    originBytes: new BigUint64Array(0),
   };
 }
 
@@ -158,8 +170,11 @@ function grow(store: Store, names: readonly ArrayName[], length: number): void {
 }
 
 function readIntegers(store: Store, field: ExactField, line: Parsed, count: number, length: number): void {
-  const [values, into, exact] = [listOf(line[field], field, length), store[field], store.exact[field]];
-  const [isNullable, isSigned] = [NULLABLE.includes(field), field === 'result'];
+  const values = listOf(line[field], field, length);
+  const into = store[field];
+  const exact = store.exact[field];
+  const isNullable = NULLABLE.includes(field);
+  const isSigned = field === 'result';
   for (let i = 0; i < length; i++) {
     const value = values[i];
     if (typeof value === 'number' && Number.isSafeInteger(value) && (value >= 0 || isSigned)) into[count + i] = value;

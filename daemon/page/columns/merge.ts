@@ -12,11 +12,19 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
   const count = rows.length;
   if (count === first.count) return first;
   const merged: EventColumns = {
-    ...{ count, baseNs, exact: newExactValues() },
-    ...{ start: new Float64Array(count), duration: new Float64Array(count), result: new Float64Array(count) },
-    ...{ bytes: new Float64Array(count), queue: new Float64Array(count), number: new Float64Array(count) },
-    ...{ type: new Uint8Array(count), thread: new Uint32Array(count) },
-    ...{ what: new Uint32Array(count), owner: new Uint32Array(count) },
+    count,
+    baseNs,
+    exact: newExactValues(),
+    start: new Float64Array(count),
+    duration: new Float64Array(count),
+    result: new Float64Array(count),
+    bytes: new Float64Array(count),
+    queue: new Float64Array(count),
+    number: new Float64Array(count),
+    type: new Uint8Array(count),
+    thread: new Uint32Array(count),
+    what: new Uint32Array(count),
+    owner: new Uint32Array(count),
     types: new Map([...second.types, ...first.types]),
     errors: new Map([...second.errors, ...first.errors]),
     recordings: [...first.recordings, ...second.recordings],
@@ -66,7 +74,8 @@ function keepExact(merged: EventColumns, to: number, source: EventColumns, row: 
 /** The side and row of each merged event. */
 function order(first: EventColumns, second: EventColumns): { sides: Uint8Array; rows: Uint32Array } {
   const size = first.count + second.count;
-  const [sides, rows] = [new Uint8Array(size), new Uint32Array(size)];
+  const sides = new Uint8Array(size);
+  const rows = new Uint32Array(size);
   const difference = startDifference(first, second);
   let [one, other, count] = [0, 0, 0];
   while (one < first.count || other < second.count) {
@@ -115,7 +124,9 @@ function startDifference(first: EventColumns, second: EventColumns): (one: numbe
 
 function mergedOrigins(first: EventColumns, second: EventColumns, sides: Uint8Array, rows: Uint32Array) {
   const size = first.origins.row.length + second.origins.row.length;
-  const [row, owner, bytes] = [new Uint32Array(size), new Uint32Array(size), new BigUint64Array(size)];
+  const row = new Uint32Array(size);
+  const owner = new Uint32Array(size);
+  const bytes = new BigUint64Array(size);
   const next: [number, number] = [0, 0];
   let count = 0;
   for (let to = 0; to < sides.length; to++) {

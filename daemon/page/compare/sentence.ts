@@ -21,7 +21,8 @@ interface Words {
  */
 export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = false }: Words): string {
   const changeNs = parts.reduce((sum, part) => sum + part.changeNs, 0n);
-  const [least, most] = [extreme(parts, -1n), extreme(parts, 1n)];
+  const least = extreme(parts, -1n);
+  const most = extreme(parts, 1n);
   const size = (ns: bigint) => shortDuration(ns < 0n ? -ns : ns) + (isPerSecond ? ' a second' : '');
   const longer = (ns: bigint) => `${size(ns)} ${ns > 0n ? 'longer' : 'less'}`;
   if (changeNs === 0n) {

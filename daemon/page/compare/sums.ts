@@ -54,7 +54,8 @@ function shareOf(sums: CallSums | null, lengthNs: bigint | null): bigint {
 const sizeOf = (ns: bigint) => (ns < 0n ? -ns : ns);
 
 function compareSizes(one: bigint, other: bigint): number {
-  const [a, b] = [sizeOf(one), sizeOf(other)];
+  const a = sizeOf(one);
+  const b = sizeOf(other);
   return a < b ? -1 : a > b ? 1 : 0;
 }
 

@@ -23,7 +23,12 @@ export const GROUP_BY = 'service,event_type,operation,syscall,device';
 export function windowSums({ stats }: StatsAnswer): CallSums[] {
   return stats.map(({ group, count, error_count, duration_ns: { sum, p50, p99 } }) => ({
     call: group.operation ?? group.syscall ?? group.event_type ?? '',
-    ...{ target: group.device, service: group.service ?? '', count, failed: error_count },
-    ...{ totalNs: BigInt(sum), p50Ns: BigInt(p50 ?? 0), p99Ns: BigInt(p99 ?? 0) },
+    target: group.device,
+    service: group.service ?? '',
+    count,
+    failed: error_count,
+    totalNs: BigInt(sum),
+    p50Ns: BigInt(p50 ?? 0),
+    p99Ns: BigInt(p99 ?? 0),
   }));
 }

@@ -66,7 +66,9 @@ export function binTrack(track: Track, view: View, bins: Bins): void {
 
 function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends, failedBefore } = track;
-  const [columns, scale, fromNs] = [columnCount(view), scaleOf(view), view.fromNs];
+  const columns = columnCount(view);
+  const scale = scaleOf(view);
+  const fromNs = view.fromNs;
   for (let place = from; place < to; place++) {
     const start = starts[place]!;
     const end = ends[place]!;
@@ -84,7 +86,9 @@ function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, fro
 
 function byColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends } = track;
-  const [columns, scale, fromNs] = [columnCount(view), scaleOf(view), view.fromNs];
+  const columns = columnCount(view);
+  const scale = scaleOf(view);
+  const fromNs = view.fromNs;
   for (let column = 0, next = from, size = 0; column < columns; column++) {
     let first = next;
     next = column === columns - 1 ? to : gallop(starts, fromNs, scale, column + 1, first, to, size);

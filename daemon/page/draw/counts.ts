@@ -46,7 +46,8 @@ interface Ended {
 
 /** The end of all events of a transaction: its data may be written back after its own end. */
 export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back: Ended }): bigint {
-  const [own, later] = [BigInt(last_end_ns ?? 0), BigInt(written_back.last_end_ns ?? 0)];
+  const own = BigInt(last_end_ns ?? 0);
+  const later = BigInt(written_back.last_end_ns ?? 0);
   return own > later ? own : later;
 }
 
@@ -59,12 +60,19 @@ export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: b
   const bucketOf = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
   const bucketCount = rows.reduce((most, row) => Math.max(most, bucketOf(row.bucket_start_ns)), bucketOf(lastNs)) + 1;
   const newDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
-  const [byKey, all] = [new Map<string, ProcessCounts>(), newDensity()];
+  const byKey = new Map<string, ProcessCounts>();
+  const all = newDensity();
   for (const { bucket_start_ns, group, count, error_count } of rows) {
     const { node, service, pid, event_type } = group;
     const key = JSON.stringify([node, service, pid]);
     const process = byKey.get(key) ?? {
-      ...{ node, service, pid, count: 0, failedCount: 0, types: new Map(), density: newDensity() },
+      node,
+      service,
+      pid,
+      count: 0,
+      failedCount: 0,
+      types: new Map(),
+      density: newDensity(),
     };
     byKey.set(key, process);
     process.count += count;

@@ -20,7 +20,8 @@ export function densityOf(
 ): Density {
   const scale = columns / (toNs - fromNs);
   // Only where an event begins and ends: a long one costs as much as a short one.
-  const [changes, failedChanges] = [new Int32Array(columns + 1), new Int32Array(columns + 1)];
+  const changes = new Int32Array(columns + 1);
+  const failedChanges = new Int32Array(columns + 1);
   for (let row = 0; row < starts.length; row++) {
     const start = starts[row]!;
     if (start >= toNs) continue;

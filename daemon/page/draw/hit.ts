@@ -15,7 +15,8 @@ export function hitTrack(track: Track, view: View, xPx: number, tolerancePx = 3)
   const columns = columnCount(view);
   const column = Math.floor(xPx * view.dpr);
   const tolerance = Math.ceil(tolerancePx * view.dpr);
-  const [left, right] = [Math.max(column - tolerance, 0), Math.min(column + tolerance, columns - 1)];
+  const left = Math.max(column - tolerance, 0);
+  const right = Math.min(column + tolerance, columns - 1);
   const nsPerColumn = (toNs - fromNs) / columns;
   // The search is wider by a column on both sides, as times are rounded to columns.
   const near = {
@@ -25,7 +26,8 @@ export function hitTrack(track: Track, view: View, xPx: number, tolerancePx = 3)
   const [from, to] = placesInView(track, near);
   let best: { place: number; rank: number; distance: number; ns: number } | undefined;
   for (let place = from; place < to; place++) {
-    const [first, last] = [firstColumn(track, place, view), lastColumn(track, place, view)];
+    const first = firstColumn(track, place, view);
+    const last = lastColumn(track, place, view);
     const distance = Math.max(first - column, column - last, 0);
     if (distance > tolerance || first > right || last < left) continue;
     const isFailed = track.failedBefore[place + 1]! > track.failedBefore[place]!;

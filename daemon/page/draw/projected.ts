@@ -31,7 +31,8 @@ export function paintProjected(
   palette: Uint32Array,
   pixels: Uint32Array,
 ): void {
-  const [columns, scale] = [columnCount(view), scaleOf(view)];
+  const columns = columnCount(view);
+  const scale = scaleOf(view);
   for (const [at, { lane, track }] of tracks.entries()) {
     if (lane.kind === 'other_requests') continue;
     const strip = pixels.subarray(at * columns, (at + 1) * columns);

@@ -66,7 +66,8 @@ export function createStripPainter(model: LanesModel): StripPainter {
   function paintRequests(body: Uint32Array, track: Track, view: View, bins: Bins, palette: Uint32Array): void {
     const { queue } = model.columns;
     const nsPerColumn = 1 / scaleOf(view);
-    const [queued, served] = [palette[KINDS.queue]!, palette[KINDS.service]!];
+    const queued = palette[KINDS.queue]!;
+    const served = palette[KINDS.service]!;
     for (let column = 0; column < body.length; column++) {
       const place = bins.longest[column]!;
       if (place < 0) {

@@ -24,12 +24,30 @@ export type Kind = keyof typeof KINDS;
 /** Hex digits of red, green and blue. */
 export const THEMES: Readonly<Record<ThemeName, Readonly<Record<Kind, string>>>> = {
   light: {
-    ...{ neutral: '8d98a6', write: '00518f', sync: 'bd8200', read: '3a96d0', queue: 'b34700', service: '008a63' },
-    ...{ other: '8d98a6', error: 'b3261e', added: '8e2f86', selection: 'b65400', rest: '2166ac' },
+    neutral: '8d98a6',
+    write: '00518f',
+    sync: 'bd8200',
+    read: '3a96d0',
+    queue: 'b34700',
+    service: '008a63',
+    other: '8d98a6',
+    error: 'b3261e',
+    added: '8e2f86',
+    selection: 'b65400',
+    rest: '2166ac',
   },
   dark: {
-    ...{ neutral: '66778b', write: '3d8fd1', sync: 'e6a820', read: '56b4e9', queue: 'e0703a', service: '1fb58a' },
-    ...{ other: '66778b', error: 'ff8a7a', added: 'e58ade', selection: 'ffa23e', rest: '6cb0ee' },
+    neutral: '66778b',
+    write: '3d8fd1',
+    sync: 'e6a820',
+    read: '56b4e9',
+    queue: 'e0703a',
+    service: '1fb58a',
+    other: '66778b',
+    error: 'ff8a7a',
+    added: 'e58ade',
+    selection: 'ffa23e',
+    rest: '6cb0ee',
   },
 };
 

@@ -22,7 +22,8 @@ const UNITS = [
 
 /** Ticks in view; `originNs` is the offset that the labels count from. */
 export function ticksOf(view: View, originNs = 0): Tick[] {
-  const [from, to] = [view.fromNs - originNs, view.toNs - originNs];
+  const from = view.fromNs - originNs;
+  const to = view.toNs - originNs;
   const largest = Math.max(Math.abs(from), Math.abs(to));
   const [unit, places] = UNITS.find(([, power]) => largest >= 10 ** power) ?? UNITS[3];
   const nsPerPx = (to - from) / view.widthPx;

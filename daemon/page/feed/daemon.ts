@@ -36,7 +36,10 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
       method,
       headers: { Accept: 'application/json', ...authorization(), ...headers },
       // A proxy before the daemon may know people by cookie, password or certificate. An answer is of this moment.
-      ...{ credentials: 'same-origin', cache: 'no-store', redirect: 'manual', referrerPolicy: 'no-referrer' },
+      credentials: 'same-origin',
+      cache: 'no-store',
+      redirect: 'manual',
+      referrerPolicy: 'no-referrer',
       ...(signal && { signal }),
       ...(keepalive && { keepalive }),
     };
@@ -65,7 +68,9 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
   }
 
   return {
-    ...{ authorization, ask, failed },
+    authorization,
+    ask,
+    failed,
     async askJson<Body>(path: string, asked?: Asked): Promise<Body> {
       const text = await (await ask(path, asked)).text();
       return (text === '' ? undefined : parseJson(text)) as Body;

@@ -33,7 +33,8 @@ export function agentCost(metrics: string, nowMs: number): AgentCost | null {
     of('agent_resident_memory_bytes'),
   ];
   if (start === null || cpu === null || memoryBytes === null) return null;
-  const [peak, size] = [of('agent_ring_peak_bytes'), of('agent_ring_size_bytes')];
+  const peak = of('agent_ring_peak_bytes');
+  const size = of('agent_ring_size_bytes');
   return {
     cpu: cpu / Math.max(1, nowMs / 1000 - start),
     memoryBytes,

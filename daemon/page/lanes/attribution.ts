@@ -15,7 +15,8 @@ const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
 /** A newer daemon may have words that are not known here: they stand for themselves. */
 export function attributionText({ source, quality }: Owner): AttributionText {
-  const [bySource, ofQuality] = [meaningOf(SOURCE_MEANINGS, source), meaningOf(QUALITY_MEANINGS, quality)];
+  const bySource = meaningOf(SOURCE_MEANINGS, source);
+  const ofQuality = meaningOf(QUALITY_MEANINGS, quality);
   if (source === 'none') return { source: `No owner is known: ${bySource}.`, quality: null, isDoubtful: false };
   return {
     source: `Its owner is known by ${bySource}.`,

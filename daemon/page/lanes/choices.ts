@@ -14,7 +14,8 @@ const TYPE_IDS = 256;
 /** Each in the order of its first event. */
 export function choicesOf({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
   const { count, threads, recordings, thread, types, type } = columns;
-  const [threadsSeen, typesSeen] = [firstSeen(threads.length), firstSeen(TYPE_IDS)];
+  const threadsSeen = firstSeen(threads.length);
+  const typesSeen = firstSeen(TYPE_IDS);
   for (let row = 0; row < count; row++) {
     if (shares[row] === OTHER) continue;
     threadsSeen.see(thread[row]!);

@@ -10,7 +10,8 @@ export function union(intervals: ArrayLike<number>): TimeSet {
   const joined = new Float64Array(intervals.length);
   let size = 0;
   for (const at of order) {
-    const [start, end] = [intervals[at]!, intervals[at + 1]!];
+    const start = intervals[at]!;
+    const end = intervals[at + 1]!;
     if (end <= start) continue;
     if (size > 0 && start <= joined[size - 1]!) joined[size - 1] = Math.max(joined[size - 1]!, end);
     else {
@@ -53,7 +54,8 @@ function inOrder(intervals: ArrayLike<number>): Uint32Array {
 export function intersection(one: TimeSet, other: TimeSet): TimeSet {
   const common: number[] = [];
   for (let i = 0, j = 0; i < one.length && j < other.length; ) {
-    const [start, end] = [Math.max(one[i]!, other[j]!), Math.min(one[i + 1]!, other[j + 1]!)];
+    const start = Math.max(one[i]!, other[j]!);
+    const end = Math.min(one[i + 1]!, other[j + 1]!);
     if (start < end) common.push(start, end);
     if (one[i + 1]! < other[j + 1]!) i += 2;
     else j += 2;

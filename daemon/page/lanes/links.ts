@@ -27,7 +27,8 @@ export interface Links {
 }
 
 const KINDS = ['exact', 'inferred'] as const;
-const [EXACT, INFERRED] = [1, 2];
+const EXACT = 1;
+const INFERRED = 2;
 
 export function createLinks(model: LanesModel): Links {
   const { columns, starts, ends, deviceOf, shares } = model;
@@ -56,7 +57,8 @@ export function createLinks(model: LanesModel): Links {
     const { node } = recordingOf(columns, row);
     const isOther = (lane: Lane) => lane.node === node && (lane.kind === 'thread') === deviceOf[row]! >= 0;
     const kindOf = kindsFor(row);
-    const [from, to] = [starts[row]!, ends[row]!];
+    const from = starts[row]!;
+    const to = ends[row]!;
     // A place for each row puts what the tracks have in order of start, without sorting.
     const kinds = new Uint8Array(columns.count);
     let low = columns.count;

@@ -198,7 +198,8 @@ function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneR
     return lane;
   };
   for (let row = 0; row < columns.count; row++) {
-    const [thread, device] = [columns.thread[row]!, deviceOf[row]!];
+    const thread = columns.thread[row]!;
+    const device = deviceOf[row]!;
     const place = device < 0 ? 2 * devices.length + thread : 2 * device + (isOthers(row) ? 1 : 0);
     const lane = known[place] ?? laneFor(row);
     known[place] = lane;
@@ -242,6 +243,7 @@ export function callName(columns: EventColumns, row: number): string {
 /** Whether two rows are of the same thread of the same node. */
 export function isSameThread(columns: EventColumns, one: number, other: number): boolean {
   if (columns.thread[one] === columns.thread[other]) return true;
-  const [a, b] = [threadOf(columns, one), threadOf(columns, other)];
+  const a = threadOf(columns, one);
+  const b = threadOf(columns, other);
   return a.pid === b.pid && a.tid === b.tid && recordingOf(columns, one).node === recordingOf(columns, other).node;
 }

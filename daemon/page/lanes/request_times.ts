@@ -33,7 +33,8 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
     if (device < 0 || (shares[row] === OTHER && !isOwn)) continue;
     if (!lists.has(device)) lists.set(device, { queued: [[], []], whole: [[], []], unknown: [] });
     const { queued, whole, unknown } = lists.get(device)!;
-    const [start, end] = [starts[row]!, ends[row]!];
+    const start = starts[row]!;
+    const end = ends[row]!;
     const sent = columns.queue[row]! > 0 ? Math.min(start + columns.queue[row]!, end) : start;
     const wait = isOwn ? waitOf(callsOf(row), start, end) : { kind: WAITS.nobody, untilNs: start };
     if (wait.kind === WAITS.unknown) unknown.push(start, end);

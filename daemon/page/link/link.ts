@@ -102,7 +102,8 @@ const TEXT_MAX = 1024;
 const LIST_MAX = 50;
 const INT64_MAX = I64_MAX;
 /** Limits of the daemon. */
-const [SPEED_MIN, SPEED_MAX] = [0.001, 1000];
+const SPEED_MIN = 0.001;
+const SPEED_MAX = 1000;
 const RANGES: ReadonlyMap<string, readonly [least: bigint, most: bigint]> = new Map([
   ['latency', [0n, 3_600_000_000_000n]],
   ['timeout', [1n, INT64_MAX]],
@@ -143,7 +144,8 @@ export function problemsText(problems: readonly string[]): string {
 function contradictions(link: Link): string[] {
   const problems: string[] = [];
   for (const [least, most] of ORDERED) {
-    const [a, b] = [link[least], link[most]];
+    const a = link[least];
+    const b = link[most];
     const isDuration = least === 'box_min';
     if (a === null || b === null || a < b || (isDuration && a === b)) continue;
     problems.push(`${least}: must be ${isDuration ? 'no longer' : 'earlier'} than ${most}`);

@@ -104,7 +104,8 @@ interface Arrivals {
 
 /** `epochMs` is the daemon's wall clock at 0 of the times that are given. */
 export function createArrivals(epochMs: number, beganMs: number): Arrivals {
-  const [counts, seconds] = [new Uint32Array(SECONDS + 1), new Float64Array(SECONDS + 1).fill(-1)];
+  const counts = new Uint32Array(SECONDS + 1);
+  const seconds = new Float64Array(SECONDS + 1).fill(-1);
   /** The least time between an end and its arrival so far: what clocks differ by, and what no event takes less than. */
   let leastMs = Number.POSITIVE_INFINITY;
   /** The least one of the second that runs, and of the last one before it that had any. */
@@ -172,13 +173,16 @@ interface EventHead {
  * Returns null if the text is no event.
  */
 export function eventHead(text: string): EventHead | null {
-  const [startNs, durationNs] = [integerAfter(text, '"timestamp_ns":'), integerAfter(text, '"duration_ns":')];
+  const startNs = integerAfter(text, '"timestamp_ns":');
+  const durationNs = integerAfter(text, '"duration_ns":');
   const result = integerAfter(text, '"result":');
   if (startNs === null || durationNs === null || durationNs < 0n) return null;
   return { startNs, durationNs, isFailed: result !== null && result < 0n };
 }
 
-const [MINUS, ZERO, NINE] = [0x2d, 0x30, 0x39];
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 /** Integers of 64 bits have no more. */
 const DIGITS_MAX = 20;
 

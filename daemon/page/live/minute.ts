@@ -34,8 +34,10 @@ export interface Minute {
 }
 
 export function createMinute(firstNs: bigint): Minute {
-  const [counts, failed] = [new Uint32Array(KEPT * ROW_COUNT), new Uint32Array(KEPT * ROW_COUNT)];
-  const [longest, lost] = [new Float64Array(KEPT).fill(-1), new Uint8Array(KEPT)];
+  const counts = new Uint32Array(KEPT * ROW_COUNT);
+  const failed = new Uint32Array(KEPT * ROW_COUNT);
+  const longest = new Float64Array(KEPT).fill(-1);
+  const lost = new Uint8Array(KEPT);
   const firstColumn = firstNs / COLUMN_NS;
   /** The newest column, counted from the first one. */
   let last = 0;

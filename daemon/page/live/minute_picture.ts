@@ -13,7 +13,8 @@ export interface MinutePalette {
 /** Cells are at least this wide, so that a single event is seen. */
 const CELL_PX_MIN = 2;
 /** Lines of the hatching, and the distance between two, across. */
-const [HATCH_PX, HATCH_EVERY_PX] = [2, 8];
+const HATCH_PX = 2;
+const HATCH_EVERY_PX = 8;
 
 /** Number of neighbouring columns that are drawn as one. */
 export function columnsPerCell(widthPx: number): number {

@@ -37,7 +37,8 @@ export interface Tail {
 }
 
 /** A tab without a stream of its own reads for so long of each second. */
-const [TURN_MS, REST_MS] = [300, 700];
+const TURN_MS = 300;
+const REST_MS = 700;
 const FINAL: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'forbidden_host', 'invalid_parameter']);
 
 export interface TailOptions {
@@ -79,7 +80,10 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
     const release = await takeSlot();
     const turn = release ? [] : [AbortSignal.timeout(TURN_MS)];
     const stream = {
-      ...{ path: place.path, lastId: place.lastId(), onMessage: taken, final: FINAL },
+      path: place.path,
+      lastId: place.lastId(),
+      onMessage: taken,
+      final: FINAL,
       onOpen(response: Response) {
         kept.setClock(place.begin(response), performance.now());
         become(release ? 'following' : 'in_turns');

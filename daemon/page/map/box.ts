@@ -68,10 +68,13 @@ function whole(a: number, b: number, count: number): [number, number] {
 
 /** The whole cells nearest to a box, at least one. */
 export function rounded({ columnCount, bandCount }: MapScale, { left, right, bottom, top }: CellBox): CellBox {
-  const [from, low] = [Math.min(Math.round(left), columnCount - 1), Math.min(Math.round(bottom), bandCount - 1)];
+  const from = Math.min(Math.round(left), columnCount - 1);
+  const low = Math.min(Math.round(bottom), bandCount - 1);
   return {
-    ...{ left: from, right: Math.max(Math.round(right), from + 1) },
-    ...{ bottom: low, top: Math.max(Math.round(top), low + 1) },
+    left: from,
+    right: Math.max(Math.round(right), from + 1),
+    bottom: low,
+    top: Math.max(Math.round(top), low + 1),
   };
 }
 

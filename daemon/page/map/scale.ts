@@ -37,8 +37,12 @@ export function scaleOf({ from, column_ns, column_count, first_row, row_edges }:
   const bands = () => Math.ceil(high / rowsPerBand) - Math.floor(low / rowsPerBand);
   while (bands() > BANDS_MAX) rowsPerBand *= 2;
   return {
-    ...{ fromNs: BigInt(from), columnNs: BigInt(column_ns), columnCount: column_count },
-    ...{ firstRow: Math.floor(low / rowsPerBand) * rowsPerBand, rowsPerBand, bandCount: bands() },
+    fromNs: BigInt(from),
+    columnNs: BigInt(column_ns),
+    columnCount: column_count,
+    firstRow: Math.floor(low / rowsPerBand) * rowsPerBand,
+    rowsPerBand,
+    bandCount: bands(),
   };
 }
 
@@ -74,7 +78,8 @@ export function columnAt({ fromNs, columnNs }: MapScale, ns: bigint): number {
 export function bandAt({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
   if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
   const row = rowOf(ns);
-  const [start, end] = [ROW_EDGES[row]!, ROW_EDGES[row + 1]!];
+  const start = ROW_EDGES[row]!;
+  const end = ROW_EDGES[row + 1]!;
   return (row + Number(ns - start) / Number(end - start) - firstRow) / rowsPerBand;
 }
 

@@ -82,7 +82,8 @@ export function openReplay(options: ReplayOptions): Replay {
   const { daemon, sessionId, onChange, onPlayed, nowMs = () => performance.now() } = options;
   const path = `${SESSIONS}/${sessionId}`;
   const closing = new AbortController();
-  const [playhead, delay] = [createPlayhead(), createDelayMeter()];
+  const playhead = createPlayhead();
+  const delay = createDelayMeter();
   /** Index after the newest event that `onPlayed` has. */
   let playedIndex = 0;
   let locating = Promise.resolve();
@@ -92,8 +93,14 @@ export function openReplay(options: ReplayOptions): Replay {
   const known = Promise.withResolvers<void>();
   let isNewLayout: ReturnType<typeof newLayoutWatch> | undefined;
   const shown: Shown = {
-    ...{ sessionId, playhead, session: null, failure: null, missed: 0 },
-    ...{ isConnected: false, isFast: false, isAtOwnEnd: false },
+    sessionId,
+    playhead,
+    session: null,
+    failure: null,
+    missed: 0,
+    isConnected: false,
+    isFast: false,
+    isAtOwnEnd: false,
     delayMs: () => delay.at(nowMs()),
     can: (name) => shown.session !== null && TRANSITIONS[name][shown.session.state as State] !== null,
     ...commandsBy(command, () => locating),
@@ -181,7 +188,9 @@ export function openReplay(options: ReplayOptions): Replay {
     if (closing.signal.aborted) return;
     try {
       const answer = await daemon.askJson<Session | { session: Session; events: PlayedEvent[] }>(path + at, {
-        ...{ method, body, signal: closing.signal },
+        method,
+        body,
+        signal: closing.signal,
       });
       const event = 'session' in answer ? answer.events.at(-1) : undefined;
       if (event) played({ eventId: event.event_id, offsetNs: Number(event.replay.offset_ns) }, event.replay.index + 1);
@@ -197,7 +206,10 @@ export function openReplay(options: ReplayOptions): Replay {
   }
 
   const following = startFollowing({
-    ...{ daemon, sessionId, closing: closing.signal, onFrame: taken },
+    daemon,
+    sessionId,
+    closing: closing.signal,
+    onFrame: taken,
     onRead(read) {
       if (read.transaction_id !== options.transactionId) {
         shown.failure = OTHER_TRANSACTION;
@@ -221,7 +233,10 @@ export function openReplay(options: ReplayOptions): Replay {
 }
 
 const OTHER_TRANSACTION: Failure = {
-  ...{ code: 'session_not_found', status: 404, requestId: null, retryAfter_s: null },
+  code: 'session_not_found',
+  status: 404,
+  requestId: null,
+  retryAfter_s: null,
   detail: 'the session of the link plays another transaction',
 };
 

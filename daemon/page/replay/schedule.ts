@@ -64,8 +64,10 @@ export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
  * of the transaction by that start, ties in recorded order.
  */
 export function projected({ columns, shares, starts, ends }: Model, { latencyNs, only }: Latency): ProjectedTimes {
-  const [newStarts, newEnds] = [Float64Array.from(starts), Float64Array.from(ends)];
-  const [lanes, isAffected] = [threadNumbers(columns), affectedTest(columns, only)];
+  const newStarts = Float64Array.from(starts);
+  const newEnds = Float64Array.from(ends);
+  const lanes = threadNumbers(columns);
+  const isAffected = affectedTest(columns, only);
   const isCallOf = Array.from({ length: 256 }, (_, id) => isCallType(columns.types.get(id) ?? ''));
   const threads: Lane[] = [];
   const rows = new Uint32Array(columns.count);

@@ -70,7 +70,8 @@ export function EventTable({ model, selected, onSelect }: Props) {
     return true;
   });
 
-  const [first, last] = [from + seen[0], Math.min(from + seen[1], to)];
+  const first = from + seen[0];
+  const last = Math.min(from + seen[1], to);
   const lines = Array.from({ length: Math.max(last - first, 0) }, (_, at) => first + at);
   return (
     <>

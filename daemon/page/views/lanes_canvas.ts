@@ -57,7 +57,8 @@ export interface LanesCanvas {
 }
 
 export function createLanesCanvas(model: LanesModel): LanesCanvas {
-  const [inView, folded] = [createStrips(model), createStrips(model)];
+  const inView = createStrips(model);
+  const folded = createStrips(model);
   let labels: { placed: PlacedTrack; list: Label[] }[] = [];
 
   function paintStrips({ axis, layout, theme }: Scene, context: CanvasRenderingContext2D): void {
@@ -131,7 +132,8 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     context.strokeStyle = colour;
     context.lineWidth = 2;
     for (const [leftPx, view] of partsOf(axis)) {
-      const [from, to] = [xOf(view, model.starts[row]!), xOf(view, model.ends[row]!)];
+      const from = xOf(view, model.starts[row]!);
+      const to = xOf(view, model.ends[row]!);
       if (to < 0 || from > view.widthPx) continue;
       const left = Math.max(from, -2);
       context.strokeRect(

@@ -48,7 +48,8 @@ const DRAG_PX = 4;
 
 export function LanesPicture(props: Props) {
   const { model, times, summary, selected, onSelect, playheadNs, playedRow } = props;
-  const [recorded, moving] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const recorded = useRef<HTMLCanvasElement>(null);
+  const moving = useRef<HTMLCanvasElement>(null);
   const { element, widthPx: pictureWidthPx, theme } = useFrame();
   const canvas = useMemo(() => createLanesCanvas(model), [model]);
   const [isAllShown, setIsAllShown] = useState(false);
@@ -118,7 +119,8 @@ export function LanesPicture(props: Props) {
   // An event that a link or a step has selected comes into view.
   useEffect(() => {
     if (selected < 0) return;
-    const [start, end] = [model.starts[selected]!, model.ends[selected]!];
+    const start = model.starts[selected]!;
+    const end = model.ends[selected]!;
     if (!scene || isOnAxis(scene.axis, start, end)) return;
     change((view) => fitted(view, { fromNs: start, toNs: end }, 1));
   }, [selected, model, scene === null]);

@@ -67,7 +67,8 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
     },
     [renew],
   );
-  const [latencyNs, only] = [Number(link.latency ?? 0n), onlyIn(link)];
+  const latencyNs = Number(link.latency ?? 0n);
+  const only = onlyIn(link);
   const times = useMemo(
     () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projected(model, { latencyNs, only }) : null),
     [model, latencyNs, JSON.stringify(only)],

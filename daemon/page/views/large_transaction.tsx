@@ -116,11 +116,13 @@ function useCounts(transaction: Transaction): Answer<{ counts: Counts; coverage:
 
 /** With many processes, only longer buckets leave the daemon's answer below its limit of rows. */
 async function readCounts(daemon: Daemon, transaction: Transaction, signal: AbortSignal) {
-  const [firstNs, lastNs] = [BigInt(transaction.first_timestamp_ns), lastEndNs(transaction)];
+  const firstNs = BigInt(transaction.first_timestamp_ns);
+  const lastNs = lastEndNs(transaction);
   for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
     const bucketNs = bucketFor(firstNs, lastNs, buckets);
     const given = new URLSearchParams({
-      ...{ transaction_id: transaction.transaction_id, bucket: `${bucketNs}ns` },
+      transaction_id: transaction.transaction_id,
+      bucket: `${bucketNs}ns`,
       group_by: 'node,service,pid,event_type',
     });
     try {

@@ -21,7 +21,9 @@ function usePrinting(): boolean {
       showOnPaper(isPrinted);
       setIsPrinting(isPrinted);
     };
-    const [begin, end, changed] = [() => change(true), () => change(false), () => change(medium.matches)];
+    const begin = () => change(true);
+    const end = () => change(false);
+    const changed = () => change(medium.matches);
     window.addEventListener('beforeprint', begin);
     window.addEventListener('afterprint', end);
     medium.addEventListener('change', changed);

@@ -36,7 +36,8 @@ export function ScrolledRows({ label, headings, rowCount, row, rowClass, onVisit
     Object.assign(visits.current, change);
     onVisit?.(visits.current.pointer || visits.current.focus);
   };
-  const [first, last] = [Math.min(seen[0], rowCount), Math.min(seen[1], rowCount)];
+  const first = Math.min(seen[0], rowCount);
+  const last = Math.min(seen[1], rowCount);
   return (
     <section
       ref={scroller}

@@ -77,7 +77,9 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
   if (trace.transactions.length < 2 || trace.eventCount > EVENTS_MAX) return;
   const question = {
     ...questionOf(trace.transactions, { clock_offset: [] }),
-    ...{ name: nameOf(traceId, trace), eventCount: trace.eventCount, ownPath: `/api/events?trace_id=${traceId}` },
+    name: nameOf(traceId, trace),
+    eventCount: trace.eventCount,
+    ownPath: `/api/events?trace_id=${traceId}`,
   };
   await loadLanes(daemon, question, (lanes) => set({ lanes }), signal);
 }

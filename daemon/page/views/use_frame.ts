@@ -45,7 +45,8 @@ export function inkOf(): Ink {
 
 /** Sets a canvas to a size in CSS pixels, and clears it: what is empty need not be, which takes as long as to draw. */
 export function cleared(canvas: HTMLCanvasElement, widthPx: number, heightPx: number, dpr: number, isEmpty = false) {
-  const [columns, rows] = [Math.round(widthPx * dpr), Math.round(heightPx * dpr)];
+  const columns = Math.round(widthPx * dpr);
+  const rows = Math.round(heightPx * dpr);
   if (canvas.width !== columns || canvas.height !== rows) {
     canvas.width = columns;
     canvas.height = rows;

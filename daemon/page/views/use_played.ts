@@ -114,7 +114,9 @@ function placeOf(
 function playedSentence({ columns, starts, firstNs }: LanesModel, row: number): string {
   if (row < 0) return 'Before the first event.';
   const { target } = whatOf(columns, row);
-  const [type, call, error] = [typeName(columns, row), callName(columns, row), errorName(columns, row)];
+  const type = typeName(columns, row);
+  const call = callName(columns, row);
+  const error = errorName(columns, row);
   const parts = [
     `${type}${call === type ? '' : ` ${shownName(call)}`}${target === null ? '' : ` of ${shownName(target)}`}`,
     shortDuration(columns.duration[row]!),

@@ -76,12 +76,16 @@ export function useProjection(
   const { daemon, link } = usePage();
   const only = onlyIn(link);
   const curveKey = JSON.stringify([transactionId, only, [...offsets].map(([node, ns]) => [node, String(ns)])]);
-  const [latencyNs, timeoutNs] = [link.latency ?? 0n, link.timeout];
+  const latencyNs = link.latency ?? 0n;
+  const timeoutNs = link.timeout;
   const { body, failure, askAgain } = useAnswer<Answered>(
     isReady ? `${curveKey} ${latencyNs} ${timeoutNs}` : null,
     async (signal) => {
       const body = {
-        ...{ transaction_id: transactionId, extra_latency_ns: latencyNs, timeout_ns: timeoutNs, limit: 0 },
+        transaction_id: transactionId,
+        extra_latency_ns: latencyNs,
+        timeout_ns: timeoutNs,
+        limit: 0,
         ...assumption(only, offsets),
       };
       const answer = await daemon.askJson<WhatIfAnswer>(WHAT_IF, { method: 'POST', body, signal });
@@ -103,7 +107,10 @@ export function useProjection(
   return {
     projection: answer ? projectionIn(answer) : curve && projectionFrom(curve, chosen),
     affected: isOfCurve ? body.answer : null,
-    ...{ answer, isOther: isOther && answer !== null, failure, askAgain },
+    answer,
+    isOther: isOther && answer !== null,
+    failure,
+    askAgain,
   };
 }
 

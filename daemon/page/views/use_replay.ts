@@ -48,7 +48,9 @@ export function useReplay(
       let isAsked = false;
       const kept = keptInLink();
       const opened = openReplay({
-        ...{ daemon, sessionId, transactionId },
+        daemon,
+        sessionId,
+        transactionId,
         onChange() {
           // A busy replay changes more often than a screen.
           if (isAsked) return;
@@ -151,7 +153,8 @@ function keptInLink() {
     const text = JSON.stringify(settings, (_, value) => (typeof value === 'bigint' ? String(value) : value));
     const positionNs = BigInt(session.position_ns);
     const position = session.state === 'playing' ? (before?.position ?? null) : positionNs > 0n ? positionNs : null;
-    const [isFirst, isMoved] = [before === null, before?.position !== position];
+    const isFirst = before === null;
+    const isMoved = before?.position !== position;
     const isChanged = before?.settings !== text;
     before = { settings: text, position };
     if (!isChanged && !isMoved) return null;
@@ -166,7 +169,9 @@ function settingsOf(session: Session): SessionSettings {
   const { speed_factor, only, clock } = session;
   const offsets = clock.filter(({ source }) => source !== 'none');
   return {
-    ...{ speed_factor, only, extra_latency_ns: BigInt(session.extra_latency_ns) },
+    speed_factor,
+    only,
+    extra_latency_ns: BigInt(session.extra_latency_ns),
     timeout_ns: session.timeout_ns === null ? null : BigInt(session.timeout_ns),
     max_gap_ns: session.max_gap_ns === null ? null : BigInt(session.max_gap_ns),
     clock_offsets_ns: Object.fromEntries(offsets.map(({ node, offset_ns }) => [node, BigInt(offset_ns)])),

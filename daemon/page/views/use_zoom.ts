@@ -60,13 +60,15 @@ const isSame = (one: Zoom | null, other: Zoom | null) => one?.from === other?.fr
 
 function zoomOf(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
   const inLink = (ns: bigint) => (ns < 0n ? 0n : ns > TIME_MAX_NS ? TIME_MAX_NS : ns);
-  const [from, to] = [inLink(baseNs + BigInt(fromNs)), inLink(baseNs + BigInt(toNs))];
+  const from = inLink(baseNs + BigInt(fromNs));
+  const to = inLink(baseNs + BigInt(toNs));
   return from < to ? { from, to } : null;
 }
 
 /** Null if there is nothing to see then. */
 function offsetsOf(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
-  const [from, to] = [Number(zoom.from - baseNs), Number(zoom.to - baseNs)];
+  const from = Number(zoom.from - baseNs);
+  const to = Number(zoom.to - baseNs);
   if (to <= extent.fromNs || from >= extent.toNs) return null;
   const fromNs = Math.max(from, extent.fromNs);
   return { fromNs, toNs: Math.max(Math.min(to, extent.toNs), fromNs + LEAST_NS) };

@@ -17,7 +17,8 @@ import { type Chosen, type ShownProjection, useChosen, useProjection } from './u
 import { WhatIfOthers } from './what_if_others.tsx';
 
 /** Limits of the API. */
-const [LATENCY_NS_MAX, TIMEOUT_NS_MAX] = [3_600_000_000_000n, I64_MAX];
+const LATENCY_NS_MAX = 3_600_000_000_000n;
+const TIMEOUT_NS_MAX = I64_MAX;
 const FOR_EVER = 'as long as it takes';
 
 interface Props {

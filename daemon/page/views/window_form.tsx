@@ -197,7 +197,8 @@ function FilterField({ known }: { known: KnownValues }) {
 /** Completions of the last word, with the words before it: names at first, then values of that name. */
 function suggestions(text: string, known: KnownValues): string[] {
   const from = text.lastIndexOf(' ') + 1;
-  const [before, word] = [text.slice(0, from), text.slice(from)];
+  const before = text.slice(0, from);
+  const word = text.slice(from);
   const minus = word.startsWith('-') ? '-' : '';
   const [name, value] = word.slice(minus.length).split(':', 2);
   if (value === undefined) return FILTERED.map((one) => `${before}${minus}${one}:`);

@@ -12,7 +12,8 @@ const EXACT_MAX = 2 ** 53;
 
 export function createPopulation(curves: readonly (readonly CurveLine[])[]): Population {
   const lineCount = curves.reduce((sum, curve) => sum + curve.length, 0);
-  const [events, ends] = [new Float64Array(lineCount), new Float64Array(lineCount)];
+  const events = new Float64Array(lineCount);
+  const ends = new Float64Array(lineCount);
   const exactEnds = new BigInt64Array(lineCount);
   /** Place of the line after the last one of each curve. */
   const stops = new Uint32Array(curves.length);
@@ -35,7 +36,8 @@ export function createPopulation(curves: readonly (readonly CurveLine[])[]): Pop
   return {
     count: curves.length,
     missed(latencyNs, timeoutNs) {
-      const [latency, timeout] = [Number(latencyNs), Number(timeoutNs)];
+      const latency = Number(latencyNs);
+      const timeout = Number(timeoutNs);
       let [count, at] = [0, 0];
       for (let curve = 0; curve < stops.length; curve++) {
         const stop = stops[curve]!;

@@ -29,6 +29,7 @@ export function placeOn(scale: Scale, ns: bigint | null): number {
   if (ns === null) return scale.length - 1;
   const after = scale.findIndex((value) => value === null || value >= ns);
   if (after <= 0) return after === 0 ? 0 : scale.length - 1;
-  const [below, above] = [scale[after - 1]!, scale[after]!];
+  const below = scale[after - 1]!;
+  const above = scale[after]!;
   return above !== null && above - ns <= ns - below ? after : after - 1;
 }

@@ -48,7 +48,8 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
   const takeReference = (atNs: bigint, timeNs = startOrNow()) => {
     referencePositionNs = atNs;
     referenceTimeNs = timeNs;
-    const [numerator, denominator] = [Number(rate.numerator), Number(rate.denominator)];
+    const numerator = Number(rate.numerator);
+    const denominator = Number(rate.denominator);
     fast = { positionNs: Number(atNs), numerator, denominator };
     knownAtNs = Number.NaN;
   };

@@ -63,7 +63,8 @@ function playerOf(native: NativePlayer, onFed: () => void): { player: Player; wa
   const tracks = new Map<number, () => void>();
   const woken = new Uint32Array(WOKEN_MAX);
   const latenesses = new Float64Array(LATENESSES);
-  const [names, sent] = [new Uint32Array(SENT_MAX), new Float64Array(SENT_MAX)];
+  const names = new Uint32Array(SENT_MAX);
+  const sent = new Float64Array(SENT_MAX);
   let isClosed = false;
 
   function wake(): void {

@@ -13,7 +13,8 @@ export function alignedSpan(
 ): bigint {
   const times = nodes.flatMap((node) => {
     const filter = { transactionId, nodes: [node] };
-    const [first, last] = [outermost(recordings, filter, 'asc'), outermost(recordings, filter, 'desc')];
+    const first = outermost(recordings, filter, 'asc');
+    const last = outermost(recordings, filter, 'desc');
     return first && last ? [first.startNs + offsetNs(node), last.endNs + offsetNs(node)] : [];
   });
   return times.reduce(max, times[0] ?? 0n) - times.reduce(min, times[0] ?? 0n);

@@ -120,10 +120,14 @@ function summing(
     sums,
     look(scanned) {
       const { block, dictionary } = scanned;
-      const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
-      const [tids, isAffected, isCall] = [column(block, 'tid'), affected(scanned), callTest(scanned)];
+      const timestamps = bigColumn(block, 'timestamp_ns');
+      const durations = bigColumn(block, 'duration_ns');
+      const tids = column(block, 'tid');
+      const isAffected = affected(scanned);
+      const isCall = callTest(scanned);
       owned(scanned, (row, owner, isOwn) => {
-        const [startNs, durationNs] = [timestamps[row]!, durations[row]!];
+        const startNs = timestamps[row]!;
+        const durationNs = durations[row]!;
         const endNs = untilNs[owner];
         if (endNs !== undefined && startNs > endNs) return;
         const event = { startNs, durationNs, isCall: isCall(row), isAffected: isAffected(row), isOwn };

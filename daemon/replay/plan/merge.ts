@@ -124,7 +124,8 @@ export const START: MergeState = {
 };
 
 export function emptyPage(first: number, limit: number): ProjectedPage {
-  const [startNs, durationNs] = [new Float64Array(limit), new Float64Array(limit)];
+  const startNs = new Float64Array(limit);
+  const durationNs = new Float64Array(limit);
   return { first, count: 0, recorded: new Uint32Array(limit), startNs, durationNs, isOwn: new Uint8Array(limit) };
 }
 

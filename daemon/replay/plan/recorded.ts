@@ -104,7 +104,9 @@ export function readRecorded(
 ): Recorded {
   const ends = new Map(recordings.extents().map(({ recordingId, end }) => [recordingId, end]));
   const [recordingIds, startOfRecording, marks]: [string[], bigint[], PageMark[]] = [[], [], []];
-  const [threads, kinds, startOfNode] = [newThreads(), newKinds(), new Map<string, bigint>()];
+  const threads = newThreads();
+  const kinds = newKinds();
+  const startOfNode = new Map<string, bigint>();
   const owner = {};
   /** The pages used last: a cache lookup for every event would take longer than all other work. */
   const recent: ({ number: number; page: RecordedPage } | undefined)[] = new Array(RECENT_PAGES).fill(undefined);
@@ -128,9 +130,11 @@ export function readRecorded(
     const timestamps = bigColumn(block, 'timestamp_ns');
     const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
-    const [eventTypes, services] = [column(block, 'event_type'), column(block, 'service')];
+    const eventTypes = column(block, 'event_type');
+    const services = column(block, 'service');
     const isOwn = ownEventTest(scanned, transactionId);
-    const [numberOf, kindOf] = [threads.ofNode(node), kinds.of(dictionary)];
+    const numberOf = threads.ofNode(node);
+    const kindOf = kinds.of(dictionary);
     const place = placeOfRecording(recordingId);
     let startNs = startOfNode.get(node);
     let row = from;
@@ -246,7 +250,10 @@ export function readRecorded(
     get isWhole() {
       return isWhole;
     },
-    ...{ page, keyAt, sharedRows, firstOwn: () => firstOwn },
+    page,
+    keyAt,
+    sharedRows,
+    firstOwn: () => firstOwn,
     pagesOf: (thread) => threads.pages[thread]!,
     startOf: (node) => startOfNode.get(node)!,
     indexOf(event) {

@@ -108,9 +108,11 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
 
   function look(scanned: RecordingBlock): void {
     const { block, dictionary } = scanned;
-    const [timestamps, durations] = [bigColumn(block, 'timestamp_ns'), bigColumn(block, 'duration_ns')];
+    const timestamps = bigColumn(block, 'timestamp_ns');
+    const durations = bigColumn(block, 'duration_ns');
     const tids = column(block, 'tid');
-    const [isOwn, isAffected] = [ownEventTest(scanned, transactionId), affected(scanned)];
+    const isOwn = ownEventTest(scanned, transactionId);
+    const isAffected = affected(scanned);
     const isCallAt = callTest(scanned);
     const lanes = byNode.get(dictionary.node) ?? new Map<number, Lane>();
     byNode.set(dictionary.node, lanes);
@@ -120,7 +122,8 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
       if (timestamps[row]! + durations[row]! > lastEndNs) lastEndNs = timestamps[row]! + durations[row]!;
       const startNs = timestamps[row]! - originNs;
       const recordedEndNs = startNs + durations[row]!;
-      const [isCall, isLonger] = [isCallAt(row), isAffected(row)];
+      const isCall = isCallAt(row);
+      const isLonger = isAffected(row);
       let lane = lanes.get(tids[row]!);
       if (!lane) {
         lane = { delay: noDelay(), lines: noLines(), call: newBegun(), isInOwnCall: false };

@@ -85,7 +85,8 @@ export function createPlayback(options: PlaybackOptions): Playback {
   const window = createEventBuffer({ plan, speedFactor, onPage: loaded, onFailure: notLoaded });
   const clock = createClock(now, settings().speedFactor);
   const feeding = createFeeding({ window, clock, now, stream, track });
-  const [lateness, alarm] = [createLateness(options.onPlayed), scheduler.alarm(ring)];
+  const lateness = createLateness(options.onPlayed);
+  const alarm = scheduler.alarm(ring);
   let startsAtNs: bigint | null = null;
   /** Index of the next event, and a position before it that the session has reached. */
   let [next, passedNs] = [0, 0];
@@ -186,7 +187,11 @@ export function createPlayback(options: PlaybackOptions): Playback {
   }
 
   return {
-    ...{ positionNs, catchUp, interrupt, resume, moveTo },
+    positionNs,
+    catchUp,
+    interrupt,
+    resume,
+    moveTo,
     isRunning: () => clock.running,
     next: () => next,
     punctuality: () => ({ lateness: lateness.summary(), starvations }),

@@ -81,7 +81,13 @@ export class Session {
       positionNs: () => this.positionNs,
     });
     this.#playback = createPlayback({
-      ...{ plan, now, scheduler, leadNs, onPlayed, stream: this.stream, track },
+      plan,
+      now,
+      scheduler,
+      leadNs,
+      onPlayed,
+      stream: this.stream,
+      track,
       settings: () => this.#settings,
       pauseAtNs: this.#pausePlace.atNs,
       onPauseDue: () => this.pause(),
@@ -106,7 +112,8 @@ export class Session {
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
-    const [until, lastEventId] = [this.#pausePlace.until(), this.stream.lastId];
+    const until = this.#pausePlace.until();
+    const lastEventId = this.stream.lastId;
     return viewOf(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
   }
 
@@ -114,9 +121,14 @@ export class Session {
   kept(): KeptSession {
     return {
       ...this.place(),
-      ...{ settings: this.#settings, state: this.#state, outline: this.#plan.outline },
-      ...{ rounds: this.#rounds, failure: this.#failure, life: this.#options.life ?? 0 },
-      ...{ createdAt: this.#createdAt, updatedAt: this.#updatedAt },
+      settings: this.#settings,
+      state: this.#state,
+      outline: this.#plan.outline,
+      rounds: this.#rounds,
+      failure: this.#failure,
+      life: this.#options.life ?? 0,
+      createdAt: this.#createdAt,
+      updatedAt: this.#updatedAt,
     };
   }
 
@@ -217,7 +229,8 @@ export class Session {
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
       for (const json of events) this.stream.publish('event', json, 1);
-      const [target, at] = [from + events.length, Math.max(events.length - 1, 0)];
+      const target = from + events.length;
+      const at = Math.max(events.length - 1, 0);
       if (target !== this.#playback.next()) this.#playback.moveTo(page.startNs[at]!, target);
       this.#enter(state);
       return events;
@@ -450,7 +463,10 @@ function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): P
   }
 
   return {
-    ...{ until, aim, laidOut, outlined },
+    until,
+    aim,
+    laidOut,
+    outlined,
     atNs: () => (ends && until() ? ends.durationNs : null),
     aimAgain: () => aim(asked),
     clear() {

@@ -108,7 +108,13 @@ export function createSessions(options: SessionsOptions): Sessions {
   let closing: Promise<void> | undefined;
 
   const surroundingsOf = (sessionId: string) => ({
-    ...{ now: steadyNow, wallTime, scheduler, player, keptTotal, leadNs, onPlayed },
+    now: steadyNow,
+    wallTime,
+    scheduler,
+    player,
+    keptTotal,
+    leadNs,
+    onPlayed,
     onChange: () => keeper?.changed(sessionId),
     admit: (change?: ComingChange) => admit(held, sessionId, replayRateMax, change),
   });

@@ -471,7 +471,9 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
 
 function newSlab(bytes: number, frames: number): Slab {
   return {
-    ...{ firstId: 0, count: 0, bytes: Buffer.allocUnsafeSlow(bytes) },
+    firstId: 0,
+    count: 0,
+    bytes: Buffer.allocUnsafeSlow(bytes),
     ends: new Uint32Array(frames),
     eventsThrough: new Float64Array(frames),
   };
@@ -739,7 +741,8 @@ export function steppedJson(page: PlanPage, nowNs: bigint, timeoutNs: bigint | n
 /** The events of a page of the schedule, each as JSON. */
 export function scheduledJson(page: PlanPage, timeoutNs: bigint | null): string[] {
   return Array.from({ length: page.count }, (_, at) => {
-    const [startNs, durationNs] = [page.startNs[at]!, page.durationNs[at]!];
+    const startNs = page.startNs[at]!;
+    const durationNs = page.durationNs[at]!;
     const scheduled = {
       replay_index: page.first + at,
       replay_offset_ns: startNs,

@@ -60,7 +60,8 @@ export async function replayRun(request: RunRequest): Promise<Run> {
 async function planned(request: RunRequest, plan: DelayPlan, folder: string): Promise<Run> {
   const { incident, errors, settings, gates, ioUring, onDeath, environment } = request;
   const { mode, seed, unknown, threshold_ns, map, command } = settings;
-  const [planPath, reportPath] = [join(folder, 'plan'), join(folder, 'report')];
+  const planPath = join(folder, 'plan');
+  const reportPath = join(folder, 'report');
   writePlan(planPath, encodePlan(plan));
   const startedAt = new Date().toISOString();
   const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };

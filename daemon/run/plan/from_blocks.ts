@@ -35,12 +35,27 @@ export function addBlock(incident: IncidentBuilder, { block, dictionary }: Recor
   const operations = column(block, `${blockIo.name}.operation`);
   const devices = column(block, `${blockIo.name}.device`);
   const call: RecordedCall = {
-    ...{ node: dictionary.node, tid: 0, comm: '', service: '', op: 'write', path: '', fileKind: 'unknown', fd: 0 },
-    ...{ startNs: 0n, durationNs: 0, size: undefined },
+    node: dictionary.node,
+    tid: 0,
+    comm: '',
+    service: '',
+    op: 'write',
+    path: '',
+    fileKind: 'unknown',
+    fd: 0,
+    startNs: 0n,
+    durationNs: 0,
+    size: undefined,
   };
   const request: RecordedRequest = {
-    ...{ node: dictionary.node, tid: 0, comm: '', service: '', device: '', operation: '' },
-    ...{ startNs: 0n, durationNs: 0 },
+    node: dictionary.node,
+    tid: 0,
+    comm: '',
+    service: '',
+    device: '',
+    operation: '',
+    startNs: 0n,
+    durationNs: 0,
   };
   for (let row = 0; row < block.rowCount; row++) {
     const columns = callsOf.get(types[row]!);

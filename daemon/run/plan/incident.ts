@@ -115,7 +115,8 @@ export function newIncident(): IncidentBuilder {
   }
 
   function stream(number: number): IncidentStream {
-    const [file, owner] = [streams.firstOf(number), streams.secondOf(number)];
+    const file = streams.firstOf(number);
+    const owner = streams.secondOf(number);
     const kinds = files.secondOf(file);
     const text = (at: number) => texts.list[at]!;
     return {
@@ -163,7 +164,12 @@ export function newIncident(): IncidentBuilder {
       const node = texts.numberOf(request.node);
       const { comm, operation, durationNs } = request;
       waits.request({
-        ...{ thread, node, comm, operation, startNs, endNs: startNs + durationNs },
+        thread,
+        node,
+        comm,
+        operation,
+        startNs,
+        endNs: startNs + durationNs,
         owner: owners.numberOf(texts.numberOf(comm), texts.numberOf(request.service)),
         file: lastOfThread.get(thread) ?? lastOfNode.get(node),
         device: devices.numberOf(node, texts.numberOf(request.device)),

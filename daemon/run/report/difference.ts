@@ -76,8 +76,13 @@ const hasFields = (fields: Readonly<Record<string, (value: unknown) => boolean>>
   isRecord(value) && Object.entries(fields).every(([name, is]) => is(value[name]));
 
 const isStream = hasFields({
-  ...{ op_class: isText, path: isText, role: isText, recorded_events: isCount, planned_ns: isNullOr(isCount) },
-  ...{ calls: isCount, took_ns: isCount },
+  op_class: isText,
+  path: isText,
+  role: isText,
+  recorded_events: isCount,
+  planned_ns: isNullOr(isCount),
+  calls: isCount,
+  took_ns: isCount,
 });
 const isCompared = hasFields({
   verdict: isText,

@@ -13,7 +13,8 @@ export interface ErrorFigures {
 }
 
 export function errorFigures({ events: { error }, eventCount }: DelayPlan, calls: CallReport): ErrorFigures {
-  const [returned, called] = [new Set<number>(), new Set<number>()];
+  const returned = new Set<number>();
+  const called = new Set<number>();
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
     if (event === NONE || error[event] === 0) continue;

@@ -198,8 +198,14 @@ function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, t
     const call = fate === 'missing' ? undefined : deliveries.call[event]!;
     const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
     return {
-      ...{ event, offset_ns: offset_ns[event]!, target_ns: target_ns[event]! },
-      ...{ op, path, comm, service, fate },
+      event,
+      offset_ns: offset_ns[event]!,
+      target_ns: target_ns[event]!,
+      op,
+      path,
+      comm,
+      service,
+      fate,
       run_offset_ns: call === undefined ? null : calls.receivedNs[call]!,
       held_ns: call === undefined ? null : calls.heldNs[call]!,
     };
@@ -314,9 +320,21 @@ function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): 
   const gathered = new Map<number, Gathered>();
   for (const [number, { op_class, path, role, recorded_events }] of said.streams)
     gathered.set(number, {
-      ...{ op_class, path, role, recorded_events, planned_ns: null, calls: 0, how: noMatches(), missing_events: 0 },
-      ...{ injected_ns: 0, took_ns: 0, longest_unmatched: null },
-      ...{ events: new Set(), streams: new Set(), unmatched: 0, unmatchedFromNs: 0 },
+      op_class,
+      path,
+      role,
+      recorded_events,
+      planned_ns: null,
+      calls: 0,
+      how: noMatches(),
+      missing_events: 0,
+      injected_ns: 0,
+      took_ns: 0,
+      longest_unmatched: null,
+      events: new Set(),
+      streams: new Set(),
+      unmatched: 0,
+      unmatchedFromNs: 0,
     });
   for (let at = 0; at < calls.count; at++) {
     const figures = gathered.get(calls.stream[at]!);
@@ -333,7 +351,8 @@ function streamFigures(plan: DelayPlan, calls: CallReport, said: RunnerStatus): 
 }
 
 function gather(figures: Gathered, plan: DelayPlan, calls: CallReport, at: number): void {
-  const [how, event] = [calls.how[at]!, calls.event[at]!];
+  const how = calls.how[at]!;
+  const event = calls.event[at]!;
   figures.calls++;
   figures.how[MATCH_KIND_OF.get(how)!]++;
   figures.took_ns += calls.heldNs[at]! + calls.nativeNs[at]!;

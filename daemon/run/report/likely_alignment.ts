@@ -69,7 +69,8 @@ export function likelyAlignment(sequences: Sequences): Likely {
   for (let round = 1; ; round++) {
     const { found, matched, gaps } = pass(sequences, band, model);
     if (round === ROUNDS) return found;
-    const [planned, made] = [sequences.planned.length, sequences.made.length];
+    const planned = sequences.planned.length;
+    const made = sequences.made.length;
     model.extra = (EDITS_FIRST + made - matched) / (made + 1);
     model.gap = (EDITS_FIRST + gaps) / (planned + 1);
   }
@@ -175,7 +176,8 @@ function pass(sequences: Sequences, band: Band, model: Model): Pass {
   function forward(chunk: number): number {
     let sum = 0;
     before[0]!.set(starts[chunk]!);
-    const [first, end] = [chunk * CHUNK, Math.min((chunk + 1) * CHUNK, count)];
+    const first = chunk * CHUNK;
+    const end = Math.min((chunk + 1) * CHUNK, count);
     for (let call = first; call < end; call++) {
       compare(sequences, band, model, call, likely);
       sum += stepForward(before[call - first]!, before[call - first + 1]!, call);
@@ -223,7 +225,8 @@ function pass(sequences: Sequences, band: Band, model: Model): Pass {
   for (let at = 0; at < width; at++) {
     const missing = planned.length - from[count]! - at;
     if (missing < 0) continue;
-    const [near, far] = [NEAR_DECAY ** (missing - 1) * (1 - NEAR_DECAY), FAR_DECAY ** (missing - 1) * (1 - FAR_DECAY)];
+    const near = NEAR_DECAY ** (missing - 1) * (1 - NEAR_DECAY);
+    const far = FAR_DECAY ** (missing - 1) * (1 - FAR_DECAY);
     atEnd[at] = missing === 0 ? 1 : model.gap * ((1 - FAR_SHARE) * near + FAR_SHARE * far + ENDS_EARLY);
   }
   const last = before[count === 0 ? 0 : count - (chunks - 1) * CHUNK];

@@ -68,8 +68,19 @@ export function emptyReport(): CallReport {
   const none = new Float64Array();
   return {
     count: 0,
-    ...{ receivedNs: none, targetNs: none, heldNs: none, queuedNs: none, nativeNs: none, tid: none, stream: none },
-    ...{ event: none, size: none, op: none, how: none, error: none, flags: none },
+    receivedNs: none,
+    targetNs: none,
+    heldNs: none,
+    queuedNs: none,
+    nativeNs: none,
+    tid: none,
+    stream: none,
+    event: none,
+    size: none,
+    op: none,
+    how: none,
+    error: none,
+    flags: none,
   };
 }
 

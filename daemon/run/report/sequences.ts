@@ -85,8 +85,12 @@ function streamUnits({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
 }
 
 const newSequence = (file: string): CallSequence => ({
-  ...{ file, events: [], calls: [], standsIn: false },
-  ...{ roles: new Set(), hasOtherRoles: false },
+  file,
+  events: [],
+  calls: [],
+  standsIn: false,
+  roles: new Set(),
+  hasOtherRoles: false,
 });
 
 /** Fills in the events of the sequences, and returns the sequence of each event. */

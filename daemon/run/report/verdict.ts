@@ -67,7 +67,8 @@ export function withInterrupted(
 }
 
 function sumsShare({ injected_ns, planned_ns }: Figures): number {
-  const [smaller, larger] = [Math.min(injected_ns, planned_ns), Math.max(injected_ns, planned_ns)];
+  const smaller = Math.min(injected_ns, planned_ns);
+  const larger = Math.max(injected_ns, planned_ns);
   return larger === 0 ? 1 : smaller / larger;
 }
 

@@ -127,8 +127,12 @@ function newGathered(): Gathered {
     baseNs: 0n,
     codes: newLineCodes(LINE_EVENTS_MAX),
     numbers: {
-      ...{ start: numbers(), duration: numbers(), result: numbers() },
-      ...{ bytes: numbers(), queue: numbers(), number: numbers() },
+      start: numbers(),
+      duration: numbers(),
+      result: numbers(),
+      bytes: numbers(),
+      queue: numbers(),
+      number: numbers(),
     },
     indexes: { thread: indexes(), what: indexes(), owner: indexes() },
   };
@@ -163,7 +167,10 @@ interface LineWriter {
 function lineWriter(): LineWriter {
   const recordings = recordingEntries();
   const threads = threadEntries(recordings);
-  const [whats, owners, errors, origins] = [whatEntries(), ownerEntries(), lineErrors(), lineOrigins()];
+  const whats = whatEntries();
+  const owners = ownerEntries();
+  const errors = lineErrors();
+  const origins = lineOrigins();
   let types: string | undefined = JSON.stringify(Object.fromEntries(EVENTS.map(({ id, name }) => [id, name])));
   let dictionaries = dictionaryCodes();
   let gathered: Gathered | undefined;
@@ -515,7 +522,8 @@ function lineOrigins(): LineOrigins {
       if (slots.length === 0) return;
       for (let i = 0; i < rows.length; i++) {
         for (const { services, contexts, bytes } of slots) {
-          const [service, context] = [services[i]!, contexts[i]!];
+          const service = services[i]!;
+          const context = contexts[i]!;
           if (service === 0 && context === 0 && bytes[i] === 0n) continue;
           found.add(`[${rows[i]},${ownerOf(dictionary, service, context)},${integerJson(bytes[i]!)}]`);
         }
@@ -668,7 +676,10 @@ function setOffsets(to: NumberColumn, at: number, times: BigUint64Array, count: 
   }
 }
 
-const [ZERO, MINUS, QUOTE, COMMA] = [0x30, 0x2d, 0x22, 0x2c];
+const ZERO = 0x30;
+const MINUS = 0x2d;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
 const NULL = Buffer.from('null');
 const NO_LARGE: ReadonlyMap<number, string> = new Map();
 const BILLION = 1e9;

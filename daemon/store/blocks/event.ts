@@ -125,7 +125,8 @@ function reading(
       ];
     }
     case 'queuer': {
-      const [services, contexts] = [column(block, `${columnName}_service`), column(block, `${columnName}_context`)];
+      const services = column(block, `${columnName}_service`);
+      const contexts = column(block, `${columnName}_context`);
       return [[name, (index) => queuerOf(dictionary, services[index]!, contexts[index]!)]];
     }
     case 'origins':

@@ -19,7 +19,8 @@ export function isOwnEvent(isOfContext: boolean, source: number): boolean {
  * write back data that it wrote earlier, which is its work but takes none of its time.
  */
 export function ownEventTest({ block, dictionary }: ScannedBlock, transactionId: string): (row: number) => boolean {
-  const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
+  const contexts = column(block, 'context');
+  const sources = column(block, 'context_source');
   const known = new Map<number, boolean>();
   return (row) => {
     const context = contexts[row]!;
@@ -72,7 +73,8 @@ export function ownedRows(
   return (scanned, onOwned) => {
     const { block, dictionary } = scanned;
     const ownerOf = ownerIn(dictionary);
-    const [contexts, sources] = [column(block, 'context'), column(block, 'context_source')];
+    const contexts = column(block, 'context');
+    const sources = column(block, 'context_source');
     const originsOf = originReader(scanned);
     const see = (row: number, owner: number, isOfContext: boolean) =>
       onOwned(row, owner, isOwnEvent(isOfContext, sources[row]!));

@@ -83,7 +83,8 @@ function isSpent({ position, length }: Cursor): boolean {
 }
 
 function isEarlier(a: Cursor, rowOfA: number, b: Cursor, rowOfB: number): boolean {
-  const [timeOfA, timeOfB] = [a.timestamps[rowOfA]!, b.timestamps[rowOfB]!];
+  const timeOfA = a.timestamps[rowOfA]!;
+  const timeOfB = b.timestamps[rowOfB]!;
   if (timeOfA !== timeOfB) return timeOfA < timeOfB;
   if (a.scan.recordingId !== b.scan.recordingId) return a.scan.recordingId < b.scan.recordingId;
   return a.numbers[rowOfA]! < b.numbers[rowOfB]!;

@@ -153,7 +153,8 @@ function* selectedTransactions(
 ): Generator<TransactionRows, TransactionReach | null> {
   const rows = newRows();
   const { add, reach } = findReach(open, groups);
-  const [first, durations] = [wordsOf(rows.startsNs), wordsOf(rows.durationsNs)];
+  const first = wordsOf(rows.startsNs);
+  const durations = wordsOf(rows.durationsNs);
   const { hasError: failed, hashes, excluded, ...bounds } = filter;
   const hasOwners = filter.services || filter.nodes || excluded?.services || excluded?.nodes;
   const isOwned = hasOwners ? ownerTest(open, groups, filter) : undefined;

@@ -91,7 +91,9 @@ export function openRecordingStore(
     recordingStates: () => read((open) => open.map(recordingState)),
     unreadable: (nodes) =>
       unreadable(nodes).map(({ path, node = null, error: { code, message } }) => ({
-        ...{ path, node, code },
+        path,
+        node,
+        code,
         reason: message,
       })),
     findings: files.findings,

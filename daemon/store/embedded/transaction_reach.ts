@@ -18,7 +18,8 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
   const bounds = new BigUint64Array([U64_MAX, 0n]);
   const given = new BigUint64Array(2);
   // Most transactions are decided by words: comparing bigints would take longer than all else.
-  const [bound, words] = [wordsOf(bounds), wordsOf(given)];
+  const bound = wordsOf(bounds);
+  const words = wordsOf(given);
   let isAny = false;
 
   return {

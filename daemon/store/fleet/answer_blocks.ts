@@ -321,10 +321,12 @@ export interface AnswerDictionary extends Dictionary {
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };
 
 function answerDictionary(): AnswerDictionary {
-  const [names, nameIds] = [[''], new Map([['', 0]])];
+  const names = [''];
+  const nameIds = new Map([['', 0]]);
   const files: ({ path: string; kind: string } | undefined)[] = [undefined];
   const fileIds = new Map<string, Map<string, number>>();
-  const [contexts, contextIds] = [[NO_CONTEXT], new Map<string, number>()];
+  const contexts = [NO_CONTEXT];
+  const contextIds = new Map<string, number>();
   const recordings: NodeRecording[] = [];
   const recordingIndexes = new Map<bigint, number>();
 
@@ -564,7 +566,8 @@ function isRun(rows: Uint32Array): boolean {
 
 /** A bigint for each value would take ten times as long. */
 function copyWords(from: BigUint64Array, to: BigUint64Array, rows: Uint32Array): void {
-  const [read, written] = [wordsOf(from), wordsOf(to)];
+  const read = wordsOf(from);
+  const written = wordsOf(to);
   for (let i = 0; i < rows.length; i++) {
     written[i * 2] = read[rows[i]! * 2]!;
     written[i * 2 + 1] = read[rows[i]! * 2 + 1]!;

@@ -31,7 +31,8 @@ export async function servicesIn(fleet: Fleet): Promise<string[]> {
 
 /** A node without events is known by what it says of itself. */
 export async function nodesIn(fleet: Fleet): Promise<string[]> {
-  const [said, sent] = [tableOf(fleet, 'node'), tableOf(fleet, 'segment')];
+  const said = tableOf(fleet, 'node');
+  const sent = tableOf(fleet, 'segment');
   const rows = await readRows(
     fleet,
     sql`SELECT DISTINCT node FROM ${said} UNION ALL SELECT DISTINCT node FROM ${sent}`,
@@ -101,7 +102,8 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   } as const;
   const rows = await readRows(fleet, statement, shape);
   return rows.map((row) => {
-    const [fromNs, toNs] = [row.created_ns, row.watermark_ns];
+    const fromNs = row.created_ns;
+    const toNs = row.watermark_ns;
     const isOver = hasEnded(row);
     // What a node says is by its own clock.
     const atNs = row.at + row.clock_offset_ns;

@@ -49,7 +49,11 @@ function known(position: Position, memory: Memory): KnownPosition {
   const { fromNs, key, arrivedS } = position;
   const sharedAs = `fleet ${++positions}`;
   return {
-    ...{ fromNs, key, arrivedS, memory, sharedAs },
+    fromNs,
+    key,
+    arrivedS,
+    memory,
+    sharedAs,
     get id() {
       return encodePosition(position);
     },

@@ -174,7 +174,8 @@ export function reachFinder() {
   return {
     add({ length, startsNs, durationsNs, nodesAt }: SelectedRows): void {
       for (let row = 0; row < length; row++) {
-        const [start, end] = [startsNs[row]!, startsNs[row]! + durationsNs[row]!];
+        const start = startsNs[row]!;
+        const end = startsNs[row]! + durationsNs[row]!;
         if (start < first) first = start;
         if (end > last) last = end;
         for (const node of nodesAt(row)) nodes.add(node);

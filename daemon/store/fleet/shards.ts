@@ -38,7 +38,8 @@ export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
     nodes: readonly string[] | undefined,
     read: () => Promise<Found[]>,
   ): Promise<Found[]> {
-    const [count, episode] = [reads.count(), reads.episode()];
+    const count = reads.count();
+    const episode = reads.episode();
     const found = await read();
     if (reads.count() === count) known.learn(found, nodes);
     else for (const node of known.compare(found, nodes)) lastAway.set(node, Math.max(episode, lastAway.get(node) ?? 0));
@@ -46,7 +47,8 @@ export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
   }
 
   function watch(): ShardWatch {
-    const [count, episode] = [reads.count(), reads.episode()];
+    const count = reads.count();
+    const episode = reads.episode();
     const isPartial = () => reads.count() !== count;
     return {
       isPartial,

@@ -120,7 +120,8 @@ function isOfOwners({ services, excluded }: EventFilter): boolean {
 
 /** Sums of 128 bits, as the sums of their parts: those of 64 bits would overflow. */
 function wideSum(name: 'bytes' | 'duration'): Sql[] {
-  const [low, high] = [identifier(`${name}_low`), identifier(`${name}_high`)];
+  const low = identifier(`${name}_low`);
+  const high = identifier(`${name}_high`);
   return [
     sql`sum(bitAnd(${low}, 4294967295)) AS ${identifier(`${name}_0`)}`,
     sql`sum(bitShiftRight(${low}, 32)) AS ${identifier(`${name}_1`)}`,
@@ -170,7 +171,8 @@ function cellOf(row: SummedRow): Cell {
 
 /** What the sums lack: minutes of which the filter has a part, and events that belong to several services. */
 function rest(filter: EventFilter, { from, end }: Minutes): { within: EventFilter; also: Sql[] }[] {
-  const [fromNs, toNs] = [from * MINUTE_NS, end * MINUTE_NS];
+  const fromNs = from * MINUTE_NS;
+  const toNs = end * MINUTE_NS;
   const isOpen = filter.toNs === undefined;
   const whole = { ...filter, ...(filter.fromNs !== undefined && { fromNs }), ...(!isOpen && { toNs }) };
   return [

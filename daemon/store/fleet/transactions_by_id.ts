@@ -61,7 +61,8 @@ function onceEach(rows: readonly ByIdRow[]): ByIdRow[] {
   for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
   const keyOf = (row: ByIdRow) => [row.recording, row.first_number, row.day];
   return [...byKey.values()].sort((one, other) => {
-    const [a, b] = [keyOf(one), keyOf(other)];
+    const a = keyOf(one);
+    const b = keyOf(other);
     const at = a.findIndex((value, i) => value !== b[i]);
     return at < 0 ? 0 : a[at]! < b[at]! ? -1 : 1;
   });
@@ -96,7 +97,9 @@ function summaryOf(rows: readonly ByIdRow[]): TransactionSummary {
 function recordedSummary(row: ByIdRow): RecordedSummary {
   const stored = (name: 't_min' | 'own_min' | 'end_max' | 'written_back_end_ns' | 'slowest_duration_ns') =>
     toStored(row[name]);
-  const [start, ownStart, end] = [stored('t_min'), stored('own_min'), stored('end_max')];
+  const start = stored('t_min');
+  const ownStart = stored('own_min');
+  const end = stored('end_max');
   // Rows of a sender that did not tell own starts apart have 0, as those without own events.
   const first = ownStart > 0n ? ownStart : start;
   return {

@@ -87,7 +87,8 @@ export function transactionChooser(population: PopulationRows, filter: ValueFilt
 
   function* meetDevices(): Generator<void, void> {
     const parts = transactionParts(profileColumns(known.profiles), kept, population.durationsNs);
-    const [rows, side] = [newRows(1024), sideSums()];
+    const rows = newRows(1024);
+    const side = sideSums();
     let transaction = 0;
     const onDevice = (condition: number) => {
       met[transaction]! |= 1 << condition;

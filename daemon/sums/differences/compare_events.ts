@@ -23,7 +23,9 @@ const idOf = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
 export const TYPES = { write: idOf('sys_write'), sync: idOf('sys_sync'), request: idOf('block_io') } as const;
 
 const part = (wanted: Part) => PARTS.indexOf(wanted);
-const [QUEUE, SERVICE, UNTRACED] = [part('queue'), part('service'), part('untraced')];
+const QUEUE = part('queue');
+const SERVICE = part('service');
+const UNTRACED = part('untraced');
 /** Parts of events that are no requests, by the id of their type. */
 const PART_OF = new Uint8Array(256).fill(UNTRACED);
 PART_OF[TYPES.write] = part('write');
@@ -52,7 +54,8 @@ export function compareEvents(box: Box): Comparer {
         const { parts, duration } = sides[other]!;
         counts.add(numbers[row]! * 2 + other);
         sides[other]!.count++;
-        const [low, high] = [durations[row * 2]!, durations[row * 2 + 1]!];
+        const low = durations[row * 2]!;
+        const high = durations[row * 2 + 1]!;
         duration.addWords(low, high);
         if (types[row] !== TYPES.request) {
           parts[PART_OF[types[row]!]!]!.addWords(low, high);
@@ -70,8 +73,11 @@ export function compareEvents(box: Box): Comparer {
       const [selected, others] = sides;
       const tallied = tallyOf(profiles.profiles, profiles.values.length, counts.values);
       return yield* comparisonOf(profiles, {
-        ...{ ...tallied, fields: EVENT_FIELDS, events },
-        ...{ selected: sideOf(selected), others: sideOf(others) },
+        ...tallied,
+        fields: EVENT_FIELDS,
+        events,
+        selected: sideOf(selected),
+        others: sideOf(others),
       });
     },
   };

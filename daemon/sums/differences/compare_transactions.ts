@@ -57,7 +57,8 @@ export function gatherTransactions(
       const sources = column(block, 'context_source');
       const { timesOf, beginsWithin } = timeReader(scanned, population);
       const carriedBy = carrierReader(scanned, placeOf);
-      const [queuers, threads] = [column(block, 'block_io.queued_by_context'), column(block, 'tid')];
+      const queuers = column(block, 'block_io.queued_by_context');
+      const threads = column(block, 'tid');
       const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
@@ -96,7 +97,8 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
     },
     add: gathered.add,
     *finish(): Generator<void, Comparison> {
-      const [columns, valueCount] = [profileColumns(profiles.profiles), profiles.values.length];
+      const columns = profileColumns(profiles.profiles);
+      const valueCount = profiles.values.length;
       const finder = neighbours && (yield* neighbours.finish(population.count));
       const near = finder && neighbourCarriers(finder, { population, box, columns, baseNs });
       const sides = [sideSums(), sideSums()] as const;
@@ -137,7 +139,9 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
       const carrying = { count: population.count, kept, columns, valueCount, waited: waited.pairs() };
       const bitsOf = (value: number) => near!.bitsOf(value - valueCount);
       return yield* comparisonOf(withNeighbours(profiles, near?.values, neighbours && !near), {
-        ...{ selected: sideOf(sides[0]), others: sideOf(sides[1]), events: gathered.events },
+        selected: sideOf(sides[0]),
+        others: sideOf(sides[1]),
+        events: gathered.events,
         fields: hasNeighbours ? FIELDS : EVENT_FIELDS,
         carriers: near ? joined(carriers, near.counts) : carriers,
         strataOf: (value) => (value < valueCount ? undefined : near!.strataOf(value - valueCount)),
@@ -191,8 +195,10 @@ function carrierReader({ block }: ScannedBlock, placeOf: (context: number) => nu
 
 /** Reads the times of rows, as seen from the start of a transaction; the result is reused. */
 function timeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
-  const [starts, lengths] = [wordsOf(startsNs), wordsOf(durationsNs)];
-  const [at, durations] = [wordsOf(bigColumn(block, 'timestamp_ns')), wordsOf(bigColumn(block, 'duration_ns'))];
+  const starts = wordsOf(startsNs);
+  const lengths = wordsOf(durationsNs);
+  const at = wordsOf(bigColumn(block, 'timestamp_ns'));
+  const durations = wordsOf(bigColumn(block, 'duration_ns'));
   const queues = wordsOf(bigColumn(block, 'block_io.queue_ns'));
   const times: TimeWords = { startLow: 0, startHigh: 0, durationLow: 0, durationHigh: 0, queueLow: 0, queueHigh: 0 };
   return {

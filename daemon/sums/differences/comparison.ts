@@ -67,7 +67,8 @@ export function* comparisonOf(
   const common = { selected, others, events, leftOut: [...leftOut] };
   if (!isComparable(sizes)) return { ...common, tooFew: true, rows: [], moreRows: 0, tried: 0, equal: [] };
   const counted = values.flatMap((value, number) => {
-    const [own, other] = [carriers[number * 2]!, carriers[number * 2 + 1]!];
+    const own = carriers[number * 2]!;
+    const other = carriers[number * 2 + 1]!;
     const counts = { selected: own, others: other, strata: tallied.strataOf?.(number) };
     return own + other > 0 && isComplete(value) ? [{ ...value, ...counts, number }] : [];
   });
@@ -113,7 +114,8 @@ function* joinAlike<Value extends CountedValue>(
   const sizeOf = ({ selected, others }: CountedValue) => selected + others;
   for (const [i, value] of values.entries()) {
     const row = rows.find(({ first }) => {
-      const [a, b] = [sizeOf(values[first]!), sizeOf(value)];
+      const a = sizeOf(values[first]!);
+      const b = sizeOf(value);
       // Sizes that are too different need no counting.
       if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
       const both = together(first, i);

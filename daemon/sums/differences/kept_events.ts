@@ -118,7 +118,9 @@ export function keepEvents(transactions: number): KeptEvents {
       const page = pages[place >>> PAGE_BITS]!;
       const at = (place & PAGE_MASK) * WORDS_AN_EVENT;
       const words = (low: number) => (BigInt(page[low + 1]!) << 32n) | BigInt(page[low]!);
-      const [start, duration, queue] = [BigInt.asIntN(64, words(at + 2)), words(at + 4), words(at + 6)];
+      const start = BigInt.asIntN(64, words(at + 2));
+      const duration = words(at + 4);
+      const queue = words(at + 6);
       return { start, sent: start + (queue < duration ? queue : duration), end: start + duration };
     },
   };

@@ -210,7 +210,8 @@ function requestTimes(baseNs: bigint): RequestTimes {
 
   return {
     open({ block }) {
-      const [at, durations] = [wordsOf(bigColumn(block, 'timestamp_ns')), wordsOf(bigColumn(block, 'duration_ns'))];
+      const at = wordsOf(bigColumn(block, 'timestamp_ns'));
+      const durations = wordsOf(bigColumn(block, 'duration_ns'));
       return (row, kind) => {
         kinds[kind] ??= { count: 0, starts: new Float64Array(8), ends: new Float64Array(8) };
         const times = kinds[kind];

@@ -41,7 +41,8 @@ function meanOf({ selected, others, sizes }: Stratum): number {
 }
 
 function varianceOf({ selected, others, sizes }: Stratum): number {
-  const [carriers, rows] = [selected + others, sizes.selected + sizes.others];
+  const carriers = selected + others;
+  const rows = sizes.selected + sizes.others;
   const share = (sizes.selected / rows) * (sizes.others / rows);
   return (carriers * share * (rows - carriers)) / (rows - 1);
 }
@@ -49,7 +50,8 @@ function varianceOf({ selected, others, sizes }: Stratum): number {
 function distributionOf(stratum: Stratum, logProbability: LogProbability): Distribution {
   const { selected, others, sizes } = stratum;
   const carriers = selected + others;
-  const [least, most] = [Math.max(0, carriers - sizes.others), Math.min(carriers, sizes.selected)];
+  const least = Math.max(0, carriers - sizes.others);
+  const most = Math.min(carriers, sizes.selected);
   const middle = Math.min(Math.max(Math.round(meanOf(stratum)), least), most);
   const at = (count: number) => Math.exp(logProbability(count, carriers, sizes));
   const [below, above]: [number[], number[]] = [[], []];

@@ -75,7 +75,8 @@ export function transactionParts(
     for (let row = 0; row < rows.length; row++) {
       const profile = rows.profiles[row]!;
       if (rows.roles[row] === ROLES.own || columns.devices[profile]! < 0) continue;
-      const [start, end] = [rows.starts[row]!, rows.ends[row]!];
+      const start = rows.starts[row]!;
+      const end = rows.ends[row]!;
       const isQueued = rows.roles[row] === ROLES.queued;
       const from = isQueued ? start : overlapFrom(syncs[nodesOf.of(profile)]!, start, end);
       if (from !== undefined) onWaited(columns.devices[profile]!, profile, from);

@@ -113,7 +113,8 @@ function sentenceOf({ rows, took_ns: [a, b], verdict, beside }: ReportComparison
     return `${other} took ${bandText(b)}, ${one} ${bandText(a)}: altogether no difference beyond how runs vary, ${paths}.`;
   }
   if (verdict !== 'same' && (a.count > 1 || b.count > 1)) {
-    const [size, direction] = [shortDuration(Math.abs(b.median - a.median)), verdict === 'longer' ? 'longer' : 'less'];
+    const size = shortDuration(Math.abs(b.median - a.median));
+    const direction = verdict === 'longer' ? 'longer' : 'less';
     return `${other} took ${size} ${direction} than ${one} in the median, beyond how runs vary.`;
   }
   const parts = rows.map((row) => ({

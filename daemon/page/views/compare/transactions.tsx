@@ -23,13 +23,15 @@ interface Side {
 
 export function Transactions() {
   const { link, setCoverage } = usePage();
-  const [a, b] = [useSide(link.transaction), useSide(link.other)];
+  const a = useSide(link.transaction);
+  const b = useSide(link.other);
   const isAsked = link.transaction !== null && link.other !== null;
   const pair = usePair(a, b);
   const shown = isAsked ? pair : null;
   const isLoading = isAsked && (a.isLoading || b.isLoading);
   useEffect(() => {
-    const [first, second] = [shown?.a.transaction.coverage, shown?.b.transaction.coverage];
+    const first = shown?.a.transaction.coverage;
+    const second = shown?.b.transaction.coverage;
     setCoverage((first?.complete === false ? first : second) ?? first ?? null);
   }, [shown, setCoverage]);
   const rest = isLoading ? 'Reading both transactions…' : 'Choose two transactions.';
@@ -65,7 +67,8 @@ function Compared({ a, b }: { a: Side; b: Side }) {
         compared.
       </h1>
     );
-  const [one, other] = [a.calls!.breakdown, b.calls!.breakdown];
+  const one = a.calls!.breakdown;
+  const other = b.calls!.breakdown;
   const without = [a, b].find(({ calls }) => calls!.breakdown === null);
   if (!one || !other)
     return <h1>Nothing that {shownName(without!.transaction.transaction_id)} itself did is recorded.</h1>;

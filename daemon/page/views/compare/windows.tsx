@@ -25,13 +25,16 @@ interface Window {
 
 export function Windows() {
   const { link, setCoverage } = usePage();
-  const [one, other] = [windowOf(link.from, link.to), windowOf(link.other_from, link.other_to)];
-  const [a, b] = [useWindow(link, one), useWindow(link, other)];
+  const one = windowOf(link.from, link.to);
+  const other = windowOf(link.other_from, link.other_to);
+  const a = useWindow(link, one);
+  const b = useWindow(link, other);
   const pair = usePair(a, b);
   const shown = one && other ? pair : null;
   const isLoading = one !== null && other !== null && (a.isLoading || b.isLoading);
   useEffect(() => {
-    const [first, second] = [shown?.a.coverage, shown?.b.coverage];
+    const first = shown?.a.coverage;
+    const second = shown?.b.coverage;
     setCoverage((first?.complete === false ? first : second) ?? first ?? null);
   }, [shown, setCoverage]);
   const rest = isLoading ? 'Reading both windows…' : 'Choose two windows of time.';

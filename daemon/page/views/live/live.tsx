@@ -118,7 +118,8 @@ function sentenceOf(tail: Tail): string {
   if (!minute || !arrivals || eventCount === 0)
     return tail.isFollowing ? 'No event has arrived yet.' : 'No event is here yet.';
   const readMs = tail.readMs(performance.now());
-  const [second, mean] = [arrivals.perSecond(readMs), arrivals.perSecondOfMinute(readMs)];
+  const second = arrivals.perSecond(readMs);
+  const mean = arrivals.perSecondOfMinute(readMs);
   const when = tail.isFollowing ? '' : `As of ${clockText(arrivals.clockNs(readMs)).slice(11, 19)} UTC, `;
   const rate = `${when}${counted(second, 'event')} came in the last second, ${rateText(mean)} a second over the minute`;
   const { count, failed, longestNs, isLost } = whole(secondsOf(minute));

@@ -185,7 +185,8 @@ function paletteOf(): MinutePalette {
   const palette = {
     ground: pixelOf(ground),
     counts: Uint32Array.from({ length: SHADES }, (_, at) => pixelOf(shade(at / (SHADES - 1)))),
-    ...{ failed: pixelOf(error), lost: pixelOf(error) },
+    failed: pixelOf(error),
+    lost: pixelOf(error),
   };
   palettes.set(theme, palette);
   return palette;

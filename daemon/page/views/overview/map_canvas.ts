@@ -61,7 +61,8 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
     selected.set(isFailedOnly, picture);
     return picture;
   };
-  const [under, over] = [axes(map, look), gaps(map, look)];
+  const under = axes(map, look);
+  const over = gaps(map, look);
   const xOf = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
   const yOf = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
 
@@ -101,7 +102,8 @@ function newCanvas(width: number, height: number): HTMLCanvasElement {
 
 /** Sets the canvas to its size, and clears it. */
 function prepared(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
-  const [width, height] = [Math.round(widthPx * dpr), Math.round(HEIGHT_PX * dpr)];
+  const width = Math.round(widthPx * dpr);
+  const height = Math.round(HEIGHT_PX * dpr);
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   Object.assign(canvas.style, { width: `${widthPx}px`, height: `${HEIGHT_PX}px` });
   const context = canvas.getContext('2d')!;

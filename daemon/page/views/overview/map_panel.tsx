@@ -128,7 +128,8 @@ function MapTable({ map, selection }: MapTableProps) {
   const { cells, scale, answer } = map;
   const [page, setPage] = useState(0);
   useEffect(() => setPage(0), [map]);
-  const [from, to] = [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, cells.length)];
+  const from = page * PAGE_ROWS;
+  const to = Math.min((page + 1) * PAGE_ROWS, cells.length);
   const box = selection && selection.kind !== 'failed' ? cellBoxOf(scale, selection.box) : null;
   const isSelected = ({ column, band, failed }: MapCell) =>
     selection !== null &&

@@ -83,10 +83,13 @@ const STEPS: ReadonlyMap<string, readonly [columns: number, bands: number]> = ne
 
 /** Where keys begin without a box: a quarter of the map, around its middle. */
 function middleOf({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
-  const [left, bottom] = [Math.floor((columnCount * 3) / 8), Math.floor((bandCount * 3) / 8)];
+  const left = Math.floor((columnCount * 3) / 8);
+  const bottom = Math.floor((bandCount * 3) / 8);
   return {
-    ...{ left, right: Math.max(Math.ceil((columnCount * 5) / 8), left + 1) },
-    ...{ bottom, top: Math.max(Math.ceil((bandCount * 5) / 8), bottom + 1) },
+    left,
+    right: Math.max(Math.ceil((columnCount * 5) / 8), left + 1),
+    bottom,
+    top: Math.max(Math.ceil((bandCount * 5) / 8), bottom + 1),
   };
 }
 
@@ -114,7 +117,9 @@ function useLook() {
   const [look, setLook] = useState<MapLook | null>(null);
   useLayoutEffect(() => {
     const measure = () => {
-      const [widthPx, dpr, theme] = [frame.current!.clientWidth, window.devicePixelRatio, currentTheme()];
+      const widthPx = frame.current!.clientWidth;
+      const dpr = window.devicePixelRatio;
+      const theme = currentTheme();
       setLook((now) =>
         now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme && now.ink !== INK_OF_PAPER
           ? now
@@ -163,7 +168,9 @@ interface DraftOptions {
 /** The box that is being drawn or moved, before the link has it. */
 function useDraft({ map, draw, onBox }: DraftOptions): Draft {
   const state = useRef<{ map: LatencyMap; box: CellBox | null; timer: number | undefined }>({
-    ...{ map, box: null, timer: undefined },
+    map,
+    box: null,
+    timer: undefined,
   });
   // A box of another map's cells means nothing here.
   if (state.current.map !== map) {
@@ -214,7 +221,8 @@ function useDrag({ map, picture, draft }: DragOptions) {
       // The cells under the pointer are others now.
       if (from && from.map !== map) start.current = null;
       if (!from || from.map !== map || !picture) return;
-      const [xPx, yPx] = [event.offsetX, event.offsetY];
+      const xPx = event.offsetX;
+      const yPx = event.offsetY;
       from.isDrag ||= Math.hypot(xPx - from.xPx, yPx - from.yPx) > DRAG_PX;
       if (!from.isDrag) return;
       draft.set(cellsBetween(map.scale, picture.placeAt(from.xPx, from.yPx), picture.placeAt(xPx, yPx)));

@@ -185,7 +185,8 @@ function useOverview(): OverviewState {
 /* What the time of the selected and of the others was spent on, in the mean: bars of one scale, and numbers. */
 
 function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
-  const [selected, others] = [meansOf(answer.selected), meansOf(answer.others)];
+  const selected = meansOf(answer.selected);
+  const others = meansOf(answer.others);
   const longestNs = selected.durationNs > others.durationNs ? selected.durationNs : others.durationNs;
   const shown = PARTS.filter((part) => selected.parts[part] > 0n || others.parts[part] > 0n);
   const atLeast = map.answer.coverage.complete ? '' : ', at least';
