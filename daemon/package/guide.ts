@@ -36,7 +36,7 @@ function linkFrom(page: string, href: string): string {
 
 /** Returns a page as HTML; `page` is its path in the tree. */
 export function guidePage(page: string, text: string): string {
-  const toRoot = '../../agent/'.repeat(page.split('/').length - 1);
+  const toRoot = '../'.repeat(page.split('/').length - 1);
   const marked = new Marked(gfmHeadingId(), {
     walkTokens(token) {
       if (token.type === 'link') token.href = linkFrom(page, token.href);

@@ -61,7 +61,7 @@ await withDemo(async (report) => {
   const slowest = `syscall=fsync && duration_ms>${Math.floor(Number(took_ms))}`;
   const command = [KREPLAY, 'replay', 'order-1', '--url', url, '--speed', '0.2', '--break', slowest];
   const screen = await screenOf(command, (text) => text.includes('paused after event'));
-  mkdirSync(join(PICTURE, '../../agent'), { recursive: true });
+  mkdirSync(join(PICTURE, '..'), { recursive: true });
   writeFileSync(PICTURE, screenSvg(screen, COLUMNS, TITLE));
 });
-await takePagePictures(join(PICTURE, '../../agent'));
+await takePagePictures(join(PICTURE, '..'));

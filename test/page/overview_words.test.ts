@@ -60,7 +60,16 @@ const answerOf = (change: Partial<DifferencesAnswer>): DifferencesAnswer => ({
     selected: sideOf(40, 40_000_000n),
     others: sideOf(60, 6_000_000n),
   },
-  ...{ event_count: 100, too_few: false, tried: 0, differences: [], more: 0, equal: [], left_out: [], coverage: map.answer.coverage },
+  ...{
+    event_count: 100,
+    too_few: false,
+    tried: 0,
+    differences: [],
+    more: 0,
+    equal: [],
+    left_out: [],
+    coverage: map.answer.coverage,
+  },
   ...change,
 });
 const slowest: Selection = { kind: 'slowest', box: { ...OPEN_BOX, box_min: 1_000_000n }, isFailed: false };

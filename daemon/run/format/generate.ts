@@ -1,84 +1,8 @@
 /** Used by `make gen`: writes the C header of the runner's files. */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { Layout } from './layout.ts';
-import {
-  EVENT_FLAGS,
-  OPS,
-  PATH_KINDS,
-  PLAN_FLAGS,
-  PLAN_MAGIC,
-  planEvent,
-  planHeader,
-  planSlot,
-  planStream,
-  SIZE_UNKNOWN,
-  STREAM_FLAGS,
-} from './plan_file.ts';
-import { CALL_FLAGS, MATCH_KINDS, NONE, REPORT_MAGIC, reportCall, reportHeader } from './report_file.ts';
+import { cHeader } from './c_header.ts';
 
 const FOLDER = new URL('../../../native/runner/gen/', import.meta.url);
 
 mkdirSync(FOLDER, { recursive: true });
 writeFileSync(new URL('format.h', FOLDER), cHeader());
-
-/* Generates the C side of the contract: `native/runner/gen/format.h`. */
-
-const BANNER = '/* Generated from daemon/run/format by `make gen`. Do not edit. */';
-
-export function cHeader(): string {
-  return `${[
-    BANNER,
-    '#ifndef KREPLAY_RUNNER_FORMAT_H',
-    '#define KREPLAY_RUNNER_FORMAT_H',
-    '',
-    '#include <stddef.h>',
-    '#include <stdint.h>',
-    '',
-    '/* As little-endian words. */',
-    `#define PLAN_MAGIC ${word(PLAN_MAGIC)}`,
-    `#define REPORT_MAGIC ${word(REPORT_MAGIC)}`,
-    '',
-    ...constants('OP', OPS),
-    `#define OP_COUNT ${Object.keys(OPS).length}`,
-    '',
-    ...constants('PATH_KIND', PATH_KINDS),
-    `#define PATH_KIND_COUNT ${Object.keys(PATH_KINDS).length}`,
-    '',
-    ...constants('EVENT_FLAG', EVENT_FLAGS),
-    ...constants('STREAM_FLAG', STREAM_FLAGS),
-    ...constants('PLAN_FLAG', PLAN_FLAGS),
-    `#define SIZE_UNKNOWN ${SIZE_UNKNOWN}u`,
-    '',
-    ...constants('HOW', MATCH_KINDS),
-    ...constants('CALL_FLAG', CALL_FLAGS),
-    `#define NONE ${NONE}u`,
-    ...[planHeader, planStream, planSlot, planEvent, reportHeader, reportCall].flatMap(cStruct),
-    '',
-    '#endif',
-  ].join('\n')}\n`;
-}
-
-function word(magic: Buffer): string {
-  return `0x${magic.readBigUInt64LE().toString(16)}ull`;
-}
-
-function constants(prefix: string, values: Readonly<Record<string, number>>): string[] {
-  return Object.entries(values).map(([name, value]) => `#define ${prefix}_${name.toUpperCase()} ${value}`);
-}
-
-function cStruct({ name, doc, fields, size, offsets }: Layout): string[] {
-  const tag = `struct ${name}`;
-  return [
-    '',
-    `/* ${doc} */`,
-    `${tag} {`,
-    ...Object.entries(fields).map(
-      ([fieldName, field]) => `\tuint${field.width.slice(1)}_t ${fieldName}; /* ${field.doc} */`,
-    ),
-    '};',
-    `_Static_assert(sizeof(${tag}) == ${size}, "${name}");`,
-    ...Object.entries(offsets).map(
-      ([fieldName, offset]) => `_Static_assert(offsetof(${tag}, ${fieldName}) == ${offset}, "${name}.${fieldName}");`,
-    ),
-  ];
-}

@@ -1,6 +1,6 @@
 /**
  * Describes a struct of a file once: its fields in order, each with a width. The reader and the writer here and the C
- * header (generate.ts) are derived from it.
+ * header (c_header.ts) are derived from it.
  */
 
 const WIDTHS = { u8: 1, u16: 2, u32: 4, u64: 8 } as const;

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { cHeader } from '../../../daemon/run/format/generate.ts';
+import { cHeader } from '../../../daemon/run/format/c_header.ts';
 import {
   defineLayout,
   type Layout,

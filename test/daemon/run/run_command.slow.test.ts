@@ -43,7 +43,7 @@ test('a bundle of another version', async () => {
   database.close();
   const { code, stderr } = await refused('--bundle', path, '--transaction', TRANSACTION);
   expect(code).toBe(125);
-  expect(stderr).toMatch(/future\.kreplay has format version 99, this kreplay reads 1 to \d+/);
+  expect(stderr).toMatch(/future\.kreplay has format version 99, this kreplay reads 1:/);
 });
 
 test.each([
