@@ -22,7 +22,7 @@ type Parsed<Value> = Value extends bigint
     ? Value
     : { [Key in keyof Value]: Parsed<Value[Key]> };
 
-/** What a schema of an answer is when it has been parsed as JSON. */
+/** The type of an answer that a client has parsed, from the answer's schema. */
 export type Received<Schema extends z.ZodType> = Parsed<z.infer<Schema>>;
 
 /** The schema of an event is made from the definitions in bpf/schema, and its fields are known as those of `ApiEvent`. */
@@ -57,7 +57,7 @@ export type MapKind = HeatmapAnswer['of'];
 export type DifferencesAnswer = Received<typeof differencesSchema>;
 export type ComparedSide = DifferencesAnswer['selected'];
 export type DifferentValue = DifferencesAnswer['differences'][number]['values'][number];
-/** What is compared: what can be filtered, and who was on the same device at the same time. */
+/** The fields of a comparison: those that filters have, and `neighbour`, who used the same device at the same time. */
 export type ComparedField = DifferentValue['field'];
 
 export type Readiness = Received<typeof readyResponse>;

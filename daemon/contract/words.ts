@@ -1,6 +1,6 @@
 /** Words of the contract that the code below it uses too. No schemas are here: a thread that needs a word loads no zod. */
 
-/** What a token allows. */
+/** The rights that a token may have. */
 export const SCOPES = ['events:read', 'replay:control'] as const;
 export type Scope = (typeof SCOPES)[number];
 

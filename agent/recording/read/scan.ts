@@ -456,7 +456,7 @@ interface UnorderedPlan {
   readonly end: number;
   /** Returns sealed segments window by window, then undefined. */
   nextSealed(): SegmentMeta[] | undefined;
-  /** What was not sealed when the scan began; it is to be read in the transaction of this call. */
+  /** The segments that were not sealed when the scan began, read in the transaction of this call. */
   tail(): SegmentMeta[];
 }
 

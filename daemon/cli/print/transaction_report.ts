@@ -71,7 +71,7 @@ export function slowSpot(summary: TransactionSummary): string {
   return `${share(summary, duration_ns)} of the time went into ${name}: ${parts.filter(Boolean).join(', and ')}.`;
 }
 
-/** What was written back later; undefined if nothing was. */
+/** Formats how much of its data the kernel wrote back later; undefined if none was. */
 export function laterText({ transaction }: TransactionSummary): string | undefined {
   const { written_back: back, last_end_ns } = transaction;
   if (back.count === 0 || back.last_end_ns === null) return undefined;

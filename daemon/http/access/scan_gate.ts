@@ -183,7 +183,7 @@ interface TurnsOptions {
   onTurn?: (res: Response) => void;
 }
 
-/** What makes room without an event is noticed after this time. */
+/** The gate looks again this often, as room may appear without an event. */
 const LOOK_INTERVAL_MS = 100;
 
 function createTurns({ isFull, waitMsMax, waitingMax, onTurn }: TurnsOptions): Turns {

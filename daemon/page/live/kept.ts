@@ -83,7 +83,7 @@ export function createKept(): Kept {
 const SECONDS = 60;
 /** An end so far after the daemon's clock is wrong, and must not make all others look old. */
 const AHEAD_MS_MAX = 5000;
-/** What has not been sent waits at the daemon: after so long without an event nothing does. */
+/** Once no event has arrived for this long, the daemon has sent all that it held back. */
 const QUIET_MS = 2000;
 
 interface Arrivals {
