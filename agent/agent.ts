@@ -202,7 +202,7 @@ async function recordInto(
     };
     const socketPath = join(dirname(path), AGENT_SOCKET);
     socket = openReportSocket(socketPath, report, { readableAs: path, onProblem: (message) => log.warn(message) });
-    const recorder = recorderFor(options, { probes, writer, clock, cgroups });
+    const recorder = createAgentRecorder(options, { probes, writer, clock, cgroups });
     recorder.setFilter(filter.settings);
     filter.recorder = recorder;
     onReady({ attached: probes.attached, layers: probes.layers, recording: path });
@@ -227,7 +227,7 @@ async function recordInto(
   return { totals, left, damage: writer.damage() };
 }
 
-function recorderFor(
+function createAgentRecorder(
   { serviceRules, httpServices, trustAllServices }: AgentOptions,
   parts: Pick<RecorderOptions, 'probes' | 'writer' | 'clock' | 'cgroups'>,
 ): Recorder {
@@ -258,8 +258,8 @@ async function openRecording(
   const writer = await openWriterThread({
     path,
     node,
-    bootId: idOf('/proc/sys/kernel/random/boot_id'),
-    machineId: idOf('/etc/machine-id'),
+    bootId: readId('/proc/sys/kernel/random/boot_id'),
+    machineId: readId('/etc/machine-id'),
     nowNs: clock.nowNs,
     retention: retentionLimits(retention, dataFolder),
     onTrouble(problem) {
@@ -306,7 +306,7 @@ function once<Arguments extends unknown[]>(work: (...args: Arguments) => void): 
   };
 }
 
-function idOf(path: string): string {
+function readId(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch {

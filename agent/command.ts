@@ -4,12 +4,12 @@ import { Command } from 'commander';
 import { runAgent } from './agent.ts';
 import { cleanName } from './attribution/service_name/clean_name.ts';
 import { RULE_PATTERNS, type ServiceRule } from './attribution/service_name/rules.ts';
-import { LAYERS, type LayerName, type LayerState, limitsOf } from './capture/layers.ts';
+import { describeLimits, LAYERS, type LayerName, type LayerState } from './capture/layers.ts';
 import { type Configuration, DATA_DEFAULT, withConfigOption, withConfiguration } from './config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from './config/help.ts';
-import { declaredOf, Setting } from './config/setting.ts';
-import { integer, oneOf, textAs } from './config/values.ts';
-import { type FilterFlags, filterOf, withFilterOptions } from './filter/options.ts';
+import { listDeclared, Setting } from './config/setting.ts';
+import { createChoiceSchema, integer, textAs } from './config/values.ts';
+import { type FilterFlags, parseFilterFlags, withFilterOptions } from './filter/options.ts';
 import { type LogFlags, newLog, withLogOptions } from './output/log.ts';
 import { endingSignal } from './process/ending.ts';
 import { AgentError } from './process/errors.ts';
@@ -43,7 +43,7 @@ export function agentCommand(): Command {
   );
   const configuration = withConfiguration(command);
   withConfigOption(withAgentCommandOptions(command));
-  configuration.declare('agent', declaredOf(command));
+  configuration.declare('agent', listDeclared(command));
   command.action((flags: AgentFlags) => record(flags, configuration));
   return withHelpEnd(command, {
     examples: [
@@ -63,7 +63,7 @@ function withAgentCommandOptions(command: Command): Command {
 export const AGENT_SECTION = {
   declare: withAgentCommandOptions,
   check(flags: Record<string, unknown>): undefined {
-    filterOf(flags as FilterFlags);
+    parseFilterFlags(flags as FilterFlags);
     if (typeof flags.serviceRules === 'string') readServiceRules(flags.serviceRules);
   },
 };
@@ -92,7 +92,9 @@ export function withAgentOptions(command: Command): Command {
       ),
     )
     .addOption(
-      new Setting('--without <layers...>', 'attribution layers to switch off').takes(oneOf(Object.keys(LAYERS))),
+      new Setting('--without <layers...>', 'attribution layers to switch off').takes(
+        createChoiceSchema(Object.keys(LAYERS)),
+      ),
     );
   return withFilterOptions(withRetentionOptions(command));
 }
@@ -114,10 +116,10 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
     without,
     httpServices,
     serviceRules: serviceRules === undefined ? undefined : readServiceRules(serviceRules),
-    filter: filterOf(flags),
+    filter: parseFilterFlags(flags),
     reread() {
       const now = configuration.reread<AgentFlags>(log);
-      const filter = filterOf(now);
+      const filter = parseFilterFlags(now);
       log.level = now.logLevel;
       return filter;
     },
@@ -125,7 +127,7 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
     signal: endingSignal(),
     onReady({ attached, layers, recording }) {
       process.stdout.write(`kreplay agent: attached ${attached.join(', ')}\n`);
-      process.stdout.write(`kreplay agent: attribution by ${layers.map(stateOf).join(', ')}\n`);
+      process.stdout.write(`kreplay agent: attribution by ${layers.map(describeLayer).join(', ')}\n`);
       process.stdout.write(`kreplay agent: recording to ${recording}\n`);
       process.send?.('ready');
     },
@@ -137,9 +139,9 @@ async function record(flags: AgentFlags, configuration: Configuration): Promise<
   process.stdout.write(`kreplay agent: recorded ${totals.events} events${lost}${malformed}\n`);
 }
 
-function stateOf(layer: LayerState): string {
+function describeLayer(layer: LayerState): string {
   if (!layer.on) return `${layer.name} off (${layer.reason})`;
-  const limits = limitsOf(layer);
+  const limits = describeLimits(layer);
   return limits.length > 0 ? `${layer.name} (${limits.join('; ')})` : layer.name;
 }
 
@@ -171,13 +173,13 @@ function parseRule(rule: Record<string, unknown>, wrong: (text: string) => Agent
   for (const [name, pattern] of Object.entries(patterns)) {
     const known = RULE_PATTERNS.find((each) => each === name);
     if (!known) throw wrong(`${name} is none of ${RULE_PATTERNS.join(', ')}`);
-    parsed[known] = expressionOf(pattern, (text) => wrong(`${name} ${text}`));
+    parsed[known] = parseRegExp(pattern, (text) => wrong(`${name} ${text}`));
   }
   if (Object.keys(patterns).length === 0) throw wrong(`give one of ${RULE_PATTERNS.join(', ')}`);
   return parsed;
 }
 
-function expressionOf(pattern: unknown, wrong: (text: string) => AgentError): RegExp {
+function parseRegExp(pattern: unknown, wrong: (text: string) => AgentError): RegExp {
   if (typeof pattern !== 'string') throw wrong('is not a text');
   try {
     return new RegExp(pattern);

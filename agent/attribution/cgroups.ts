@@ -33,7 +33,7 @@ export function findCgroups(
 ): CgroupSource {
   if (statfsSync(mountPoint).type === CGROUP2_SUPER_MAGIC) return { hierarchy: 'v2', root: mountPoint };
   for (const controller of ['memory', 'pids'] as const) {
-    if (pathIn(own, controller) !== undefined) {
+    if (parseControllerPath(own, controller) !== undefined) {
       return { hierarchy: `v1_${controller}`, root: join(mountPoint, controller) };
     }
   }
@@ -44,7 +44,7 @@ export interface Cgroups {
   /** `folders` are the names in the path of a cgroup, leaf first, as the kernel has sent them. */
   define(cgroupId: number, folders: readonly string[]): void;
   /** Path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown. */
-  pathOf(cgroupId: number, pid: number): string | undefined;
+  findPath(cgroupId: number, pid: number): string | undefined;
   pathOfProcess(pid: number): string | undefined;
 }
 
@@ -55,13 +55,13 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   const isHosts = readlinkSync('/proc/self/ns/cgroup') === ROOT_CGROUP_NAMESPACE;
   let searchedMs = Number.NEGATIVE_INFINITY;
 
-  function isAt(path: string, cgroupId: number): boolean {
+  function hasCgroupId(path: string, cgroupId: number): boolean {
     return statSync(join(root, path), { throwIfNoEntry: false })?.ino === cgroupId;
   }
 
   function pathOfProcess(pid: number): string | undefined {
     try {
-      return pathIn(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
+      return parseControllerPath(readFileSync(`/proc/${pid}/cgroup`, 'utf8'), controller);
     } catch {
       return undefined;
     }
@@ -70,7 +70,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   /** Checks the path's inode, as the process may have moved to another cgroup. */
   function askProcess(cgroupId: number, pid: number): string | undefined {
     const path = pathOfProcess(pid);
-    return path !== undefined && isAt(path, cgroupId) ? path : undefined;
+    return path !== undefined && hasCgroupId(path, cgroupId) ? path : undefined;
   }
 
   /**
@@ -88,7 +88,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
       const inode = statSync(join(root, path), { throwIfNoEntry: false })?.ino;
       if (inode !== undefined) paths.set(inode, path);
       if (inode === cgroupId) found = path;
-      waiting.push(...foldersIn(join(root, path)).map((name) => join(path, name)));
+      waiting.push(...listFolders(join(root, path)).map((name) => join(path, name)));
     }
     return found;
   }
@@ -98,7 +98,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
       if (isHosts) paths.set(cgroupId, `/${folders.toReversed().join('/')}`);
     },
     pathOfProcess,
-    pathOf(cgroupId, pid) {
+    findPath(cgroupId, pid) {
       const known = paths.get(cgroupId);
       if (known !== undefined) return known;
       const path = askProcess(cgroupId, pid) ?? search(cgroupId);
@@ -109,7 +109,7 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
 }
 
 /** Path of a controller's hierarchy in /proc/PID/cgroup. The hierarchy of v2 lists no controllers: cgroups(7). */
-function pathIn(lines: string, controller: string): string | undefined {
+function parseControllerPath(lines: string, controller: string): string | undefined {
   for (const line of lines.split('\n')) {
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers?.split(',').includes(controller)) return path;
@@ -117,7 +117,7 @@ function pathIn(lines: string, controller: string): string | undefined {
   return undefined;
 }
 
-function foldersIn(path: string): string[] {
+function listFolders(path: string): string[] {
   try {
     return readdirSync(path, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())

@@ -42,13 +42,13 @@ export interface Owner {
 export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
 
 export interface OwnerLookup {
-  /** The service that the owner of such an event names; it enters the recording only with ownerAt(). */
-  serviceAt(contextId: number, flags: number, startNs: number): string | null | undefined;
+  /** The service that the owner of such an event names; it enters the recording only with findOwner(). */
+  findService(contextId: number, flags: number, startNs: number): string | null | undefined;
   /**
    * Owner of an event that started at `startNs` with these flags; undefined if it is unknown. What it lacks is a loss of
    * the process.
    */
-  ownerAt(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
+  findOwner(contextId: number, flags: number, startNs: number, process?: Writer): Owner | undefined;
   /** Whether an event with these flags has an owner that is not known any more. */
   isForgotten(contextId: number, flags: number): boolean;
   /**
@@ -129,7 +129,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     return { transactionId, traceId, spanId, service: null };
   }
 
-  function outerAt(contextId: number, timeNs: number): ContextIds | undefined {
+  function findOuterIds(contextId: number, timeNs: number): ContextIds | undefined {
     const outer = contexts.get(contextId);
     return outer && timeNs < outer.endedNs ? outer.ids : undefined;
   }
@@ -139,7 +139,7 @@ export function createContexts(options: ContextsOptions): Contexts {
       const parent = parseTraceParent(text);
       return parent && { transactionId: null, ...parent, service: null };
     }
-    const outer = outerAt(outer_context_id, time_ns);
+    const outer = findOuterIds(outer_context_id, time_ns);
     if (scope === CONTEXT_SCOPES.SCOPE_OTEL) return saidByThread(text, pid, outer);
     const marker = parseMarker(text);
     if (!marker) return undefined;
@@ -155,7 +155,7 @@ export function createContexts(options: ContextsOptions): Contexts {
     (flags & BY_REFERENCE) === 0 &&
     (contextId === CONTEXT_LOST || contexts.get(contextId) === undefined);
 
-  function ownerAt(contextId: number, flags: number, startNs: number, loses: () => void): Owner | undefined {
+  function internOwner(contextId: number, flags: number, startNs: number, loses: () => void): Owner | undefined {
     if (contextId === 0) return undefined;
     const owner = contexts.get(contextId);
     if (!owner) {
@@ -178,7 +178,7 @@ export function createContexts(options: ContextsOptions): Contexts {
 
   const lookup = {
     isForgotten,
-    serviceAt(contextId: number, flags: number, startNs: number) {
+    findService(contextId: number, flags: number, startNs: number) {
       const owner = contexts.get(contextId);
       return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
     },
@@ -187,15 +187,15 @@ export function createContexts(options: ContextsOptions): Contexts {
 
   return {
     ...lookup,
-    ownerAt(contextId, flags, startNs, process) {
+    findOwner(contextId, flags, startNs, process) {
       const inherits = (flags & CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS) !== 0;
       // A marker that is lost is counted for the process that wrote it, which may be of another service.
       if (contextId === CONTEXT_LOST && inherits && process) lost.add(mayHaveNamedService ? undefined : process, 1);
-      return ownerAt(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
+      return internOwner(contextId, flags, startNs, () => lost.add(inherits ? undefined : process, 1));
     },
     uncounted: {
       ...lookup,
-      ownerAt: (contextId, flags, startNs) => ownerAt(contextId, flags, startNs, () => {}),
+      findOwner: (contextId, flags, startNs) => internOwner(contextId, flags, startNs, () => {}),
     },
     define(definition, text) {
       const context = said(definition, text);

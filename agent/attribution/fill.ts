@@ -42,7 +42,7 @@ export type Filler = (field: ReferenceField, decoded: DecodedBlock, tables: Tabl
 const WORD = 2 ** 32;
 
 /** Reads an id or a boot time, which is below 2^53. */
-export function u64At(words: Uint32Array, offset: number): number {
+export function readU64At(words: Uint32Array, offset: number): number {
   const at = offset >>> 2;
   return words[at]! + words[at + 1]! * WORD;
 }
@@ -75,7 +75,7 @@ export const fillTexts: Filler = ({ layout, columns }, { block }, { internName, 
   const ids = block.columns.get(columns[0]!.name)!;
   const cache = createTextCache(layout.size, internName, oldestIds);
   return (words, offsets, count) => {
-    for (let i = 0; i < count; i++) ids[i] = cache.idAt(words, offsets[i]! + layout.offset);
+    for (let i = 0; i < count; i++) ids[i] = cache.internText(words, offsets[i]! + layout.offset);
   };
 };
 
@@ -96,7 +96,7 @@ function fillReferences(find: (tables: Tables, id: number) => number): Filler {
       let found = 0;
       for (let i = 0; i < count; i++) {
         const at = (offsets[i]! + layout.offset) >>> 2;
-        if (lastAt < 0 || !isSame(words, at, lastAt)) found = find(tables, u64At(words, at << 2));
+        if (lastAt < 0 || !isSame(words, at, lastAt)) found = find(tables, readU64At(words, at << 2));
         lastAt = at;
         values[i] = found;
       }
@@ -104,10 +104,10 @@ function fillReferences(find: (tables: Tables, id: number) => number): Filler {
   };
 }
 
-export const fillServices = fillReferences(({ processes }, id) => processes.serviceIdOf(processes.of(id)));
+export const fillServices = fillReferences(({ processes }, id) => processes.internService(processes.of(id)));
 export const fillFiles = fillReferences(({ files }, id) => files.of(id));
 
-export function sourceOf(flags: number): number {
+export function toContextSource(flags: number): number {
   if (flags & CONTEXT_FLAGS.CONTEXT_OTEL) return SOURCE_OTEL;
   if (flags & CONTEXT_FLAGS.CONTEXT_ENVIRONMENT) return SOURCE_ENVIRONMENT;
   if (flags & CONTEXT_FLAGS.CONTEXT_HTTP) return SOURCE_HTTP;
@@ -157,17 +157,22 @@ export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, p
         (flags & BY_REFERENCE) === 0 &&
         (!isLost || isSame(words, (record + PROCESS_OFFSET) >>> 2, lastProcessAt));
       if (lastAt < 0 || !asBefore || !isSame(words, at, lastAt)) {
-        const process = processes.of(u64At(words, record + PROCESS_OFFSET));
-        owner = contexts.ownerAt(u64At(words, at << 2), flags, u64At(words, record + TIMESTAMP_OFFSET), process);
+        const process = processes.of(readU64At(words, record + PROCESS_OFFSET));
+        owner = contexts.findOwner(
+          readU64At(words, at << 2),
+          flags,
+          readU64At(words, record + TIMESTAMP_OFFSET),
+          process,
+        );
       }
       lastAt = at;
       lastFlags = flags;
       lastProcessAt = (record + PROCESS_OFFSET) >>> 2;
       const inherited = flags & INHERITED_FLAGS;
       ids[i] = owner ? owner.contextId : 0;
-      sources[i] = owner ? sourceOf(flags) : SOURCE_NONE;
+      sources[i] = owner ? toContextSource(flags) : SOURCE_NONE;
       qualities[i] = !owner ? QUALITY_NONE : inherited ? QUALITY_INHERITED : QUALITY_EXACT;
-      if (owner?.service && !processes.of(u64At(words, record + PROCESS_OFFSET)).isNamedByRule) {
+      if (owner?.service && !processes.of(readU64At(words, record + PROCESS_OFFSET)).isNamedByRule) {
         services[i] = owner.serviceId;
       }
     }
@@ -180,7 +185,7 @@ const SLOTS = 1024;
 
 interface TextCache {
   /** Id of the NUL-padded text at byte `offset`. */
-  idAt(words: Uint32Array, offset: number): number;
+  internText(words: Uint32Array, offset: number): number;
 }
 
 /** The cache is direct-mapped: a collision only costs making the string. */
@@ -204,7 +209,7 @@ export function createTextCache(
   }
 
   return {
-    idAt(words, offset) {
+    internText(words, offset) {
       const at = offset >>> 2;
       if (holds(lastSlot, words, at)) return ids[lastSlot]!;
       let hash = 0;

@@ -15,7 +15,7 @@ import {
   SOURCE_NONE,
   SOURCE_ORIGIN,
 } from './contexts.ts';
-import { CONTEXT_OFFSET, type Filler, PROCESS_OFFSET, u64At, wordPairs } from './fill.ts';
+import { CONTEXT_OFFSET, type Filler, PROCESS_OFFSET, readU64At, wordPairs } from './fill.ts';
 
 const COLUMNS_PER_SLOT = 3;
 export const blockIoOffset = (field: string) => blockIo.layout.find(({ name }) => name === field)!.offset;
@@ -27,7 +27,7 @@ const OPERATION_OFFSET = blockIoOffset('operation');
 const ORIGINS_OFFSET = blockIoOffset('origins');
 
 /** Number of origins that a request's record has. */
-export function originsOf(words: Uint32Array, record: number): number {
+export function countOrigins(words: Uint32Array, record: number): number {
   const size = words[(record - FRAME_HEADER_SIZE) >>> 2]!;
   return Math.min(words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!, (size - ORIGINS_OFFSET) / ORIGIN_SIZE);
 }
@@ -49,7 +49,7 @@ interface Shares {
 }
 
 /** Index of an owner among the shares; it is added if missing. */
-function placeOf(
+function findOrAddShare(
   shares: Shares,
   contexts: OwnerLookup,
   service: number,
@@ -128,18 +128,18 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
-      const timeNs = u64At(words, origin + ORIGIN_OFFSETS.time_ns);
-      const contextId = u64At(words, origin + ORIGIN_OFFSETS.context_id);
-      const process = processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id));
-      if (isNobody(words, origin) || !wantsDataOwner(process, contexts.serviceAt(contextId, flags, timeNs))) {
+      const timeNs = readU64At(words, origin + ORIGIN_OFFSETS.time_ns);
+      const contextId = readU64At(words, origin + ORIGIN_OFFSETS.context_id);
+      const process = processes.of(readU64At(words, origin + ORIGIN_OFFSETS.process_id));
+      if (isNobody(words, origin) || !wantsDataOwner(process, contexts.findService(contextId, flags, timeNs))) {
         shares.hasNobodys = true;
         shares.nobodysBytes += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
         continue;
       }
       shares.flags |= flags;
-      const owner = contexts.ownerAt(contextId, flags, timeNs, process);
-      const service = owner?.service && !process.isNamedByRule ? owner.serviceId : processes.serviceIdOf(process);
-      const place = placeOf(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
+      const owner = contexts.findOwner(contextId, flags, timeNs, process);
+      const service = owner?.service && !process.isNamedByRule ? owner.serviceId : processes.internService(process);
+      const place = findOrAddShare(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
       shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
       if (isSameOwner(words, record, origin)) isQueuers = true;
     }
@@ -175,13 +175,13 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       const record = offsets[i]!;
       while (recordOffsets[row] !== record) row++;
       const originCount = words[(record + ORIGIN_COUNT_OFFSET) >>> 2]!;
-      const isQueuers = collectShares(words, record, originsOf(words, record));
+      const isQueuers = collectShares(words, record, countOrigins(words, record));
       fillSlots(words, record, i, originCount);
       if (originCount === 0) continue;
       const isWhole = originCount <= ORIGIN_SLOTS;
       if (shares.count === 0) {
         setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        rowServices[row] = processes.serviceIdOf(processes.of(0));
+        rowServices[row] = processes.internService(processes.of(0));
         continue;
       }
       const isShared =
@@ -194,10 +194,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       } else if (!isQueuers) {
         const context = first!.contexts[i]!;
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
-        else setOwner(row, context, SOURCE_ORIGIN, qualityOf(shares.flags));
-      } else if (rowContexts[row] === 0 && processes.of(u64At(words, record + PROCESS_OFFSET)).isKernelThread) {
+        else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
+      } else if (rowContexts[row] === 0 && processes.of(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
         // The block layer charges the cgroup of the file's first writer: a guess, and only at the service.
-        const charged = cgroupServiceId(u64At(words, record + CGROUP_OFFSET));
+        const charged = cgroupServiceId(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
         first!.services[i] = charged;
         setOwner(row, 0, SOURCE_ORIGIN, QUALITY_AMBIGUOUS);
@@ -208,7 +208,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
       // All the data may be of others than those that are known to have written to its pages.
-      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.serviceIdOf(processes.of(0));
+      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.of(0));
       else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
     }
@@ -216,7 +216,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
 };
 
 /** The quality is that of the least certain slot. */
-function qualityOf(flags: number): number {
+function toOriginQuality(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
 }
@@ -234,7 +234,7 @@ function isNobody(words: Uint32Array, origin: number): boolean {
 /** Whether an event's own task is the origin. */
 function isSameOwner(words: Uint32Array, record: number, origin: number): boolean {
   return (
-    u64At(words, record + CONTEXT_OFFSET) === u64At(words, origin + ORIGIN_OFFSETS.context_id) &&
-    u64At(words, record + PROCESS_OFFSET) === u64At(words, origin + ORIGIN_OFFSETS.process_id)
+    readU64At(words, record + CONTEXT_OFFSET) === readU64At(words, origin + ORIGIN_OFFSETS.context_id) &&
+    readU64At(words, record + PROCESS_OFFSET) === readU64At(words, origin + ORIGIN_OFFSETS.process_id)
   );
 }

@@ -7,7 +7,7 @@ import type { Cgroups } from './cgroups.ts';
 import { type Elf, fileReader, readElf } from './elf/elf.ts';
 import { programOfProcess, type RunningProgram } from './proc_program.ts';
 import type { Program } from './programs.ts';
-import { serviceNameOf } from './service_name/service_name.ts';
+import { chooseServiceName } from './service_name/service_name.ts';
 import { START_ROUNDING_NS } from './start_time.ts';
 
 /** Matches every service. */
@@ -53,7 +53,7 @@ export function createHttpProcesses({ watch, unwatch }: RequestReading, services
       for (const pid of processIds()) {
         const program = programOfProcess(pid);
         if (!program) continue;
-        const service = serviceOf(program, cgroups.pathOfProcess(pid));
+        const service = nameService(program, cgroups.pathOfProcess(pid));
         if (!isServedByThreads(pid, service, program.executable)) continue;
         watch(pid, nowNs, undefined);
         early.add(pid);
@@ -62,8 +62,8 @@ export function createHttpProcesses({ watch, unwatch }: RequestReading, services
   };
 }
 
-function serviceOf({ executable, args, environment }: Program, cgroupPath: string | undefined): string {
-  return serviceNameOf({ executable, args, environment, cgroupPath, isKernelThread: false }).name;
+function nameService({ executable, args, environment }: Program, cgroupPath: string | undefined): string {
+  return chooseServiceName({ executable, args, environment, cgroupPath, isKernelThread: false }).name;
 }
 
 function processIds(): number[] {

@@ -25,7 +25,7 @@ export function createLostServices(trustsService: (uid: number) => boolean): Los
   const known = new Set<string>();
   let lost = new Map<string | undefined, number>();
 
-  function serviceOf({ id, service, share }: Pick<Process, 'id' | 'service' | 'share'>): string | undefined {
+  function chooseLossService({ id, service, share }: Pick<Process, 'id' | 'service' | 'share'>): string | undefined {
     const isOfUser = id !== 0 && share > 0 && share < USERS_END && !trustsService(share);
     if (!isOfUser || (known.size >= SERVICES_MAX && !known.has(service))) return undefined;
     known.add(service);
@@ -34,7 +34,7 @@ export function createLostServices(trustsService: (uid: number) => boolean): Los
 
   return {
     add(process, count) {
-      const service = process && serviceOf(process);
+      const service = process && chooseLossService(process);
       lost.set(service, (lost.get(service) ?? 0) + count);
     },
     take() {

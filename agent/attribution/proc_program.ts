@@ -44,17 +44,17 @@ export function isSameProgram(a: RunningProgram, b: RunningProgram): boolean {
 
 /** Returns whether the process still runs this program, as far as this process may know: the stack may be hidden. */
 export function isStillRunning(program: RunningProgram): boolean {
-  const stack = stackOf(program);
+  const stack = readStackAddress(program);
   return stack !== undefined && (stack === 0 || stack === program.stackStart);
 }
 
 /** Returns whether the process is still there, whatever program it runs by now. */
 export function isStillThere(process: Pick<RunningProgram, 'pid' | 'startNs'>): boolean {
-  return stackOf(process) !== undefined;
+  return readStackAddress(process) !== undefined;
 }
 
 /** Address of the first stack frame, 0 where it is hidden; undefined if the process is gone. */
-function stackOf({ pid, startNs }: Pick<RunningProgram, 'pid' | 'startNs'>): number | undefined {
+function readStackAddress({ pid, startNs }: Pick<RunningProgram, 'pid' | 'startNs'>): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

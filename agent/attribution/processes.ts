@@ -6,7 +6,7 @@ import { isSameProgram, isStillThere, type RunningProgram } from './proc_program
 import type { Program, Programs } from './programs.ts';
 import { createReferenceTable } from './reference_table.ts';
 import { type ServiceRule, serviceByRule } from './service_name/rules.ts';
-import { type ProcessFacts, serviceNameOf } from './service_name/service_name.ts';
+import { chooseServiceName, type ProcessFacts } from './service_name/service_name.ts';
 
 const PROCESSES_MAX = 1 << 15;
 const UNKNOWN_SERVICE = 'unknown';
@@ -28,7 +28,7 @@ export interface ProcessDefinition {
 export interface Process {
   id: number;
   service: string;
-  /** The recording's id of the service name, or a smaller number while it has none: see serviceIdOf(). */
+  /** The recording's id of the service name, or a smaller number while it has none: see internService(). */
   serviceId: number;
   /** The agent's and the daemon's own events are not recorded. */
   own: boolean;
@@ -58,7 +58,7 @@ export interface Processes {
    * The recording's id of the process's service. The name enters the recording with the first event that is kept, so
    * that a process whose events are all filtered out leaves no name.
    */
-  serviceIdOf(process: Process): number;
+  internService(process: Process): number;
 }
 
 export interface ProcessesOptions {
@@ -115,10 +115,10 @@ export function createProcesses(options: ProcessesOptions): Processes {
     share: 0,
   };
 
-  function factsOf(definition: ProcessDefinition, running: RunningProgram): ProcessFacts {
+  function collectFacts(definition: ProcessDefinition, running: RunningProgram): ProcessFacts {
     const { program_id, cgroup_id, pid, kernel_thread } = definition;
     const isKernelThread = kernel_thread !== 0;
-    const cgroupPath = cgroups.pathOf(cgroup_id, pid);
+    const cgroupPath = cgroups.findPath(cgroup_id, pid);
     if (isKernelThread) return { isKernelThread, executable: '', args: [], environment: new Map(), cgroupPath };
     const atExec = programs.of(program_id);
     const program = atExec && !atExec.environmentCut ? atExec : (programOfProcess(pid, running) ?? atExec);
@@ -126,9 +126,9 @@ export function createProcesses(options: ProcessesOptions): Processes {
     return { isKernelThread, executable, args, environment, cgroupPath };
   }
 
-  function serviceOf(facts: ProcessFacts, running: RunningProgram): string {
+  function chooseService(facts: ProcessFacts, running: RunningProgram): string {
     const known = facts.isKernelThread ? undefined : (serviceByRule(rules, facts) ?? publishedService?.(running));
-    return known ?? serviceNameOf(facts).name;
+    return known ?? chooseServiceName(facts).name;
   }
 
   function consider(process: Process): void {
@@ -144,9 +144,9 @@ export function createProcesses(options: ProcessesOptions): Processes {
     define(definition) {
       const { process_id, uid, kernel_thread } = definition;
       const running = runningProgram(definition);
-      const facts = factsOf(definition, running);
+      const facts = collectFacts(definition, running);
       const isKernelThread = kernel_thread !== 0;
-      const service = serviceOf(facts, running);
+      const service = chooseService(facts, running);
       const own = !isKernelThread && isOwn(running, uid);
       const { cgroupPath } = facts;
       const isNamedByRule = !isKernelThread && serviceByRule(rules, facts) !== undefined;
@@ -183,7 +183,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
     of(processId) {
       return processes.get(processId) ?? unknown;
     },
-    serviceIdOf(process) {
+    internService(process) {
       if (process.serviceId < oldestIds.name) process.serviceId = intern(process.service);
       return process.serviceId;
     },

@@ -27,7 +27,7 @@ export interface Publishers {
   /** Names of the attributes in the records of its threads, by index. */
   threadKeys(pid: number): readonly string[];
   /** The service name that the process publishes while it runs this program. */
-  serviceOf(program: RunningProgram): string | undefined;
+  findPublishedService(program: RunningProgram): string | undefined;
 }
 
 export interface PublishersOptions {
@@ -65,9 +65,9 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
   }
 
   function take(pid: number, process: Seen, context: ProcessContext): void {
-    const before = serviceIn(process.context);
+    const before = findServiceName(process.context);
     process.context = context;
-    const service = serviceIn(context);
+    const service = findServiceName(context);
     if (service !== undefined && service !== before) onService(process.program, service);
     if (process.isWatched || !context.threadKeys) return;
     const place = resolver.resolve(pid).value;
@@ -99,14 +99,14 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
       }
     },
     threadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
-    serviceOf(program) {
+    findPublishedService(program) {
       const process = seen.get(program.pid);
-      return process && isSameProgram(process.program, program) ? serviceIn(process.context) : undefined;
+      return process && isSameProgram(process.program, program) ? findServiceName(process.context) : undefined;
     },
   };
 }
 
-function serviceIn(context: ProcessContext | undefined): string | undefined {
+function findServiceName(context: ProcessContext | undefined): string | undefined {
   const name = context?.resource.get('service.name');
   return typeof name === 'string' ? cleanName(name.trim()) || undefined : undefined;
 }

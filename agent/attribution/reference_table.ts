@@ -16,7 +16,7 @@ export interface ReferenceTable<T> {
 const SLOTS = 1024;
 
 /** An id is a count in its high bits and a CPU in the low 12, see new_id() in kreplay.bpf.h; all CPUs count alike. */
-function slotOf(id: number): number {
+function computeSlot(id: number): number {
   const low = id | 0;
   return ((low >>> 12) + (low & 0xfff) * 509) & (SLOTS - 1);
 }
@@ -60,7 +60,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
 
   /** Missing ids are cached, too. */
   function keep(id: number, entry: Entry<T> | undefined): void {
-    const slot = slotOf(id);
+    const slot = computeSlot(id);
     slotIds[slot] = id;
     slotEntries[slot] = entry;
   }
@@ -73,7 +73,7 @@ export function createReferenceTable<T>(capacity: number): ReferenceTable<T> {
       keep(id, entry);
     },
     get(id) {
-      const slot = slotOf(id);
+      const slot = computeSlot(id);
       if (slotIds[slot] !== id) keep(id, entries.get(id));
       const entry = slotEntries[slot];
       if (entry) entry.lastUse = ++use;

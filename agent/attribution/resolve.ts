@@ -15,11 +15,11 @@ import {
   fillTexts,
   fillTimes,
   PROCESS_OFFSET,
+  readU64At,
   type Tables,
   TIMESTAMP_OFFSET,
-  u64At,
 } from './fill.ts';
-import { blockIoOffset, fillOrigins, ORIGIN_COUNT_OFFSET, originsOf } from './fill_origins.ts';
+import { blockIoOffset, countOrigins, fillOrigins, ORIGIN_COUNT_OFFSET } from './fill_origins.ts';
 
 /** The fillers run in this order. */
 const FILLERS = new Map<Source, Filler>([
@@ -37,7 +37,7 @@ const FIRST_ORIGIN_OFFSET = blockIoOffset('origins');
 /** Whether the record is a request that carries data of an origin that passes the test. */
 function hasOrigin(words: Uint32Array, offset: number, test: (origin: number) => boolean): boolean {
   if ((words[offset >>> 2]! & 0xffff) !== blockIo.id) return false;
-  for (let slot = 0, count = originsOf(words, offset); slot < count; slot++)
+  for (let slot = 0, count = countOrigins(words, offset); slot < count; slot++)
     if (test(offset + FIRST_ORIGIN_OFFSET + slot * ORIGIN_SIZE)) return true;
   return false;
 }
@@ -71,7 +71,7 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
     hasForgottenOwner(words, offset) {
       const { contexts } = tables;
       const isForgotten = (contextAt: number, flagsAt: number) =>
-        contexts.isForgotten(u64At(words, contextAt), words[flagsAt >>> 2]!);
+        contexts.isForgotten(readU64At(words, contextAt), words[flagsAt >>> 2]!);
       const { context_id, flags } = ORIGIN_OFFSETS;
       return (
         isForgotten(offset + CONTEXT_OFFSET, offset + FLAGS_OFFSET) ||
@@ -81,18 +81,18 @@ export function createResolver(decoded: DecodedBlock, tables: Tables): Resolver 
     isWanted(words, offset, wantsService) {
       const { processes, contexts } = tables;
       const flags = words[(offset + FLAGS_OFFSET) >>> 2]!;
-      const startNs = u64At(words, offset + TIMESTAMP_OFFSET);
-      const labelled = contexts.serviceAt(u64At(words, offset + CONTEXT_OFFSET), flags, startNs);
+      const startNs = readU64At(words, offset + TIMESTAMP_OFFSET);
+      const labelled = contexts.findService(readU64At(words, offset + CONTEXT_OFFSET), flags, startNs);
       if (labelled) return wantsService(labelled);
-      if (processes.of(u64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
+      if (processes.of(readU64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
       return hasOrigin(
         words,
         offset,
-        (origin) => processes.of(u64At(words, origin + ORIGIN_OFFSETS.process_id)).isWanted,
+        (origin) => processes.of(readU64At(words, origin + ORIGIN_OFFSETS.process_id)).isWanted,
       );
     },
     isOwn(words, offset) {
-      const isProcessOwn = (at: number) => tables.processes.of(u64At(words, at)).own;
+      const isProcessOwn = (at: number) => tables.processes.of(readU64At(words, at)).own;
       if (isProcessOwn(offset + PROCESS_OFFSET)) return true;
       // The kernel writes back the recorder's own files.
       const isBlockIo = (words[offset >>> 2]! & 0xffff) === blockIo.id;

@@ -19,7 +19,7 @@ import {
   recordOffset,
 } from '../../bpf/schema/decoder.ts';
 import { firstPlace } from '../../daemon/base/binary_search.ts';
-import { CONTEXT_OFFSET, TIMESTAMP_OFFSET, u64At } from '../attribution/fill.ts';
+import { CONTEXT_OFFSET, readU64At, TIMESTAMP_OFFSET } from '../attribution/fill.ts';
 import { blockIoOffset } from '../attribution/fill_origins.ts';
 import type { Resolver } from '../attribution/resolve.ts';
 import { NONE_UNLISTED } from '../recording/format/in_progress.ts';
@@ -83,7 +83,7 @@ export interface InProgress {
 export interface InProgressParts {
   /** See `Probes`. */
   read(): FramesInProgress;
-  resolverOf(decoded: DecodedBlock): Resolver;
+  createBlockResolver(decoded: DecodedBlock): Resolver;
   /** Whether a record is to be kept. */
   accept: Accept;
   /** Whether a record is of the recorder itself. */
@@ -134,9 +134,9 @@ interface Look {
 }
 
 export function createInProgress(options: InProgressParts): InProgress {
-  const { read, resolverOf, accept, isOwn, forgetBios, wallNs, pass } = options;
+  const { read, createBlockResolver, accept, isOwn, forgetBios, wallNs, pass } = options;
   /** As of the last look of which everything that the rings held has been drained. */
-  let settled: Look = { calls: new Map(), marks: marksOf([]), requests: [], listedUntilNs: 0 };
+  let settled: Look = { calls: new Map(), marks: buildMarks([]), requests: [], listedUntilNs: 0 };
   let looked: Look | undefined;
   let lookedNs = 0;
   /** Whether `settled` is as it was last settled: during a flood, it mostly is. */
@@ -152,15 +152,15 @@ export function createInProgress(options: InProgressParts): InProgress {
   function partsMade(): { decoder: Decoder; resolver: Resolver } {
     if (!parts) {
       const decoder = createDecoder();
-      parts = { decoder, resolver: resolverOf(decoder.decoded) };
+      parts = { decoder, resolver: createBlockResolver(decoder.decoded) };
     }
     return parts;
   }
 
-  function decodedOf(frames: Buffer): DecodedBlock {
+  function decodeFrames(frames: Buffer): DecodedBlock {
     const { decoder, resolver } = partsMade();
     decoder.decode(frames, 0, frames.length, () => true);
-    resolver.resolve(wordsOf(frames));
+    resolver.resolve(toFrameWords(frames));
     return decoder.decoded;
   }
 
@@ -169,7 +169,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       lookedNs = nowNs;
       const foundNs = Math.max(YOUNG_NS, Math.min(listedNs, UNLISTED_NS_MIN));
       const frames = read();
-      const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(entriesOf) as [
+      const [tasks, waiting, issued] = [frames.calls, frames.bios, frames.requests].map(readFrameEntries) as [
         Entry[],
         RequestEntry[],
         RequestEntry[],
@@ -186,7 +186,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       const calls = tasks.filter(isOld);
       looked = {
         calls: new Map(calls.map((entry) => [entry.tid, entry])),
-        marks: marksOf(calls),
+        marks: buildMarks(calls),
         requests: [...issued, ...bios.filter(({ request }) => !request.hasEnded)].filter(isOld).sort(bySector),
         listedUntilNs: nowNs - listedNs,
       };
@@ -207,15 +207,15 @@ export function createInProgress(options: InProgressParts): InProgress {
       const { calls, requests, listedUntilNs } = settled;
       const all = [...calls.values(), ...requests.filter(({ request }) => !request.hasEnded)];
       const isNamed = ({ startNs, frame }: Entry) =>
-        startNs <= listedUntilNs && !partsMade().resolver.hasForgottenOwner(wordsOf(frame), FRAME_HEADER_SIZE);
+        startNs <= listedUntilNs && !partsMade().resolver.hasForgottenOwner(toFrameWords(frame), FRAME_HEADER_SIZE);
       const { named = [], nameless = [] } = Object.groupBy(all, (entry) => (isNamed(entry) ? 'named' : 'nameless'));
-      const kept = named.filter(({ frame }) => accept(wordsOf(frame), FRAME_HEADER_SIZE));
+      const kept = named.filter(({ frame }) => accept(toFrameWords(frame), FRAME_HEADER_SIZE));
       kept.sort((a, b) => Number(b.isLabelled) - Number(a.isLabelled) || a.startNs - b.startNs);
       const frames = Buffer.concat(kept.slice(0, LISTED_MAX).map(({ frame }) => frame));
-      const notOwn = nameless.filter(({ frame }) => !isOwn(wordsOf(frame), FRAME_HEADER_SIZE));
+      const notOwn = nameless.filter(({ frame }) => !isOwn(toFrameWords(frame), FRAME_HEADER_SIZE));
       const others = [...kept.slice(LISTED_MAX), ...notOwn];
       // Even if they are known: their names stay in the tables, which forget what was not used for long.
-      const decoded = frames.length > 0 ? decodedOf(frames) : undefined;
+      const decoded = frames.length > 0 ? decodeFrames(frames) : undefined;
       const offsetNs = wallNs(0);
       const isSame = frames.equals(passed) && isNear(offsetNs, passedOffsetNs);
       const isKnown = others.length === 0 && passedUnlisted === 0 && isSame;
@@ -224,7 +224,7 @@ export function createInProgress(options: InProgressParts): InProgress {
       passedOffsetNs = offsetNs;
       passedNs = lookedNs;
       passedUnlisted = others.length;
-      pass({ block: copyOf((decoded ?? decodedOf(frames)).block), unlisted: unlistedOf(others, wallNs) });
+      pass({ block: copyBlock((decoded ?? decodeFrames(frames)).block), unlisted: countUnlisted(others, wallNs) });
     },
   };
 }
@@ -235,14 +235,14 @@ function isNear(offsetNs: bigint, other: bigint): boolean {
   return steppedNs < STEP_NS && steppedNs > -STEP_NS;
 }
 
-function marksOf(calls: readonly Entry[]): Uint8Array {
+function buildMarks(calls: readonly Entry[]): Uint8Array {
   const marks = new Uint8Array(MARK_MASK + 1);
   // The low word of a time.
   for (const { startNs } of calls) marks[(startNs % 2 ** 32) & MARK_MASK] = 1;
   return marks;
 }
 
-function unlistedOf(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
+function countUnlisted(others: readonly Entry[], wallNs: InProgressParts['wallNs']): Unended['unlisted'] {
   if (others.length === 0) return NONE_UNLISTED;
   const sinceNs = wallNs(others.reduce((least, { startNs }) => Math.min(least, startNs), others[0]!.startNs));
   return { count: others.length, labelled: others.filter(({ isLabelled }) => isLabelled).length, sinceNs };
@@ -262,14 +262,14 @@ function forgetEndedIn(
       if (marks[words[(offset + TIMESTAMP_OFFSET) >>> 2]! & MARK_MASK] === 0) continue;
       const tid = words[(offset + TID_OFFSET) >>> 2]!;
       const call = calls.get(tid);
-      if (call && u64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) hasEnded = calls.delete(tid);
+      if (call && readU64At(words, offset + TIMESTAMP_OFFSET) === call.startNs) hasEnded = calls.delete(tid);
     }
   const { requests } = look;
   const count = requests.length > 0 ? block.typeCounts[blockIo.id]! : 0;
   for (let i = 0; i < count; i++) {
     const offset = typeRecordOffsets[blockIo.id]![i]!;
-    const { request, startNs } = entryAt(words, offset);
-    endWithin(requests, { request: request!, startNs, endNs: startNs + u64At(words, offset + DURATION_OFFSET) });
+    const { request, startNs } = readEntry(words, offset);
+    endWithin(requests, { request: request!, startNs, endNs: startNs + readU64At(words, offset + DURATION_OFFSET) });
   }
   return hasEnded || count > 0;
 }
@@ -303,48 +303,48 @@ function isSameDevice(one: BlockRequest, other: BlockRequest): boolean {
   return one.device.every((word, at) => word === other.device[at]);
 }
 
-function wordsOf(bytes: Uint8Array): Uint32Array {
+function toFrameWords(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
 }
 
-function entriesOf(frames: Uint8Array): Entry[] {
-  const words = wordsOf(frames);
+function readFrameEntries(frames: Uint8Array): Entry[] {
+  const words = toFrameWords(frames);
   const entries: Entry[] = [];
   for (let at = 0; at < frames.length; ) {
     const end = at + FRAME_HEADER_SIZE + ((words[at >>> 2]! + 7) & ~7);
     // A copy, as a frame has to begin at a multiple of 4 in memory of its own.
-    entries.push({ ...entryAt(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
+    entries.push({ ...readEntry(words, at + FRAME_HEADER_SIZE), frame: frames.slice(at, end) });
     at = end;
   }
   return entries;
 }
 
-function entryAt(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
+function readEntry(words: Uint32Array, offset: number): Omit<Entry, 'frame'> {
   const isRequest = (words[offset >>> 2]! & 0xffff) === blockIo.id;
   return {
-    startNs: u64At(words, offset + TIMESTAMP_OFFSET),
+    startNs: readU64At(words, offset + TIMESTAMP_OFFSET),
     tid: words[(offset + TID_OFFSET) >>> 2]!,
-    isLabelled: isRequest || u64At(words, offset + CONTEXT_OFFSET) !== 0,
-    request: isRequest ? requestAt(words, offset) : undefined,
+    isLabelled: isRequest || readU64At(words, offset + CONTEXT_OFFSET) !== 0,
+    request: isRequest ? readRequest(words, offset) : undefined,
   };
 }
 
-function requestAt(words: Uint32Array, offset: number): BlockRequest {
-  const from = u64At(words, offset + SECTOR_OFFSET);
-  const to = from + u64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
+function readRequest(words: Uint32Array, offset: number): BlockRequest {
+  const from = readU64At(words, offset + SECTOR_OFFSET);
+  const to = from + readU64At(words, offset + BYTES_OFFSET) / SECTOR_BYTES;
   const device = (offset + DEVICE_OFFSET) >>> 2;
   return {
     from,
     to,
     device: Array.from(words.subarray(device, device + DEVICE_WORDS)),
-    queueNs: u64At(words, offset + QUEUE_OFFSET),
+    queueNs: readU64At(words, offset + QUEUE_OFFSET),
     isBio: false,
     hasEnded: false,
   };
 }
 
 /** A block with arrays of its own, which have as many values as there are rows. */
-function copyOf(block: Block): Block {
+function copyBlock(block: Block): Block {
   const columns = COLUMNS.map((column) => {
     const values = block.columns.get(column.name)!;
     return [column.name, values.slice(0, columnLength(block, column))] as const;

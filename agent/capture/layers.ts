@@ -74,7 +74,7 @@ function missingParts(layer: LayerName): Part[] {
 }
 
 /** Returns lines such as `not other users' processes: CAP_SYS_PTRACE missing`. */
-export function limitsOf({ without = [] }: LayerState): string[] {
+export function describeLimits({ without = [] }: LayerState): string[] {
   return without.map(({ part, missing }) => `not ${part}: ${missing.join(' and ')} missing`);
 }
 

@@ -148,7 +148,9 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
         return isForgotten;
       },
       filter,
-      watchThreads: isOn('otel') ? watchThreadsIn(object.map('otel_processes'), object.map('otel_in_use')) : undefined,
+      watchThreads: isOn('otel')
+        ? createThreadWatcher(object.map('otel_processes'), object.map('otel_in_use'))
+        : undefined,
       watchRequests: isOn('http') ? requestReading(object.map('http_processes')) : undefined,
       inProgress() {
         const calls = object.iterate('calls_in_progress');
@@ -238,23 +240,23 @@ function dirtyPagesMax(): number {
 
 /** The entries are struct http_process: bpf/http_process.bpf.h. */
 export function requestReading(map: BpfMap): RequestReading {
-  const keyOf = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
+  const encodeKey = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
   return {
     watch(pid, startedByNs, execId) {
       const value = new DataView(new ArrayBuffer(16));
       value.setBigUint64(0, BigInt(startedByNs), true);
       value.setUint32(8, execId ?? 0, true);
       value.setUint32(12, execId === undefined ? 1 : 0, true);
-      map.set(keyOf(pid), new Uint8Array(value.buffer));
+      map.set(encodeKey(pid), new Uint8Array(value.buffer));
     },
-    unwatch: (pid) => map.delete(keyOf(pid)),
+    unwatch: (pid) => map.delete(encodeKey(pid)),
   };
 }
 
 type WatchThreads = (program: RunningProgram, place: ThreadLocal) => void;
 
 /** The entries are struct otel_process, by thread group: bpf/otel.bpf.h. */
-function watchThreadsIn(map: BpfMap, inUse: BpfMap): WatchThreads {
+function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
   return ({ pid, startNs, execId }, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;
     const startedByNs = BigInt(startNs) + BigInt(START_ROUNDING_NS);

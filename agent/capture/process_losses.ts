@@ -27,7 +27,7 @@ export function createProcessLosses(
   const types = new Map<number, Known>();
   let totals = new Map<string, number>();
 
-  function knownOf(type: number): Known {
+  function findOrAddKnown(type: number): Known {
     const known = types.get(type) ?? { lost: createLostServices(trustsService), ahead: 0 };
     types.set(type, known);
     return known;
@@ -46,7 +46,7 @@ export function createProcessLosses(
       now.set(`${id} ${type}`, total);
       if (more === 0) continue;
       found.set(type, (found.get(type) ?? 0) + more);
-      knownOf(type).lost.add(processes.of(id), more);
+      findOrAddKnown(type).lost.add(processes.of(id), more);
     }
     totals = now;
     return found;
@@ -58,7 +58,7 @@ export function createProcessLosses(
       const found = shareOut();
       const shared = new Map<number, LostByService>();
       for (const type of new Set([...counts.keys(), ...found.keys()])) {
-        const known = knownOf(type);
+        const known = findOrAddKnown(type);
         const nobodys = (counts.get(type) ?? 0) - known.ahead - (found.get(type) ?? 0);
         known.ahead = Math.max(0, -nobodys);
         if (nobodys > 0) known.lost.add(undefined, nobodys);

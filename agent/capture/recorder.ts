@@ -109,7 +109,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     !resolver.isOwn(record, offset) && (!wanted.asks || resolver.isWanted(record, offset, wanted.service));
   const inProgress = createInProgress({
     read: probes.inProgress,
-    resolverOf: (decoded) => createResolver(decoded, { ...tables, contexts: contexts.uncounted }),
+    createBlockResolver: (decoded) => createResolver(decoded, { ...tables, contexts: contexts.uncounted }),
     accept: isKept,
     isOwn: resolver.isOwn,
     forgetBios: loseBios,
@@ -322,14 +322,14 @@ function createTables({ probes, writer, clock, ...options }: RecorderOptions, wa
     onUnwanted: probes.filter.dropProcess,
     onWantedAgain: probes.filter.keepProcess,
     rules: options.serviceRules,
-    publishedService: (program) => publishers?.serviceOf(program),
+    publishedService: (program) => publishers?.findPublishedService(program),
     onDefined(program, service, executable) {
       publishers?.consider(program);
       http?.consider(program, service, executable);
     },
   });
   const files = createFiles(writer.fileId);
-  const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.pathOf(id, process.pid) ?? '') ?? '');
+  const cgroupServiceId = (id: number) => nameId(serviceOfCgroup(cgroups.findPath(id, process.pid) ?? '') ?? '');
   const tables: Tables = {
     contexts,
     processes,
@@ -378,7 +378,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
         const type = Math.trunc(i / LOSS_CAUSES_MAX);
         if (type === contextEnd.id) contextEndsLost = true;
         losses.push({
-          cause: causeOf(i % LOSS_CAUSES_MAX, type),
+          cause: chooseLossCause(i % LOSS_CAUSES_MAX, type),
           eventType: EVENTS.find((event) => event.id === type)?.name ?? null,
           count: total - counters[i]!,
           recordType: type,
@@ -390,7 +390,7 @@ export function createLossCounters(map: BpfMap): LossCounters {
   };
 }
 
-function causeOf(kernelCause: number, type: number): LossCause {
+function chooseLossCause(kernelCause: number, type: number): LossCause {
   const isOfEvent = EVENTS.some((event) => event.id === type);
   if (!isOfEvent && kernelCause < KERNEL_LOSS_CAUSES.LOSS_MARKER_UNREADABLE) return 'definition_lost';
   return KERNEL_LOSS_WORDS[kernelCause] ?? 'bad_record';

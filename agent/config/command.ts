@@ -4,7 +4,7 @@ import { type ReadConfiguration, readConfiguration, type Sections, withConfigOpt
 import { ConfigError } from './errors.ts';
 import { EXIT_CODES, withHelpEnd } from './help.ts';
 import type { Origin, Resolved } from './resolve.ts';
-import { declaredOf, type RawValue, type SectionName } from './setting.ts';
+import { listDeclared, type RawValue, type SectionName } from './setting.ts';
 import { showPlace } from './toml_file.ts';
 
 export interface SectionCommand {
@@ -60,13 +60,13 @@ export function configCommand(commands: SectionCommands): Command {
 }
 
 /** Declares all sections, as the commands do. */
-export function sectionsOf(commands: SectionCommands): Sections {
-  const declared = (name: SectionName) => declaredOf(commands[name].declare(new Command(name)));
+export function collectSections(commands: SectionCommands): Sections {
+  const declared = (name: SectionName) => listDeclared(commands[name].declare(new Command(name)));
   return new Map((Object.keys(commands) as SectionName[]).map((name) => [name, declared(name)]));
 }
 
 function readAll(commands: SectionCommands, file: string | undefined): ReadConfiguration {
-  return readConfiguration(sectionsOf(commands), { file, flags: new Map(), environment: process.env });
+  return readConfiguration(collectSections(commands), { file, flags: new Map(), environment: process.env });
 }
 
 function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): void {
@@ -90,21 +90,21 @@ function checked({ check }: SectionCommand, flags: Record<string, unknown>): str
 
 function asToml({ sections }: ReadConfiguration, withOrigin: boolean): string {
   return [...sections]
-    .map(([name, settings]) => `[${name}]\n${settings.map((one) => lineOf(one, withOrigin)).join('')}`)
+    .map(([name, settings]) => `[${name}]\n${settings.map((one) => formatSettingLine(one, withOrigin)).join('')}`)
     .join('\n');
 }
 
-function lineOf(resolved: Resolved, withOrigin: boolean): string {
+function formatSettingLine(resolved: Resolved, withOrigin: boolean): string {
   const { declared, raw, origin } = resolved;
   const { key } = declared.setting;
   if (raw === undefined) return `# ${key} is not set\n`;
-  const line = `${key} = ${tomlOf(raw, declared.setting.isInteger)}`;
+  const line = `${key} = ${encodeToml(raw, declared.setting.isInteger)}`;
   return withOrigin ? `${line} # ${showOrigin(origin)}\n` : `${line}\n`;
 }
 
-function tomlOf(raw: RawValue, isInteger: boolean): string {
+function encodeToml(raw: RawValue, isInteger: boolean): string {
   if (typeof raw === 'boolean') return String(raw);
-  if (typeof raw === 'object') return `[${raw.map((item) => tomlOf(item, isInteger)).join(', ')}]`;
+  if (typeof raw === 'object') return `[${raw.map((item) => encodeToml(item, isInteger)).join(', ')}]`;
   // A basic string of TOML is one of JSON, except for DEL, which must be escaped.
   return isInteger ? raw : JSON.stringify(raw).replaceAll('\x7f', '\\u007f');
 }
@@ -120,14 +120,14 @@ function asJson({ paths, sections }: ReadConfiguration): string {
     Object.fromEntries(
       all.map(({ declared, raw, origin }) => [
         declared.setting.key,
-        { value: jsonValueOf(declared.setting.isInteger, raw), origin },
+        { value: toJsonValue(declared.setting.isInteger, raw), origin },
       ]),
     ),
   ]);
   return `${JSON.stringify({ files: paths, ...Object.fromEntries(settings) }, null, 2)}\n`;
 }
 
-function jsonValueOf(isInteger: boolean, raw: RawValue | undefined): unknown {
+function toJsonValue(isInteger: boolean, raw: RawValue | undefined): unknown {
   if (raw === undefined) return null;
   if (!isInteger) return raw;
   return typeof raw === 'object' ? raw.map(Number) : Number(raw);

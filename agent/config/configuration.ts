@@ -5,7 +5,7 @@ import { ConfigError } from './errors.ts';
 import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
 import { nearest } from './nearest.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';
-import { type Declared, SECTIONS, type SectionName, Setting, SHARED_KEYS, variableOf } from './setting.ts';
+import { type Declared, nameVariable, SECTIONS, type SectionName, Setting, SHARED_KEYS } from './setting.ts';
 import { type Entry, readEntries, showPlace } from './toml_file.ts';
 
 /** Folder that an agent records into by default. */
@@ -38,7 +38,7 @@ export function readConfiguration(
   { file, flags, environment }: { file: string | undefined } & Omit<Sources, 'entries'>,
 ): ReadConfiguration {
   const files = readConfigFiles(file ?? (environment[CONFIG_VARIABLE] || undefined));
-  const { entries, problems } = entriesOf(files);
+  const { entries, problems } = collectEntries(files);
   problems.push(...unknownKeys(entries, sections), ...unknownVariables(environment, sections));
   const resolved = new Map<SectionName, Resolved[]>();
   for (const [section, declared] of sections)
@@ -48,7 +48,7 @@ export function readConfiguration(
   return { paths: files.map(({ path }) => path), sections: resolved };
 }
 
-function entriesOf(files: ReturnType<typeof readConfigFiles>): { entries: Entry[]; problems: string[] } {
+function collectEntries(files: ReturnType<typeof readConfigFiles>): { entries: Entry[]; problems: string[] } {
   const read = files.map(({ path, text }) => readEntries(path, text));
   return {
     entries: read.flatMap(({ entries }) => entries),
@@ -75,7 +75,7 @@ export function withDataFolder(command: Command, description: string): Command {
   command.addOption(setting.shared()).hook('preAction', (_command, asked) => {
     // `--recording` may be given instead.
     if (asked.getOptionValueSource('data') !== 'default' || asked.getOptionValue('recording') !== undefined) return;
-    const { entries } = entriesOf(readConfigFiles(process.env[CONFIG_VARIABLE] || undefined));
+    const { entries } = collectEntries(readConfigFiles(process.env[CONFIG_VARIABLE] || undefined));
     const problems: string[] = [];
     const sources = { flags: new Map(), environment: process.env, entries };
     const [data] = resolve('agent', [{ setting, negatable: false }], sources, problems);
@@ -132,7 +132,7 @@ export function withConfiguration(command: Command): Configuration {
 function unknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionName, readonly Declared[]>): string[] {
   const told = new Set<string>();
   return entries.flatMap((entry) => {
-    const problem = problemOf(entry, sections);
+    const problem = findKeyProblem(entry, sections);
     // An unknown table is reported once, not for each of its keys.
     const key = `${entry.place.path} ${entry.keys.slice(0, isSection(entry.keys[0]) ? 2 : 1).join('.')}`;
     if (problem === undefined || told.has(key)) return [];
@@ -141,7 +141,7 @@ function unknownKeys(entries: readonly Entry[], sections: ReadonlyMap<SectionNam
   });
 }
 
-function problemOf(
+function findKeyProblem(
   { keys, value }: Entry,
   sections: ReadonlyMap<SectionName, readonly Declared[]>,
 ): string | undefined {
@@ -187,8 +187,8 @@ function unknownVariables(
 ): string[] {
   const known = [...sections].flatMap(([section, declared]) =>
     declared.flatMap(({ setting }) => [
-      variableOf(setting, section),
-      ...(setting.isShared ? [variableOf(setting)] : []),
+      nameVariable(setting, section),
+      ...(setting.isShared ? [nameVariable(setting)] : []),
     ]),
   );
   const written = Object.keys(environment).filter((name) => name.startsWith('KREPLAY_') && environment[name]);

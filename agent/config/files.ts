@@ -20,7 +20,7 @@ export function readConfigFiles(named: string | undefined): ConfigFile[] {
   const path = named ?? CONFIG_DEFAULT;
   const file = read(path, named === undefined);
   const folder = path.endsWith(EXTENSION) ? `${path.slice(0, -EXTENSION.length)}.d` : undefined;
-  const more = folder === undefined ? [] : tomlFilesIn(folder).map((name) => read(join(folder, name), true));
+  const more = folder === undefined ? [] : listTomlFiles(folder).map((name) => read(join(folder, name), true));
   return [file, ...more].filter((one) => one !== undefined);
 }
 
@@ -34,7 +34,7 @@ function read(path: string, mayBeMissing: boolean): ConfigFile | undefined {
   }
 }
 
-function tomlFilesIn(folder: string): string[] {
+function listTomlFiles(folder: string): string[] {
   try {
     return readdirSync(folder)
       .filter((name) => name.endsWith(EXTENSION) && !name.startsWith('.'))

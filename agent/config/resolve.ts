@@ -1,8 +1,8 @@
 /** Determines the value and origin of each setting: flag, then environment, then files, then default. */
 import { z } from 'zod';
-import { type Declared, type RawValue, type SectionName, variableOf } from './setting.ts';
+import { type Declared, nameVariable, type RawValue, type SectionName } from './setting.ts';
 import { type Entry, type Problem, type SourceLocation, showPlace, type TomlValue } from './toml_file.ts';
-import { messageOf, textAs } from './values.ts';
+import { getIssueMessage, textAs } from './values.ts';
 
 export type Origin =
   | { from: 'flag' }
@@ -33,7 +33,7 @@ export function resolve(
   { flags, environment, entries }: Sources,
   problems: string[],
 ): Resolved[] {
-  const written = writtenIn(section, declared, entries, problems);
+  const written = collectFileSettings(section, declared, entries, problems);
   return declared.map((each) => {
     const { setting } = each;
     const name = setting.attributeName();
@@ -54,7 +54,7 @@ function givenBy(
   problems: string[],
 ): Given | undefined {
   const { setting } = declared;
-  const names = [variableOf(setting, section), ...(setting.isShared ? [variableOf(setting)] : [])];
+  const names = [nameVariable(setting, section), ...(setting.isShared ? [nameVariable(setting)] : [])];
   const name = names.find((each) => environment[each]);
   if (name === undefined) return undefined;
   const raw = rawOfText(environment[name]!, declared);
@@ -83,7 +83,7 @@ function rawOfText(text: string, { setting, negatable }: Declared): RawValue | {
   if (!isSwitch && !setting.isList) return text;
   if (!isSwitch && !text.startsWith('[')) return text.split(',');
   const { success, data, error } = (isSwitch ? SWITCH : JSON_LIST).safeParse(text);
-  return success ? data : { wrong: messageOf(error) };
+  return success ? data : { wrong: getIssueMessage(error) };
 }
 
 const TEXTS = z.array(z.union([z.string(), z.number()]).transform(String));
@@ -99,11 +99,11 @@ function parseJson(text: string): string[] | undefined {
 function parse({ setting }: Declared, raw: RawValue): { value: unknown } | { wrong: string } {
   if (typeof raw === 'boolean') return { value: raw };
   const { success, data, error } = (setting.isList ? z.array(setting.schema) : setting.schema).safeParse(raw);
-  return success ? { value: data } : { wrong: messageOf(error) };
+  return success ? { value: data } : { wrong: getIssueMessage(error) };
 }
 
 /** Returns what the files set for this section, by key: its own keys override shared ones, later files earlier ones. */
-function writtenIn(
+function collectFileSettings(
   section: SectionName,
   declared: readonly Declared[],
   entries: readonly Entry[],
@@ -116,24 +116,24 @@ function writtenIn(
     const key = entry.keys.slice(inSection ? 1 : 0).join('.');
     const found = declared.find(({ setting }) => setting.key === key && (inSection || setting.isShared));
     if (!found) continue;
-    const given = givenIn(entry, found);
+    const given = parseEntry(entry, found);
     if ('message' in given) problems.push(`${showPlace(given.place)}: ${given.message}`);
     else (inSection ? own : shared).set(key, given);
   }
   return new Map([...shared, ...own]);
 }
 
-function givenIn({ keys, value, place, valuePlace }: Entry, declared: Declared): Given | Problem {
+function parseEntry({ keys, value, place, valuePlace }: Entry, declared: Declared): Given | Problem {
   const key = keys.at(-1)!;
-  const raw = value && rawOf(value, declared);
-  if (raw === undefined) return { place: valuePlace, message: `${key} must be ${expectedOf(declared)}` };
+  const raw = value && toRawValue(value, declared);
+  if (raw === undefined) return { place: valuePlace, message: `${key} must be ${describeExpected(declared)}` };
   const parsed = parse(declared, raw);
   if ('wrong' in parsed) return { place: valuePlace, message: `${key}: ${parsed.wrong}` };
   return { value: parsed.value, raw, origin: { from: 'file', ...place } };
 }
 
 /** Returns undefined for a value of another type. */
-function rawOf(value: TomlValue, { setting, negatable }: Declared): RawValue | undefined {
+function toRawValue(value: TomlValue, { setting, negatable }: Declared): RawValue | undefined {
   if (value.kind === 'boolean') {
     return setting.isBoolean() || (negatable && !value.value) ? value.value : undefined;
   }
@@ -145,7 +145,7 @@ function rawOf(value: TomlValue, { setting, negatable }: Declared): RawValue | u
   return texts.some((text) => text === undefined) ? undefined : (texts as string[]);
 }
 
-export function expectedOf({ setting, negatable }: Declared): string {
+export function describeExpected({ setting, negatable }: Declared): string {
   if (setting.isBoolean()) return 'true or false';
   if (setting.isList)
     return setting.isInteger ? 'a list of whole numbers, such as [1, 2]' : 'a list of texts, such as ["a", "b"]';

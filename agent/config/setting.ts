@@ -4,7 +4,7 @@
  */
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { isInteger, parserOf } from './values.ts';
+import { createOptionParser, isInteger } from './values.ts';
 
 /** Sections of the file; each is named after the command that it configures: `fleet` is for its `status` and `retain`. */
 export const SECTIONS = ['agent', 'daemon', 'ship', 'fleet'] as const;
@@ -30,7 +30,7 @@ export class Setting extends Option {
   takes(schema: z.ZodType<unknown, string>): this {
     this.schema = schema;
     if (schema instanceof z.ZodEnum) this.argChoices = schema.options as string[];
-    const parse = parserOf(schema);
+    const parse = createOptionParser(schema);
     return this.argParser<unknown>(
       this.variadic ? (text, before) => [...((before as unknown[] | undefined) ?? []), parse(text)] : parse,
     );
@@ -79,7 +79,7 @@ export class Setting extends Option {
  * Environment variable such as `KREPLAY_AGENT_RING_SIZE`; a shared setting also has one without section,
  * `KREPLAY_DATA`.
  */
-export function variableOf(setting: Setting, section?: SectionName): string {
+export function nameVariable(setting: Setting, section?: SectionName): string {
   return ['kreplay', ...(section ? [section] : []), setting.key].join('_').replaceAll('-', '_').toUpperCase();
 }
 
@@ -89,7 +89,7 @@ export interface Declared {
   negatable: boolean;
 }
 
-export function declaredOf(command: Command): Declared[] {
+export function listDeclared(command: Command): Declared[] {
   const settings = command.options.filter((option) => option instanceof Setting);
   return settings
     .filter(({ negate }) => !negate)

@@ -36,7 +36,7 @@ export function showPlace({ path, line, column }: SourceLocation): string {
 export function readEntries(path: string, text: string): { entries: Entry[]; problems: Problem[] } {
   try {
     const { body } = parseTOML(text).body[0];
-    return { entries: body.flatMap((node) => entriesOf(path, node)), problems: [] };
+    return { entries: body.flatMap((node) => collectNodeEntries(path, node)), problems: [] };
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     const place = { path, line: error.lineNumber, column: error.column + 1 };
@@ -44,26 +44,33 @@ export function readEntries(path: string, text: string): { entries: Entry[]; pro
   }
 }
 
-function entriesOf(path: string, node: AST.TOMLTable | AST.TOMLKeyValue, above: readonly string[] = []): Entry[] {
-  const place = placeOf(path, node.key);
+function collectNodeEntries(
+  path: string,
+  node: AST.TOMLTable | AST.TOMLKeyValue,
+  above: readonly string[] = [],
+): Entry[] {
+  const place = toSourceLocation(path, node.key);
   if (node.type === 'TOMLTable') {
     // For `[[a]]`, the number of the table is one of its keys; no setting is such a list.
     const keys = node.resolvedKey.map(String);
     const table: Entry = { keys, place, value: undefined, valuePlace: place };
-    return [table, ...node.body.flatMap((inner) => entriesOf(path, inner, keys))];
+    return [table, ...node.body.flatMap((inner) => collectNodeEntries(path, inner, keys))];
   }
   const keys = [...above, ...node.key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value))];
   if (node.value.type === 'TOMLInlineTable') {
     const table: Entry = { keys, place, value: undefined, valuePlace: place };
-    return [table, ...node.value.body.flatMap((inner) => entriesOf(path, inner, keys))];
+    return [table, ...node.value.body.flatMap((inner) => collectNodeEntries(path, inner, keys))];
   }
-  return [{ keys, place, value: tomlValueOf(path, node.value), valuePlace: placeOf(path, node.value) }];
+  return [{ keys, place, value: toTomlValue(path, node.value), valuePlace: toSourceLocation(path, node.value) }];
 }
 
-function tomlValueOf(path: string, node: AST.TOMLContentNode): TomlValue | undefined {
+function toTomlValue(path: string, node: AST.TOMLContentNode): TomlValue | undefined {
   if (node.type === 'TOMLInlineTable') return undefined;
   if (node.type === 'TOMLArray') {
-    const items = node.elements.map((item) => ({ value: tomlValueOf(path, item), place: placeOf(path, item) }));
+    const items = node.elements.map((item) => ({
+      value: toTomlValue(path, item),
+      place: toSourceLocation(path, item),
+    }));
     // A table in a list is as wrong as any other value that is not a text.
     return {
       kind: 'list',
@@ -77,6 +84,6 @@ function tomlValueOf(path: string, node: AST.TOMLContentNode): TomlValue | undef
   return { kind: 'date', value: node.datetime };
 }
 
-function placeOf(path: string, { loc }: AST.TOMLNode): SourceLocation {
+function toSourceLocation(path: string, { loc }: AST.TOMLNode): SourceLocation {
   return { path, line: loc.start.line, column: loc.start.column + 1 };
 }

@@ -16,7 +16,7 @@ export function textAs<Value>(
   });
 }
 
-export function oneOf<const Names extends readonly string[]>(names: Names) {
+export function createChoiceSchema<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `Allowed choices are ${names.join(', ')}.` });
 }
 
@@ -37,15 +37,15 @@ export const POSITIVE_INTEGER = integer(
 );
 
 /** Returns a parser for an option of commander. */
-export function parserOf<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
+export function createOptionParser<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
   return (text) => {
     const { success, data, error } = schema.safeParse(text);
     if (success) return data;
-    throw new InvalidArgumentError(messageOf(error));
+    throw new InvalidArgumentError(getIssueMessage(error));
   };
 }
 
 /** Returns the message of the first issue. */
-export function messageOf({ issues }: z.ZodError): string {
+export function getIssueMessage({ issues }: z.ZodError): string {
   return issues[0]!.message;
 }

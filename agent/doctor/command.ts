@@ -1,13 +1,13 @@
 /** `kreplay doctor`: reports whether this host can be recorded, what it lacks, and how owners are determined here. */
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { LAYERS, type LayerState, limitsOf } from '../capture/layers.ts';
+import { describeLimits, LAYERS, type LayerState } from '../capture/layers.ts';
 import { AGENT_SECTION, withRingSize } from '../command.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
-import { declaredOf } from '../config/setting.ts';
+import { listDeclared } from '../config/setting.ts';
 import { printable } from '../output/printable.ts';
 import { type RetentionFlags, withRetentionOptions } from '../retention_options.ts';
-import { SHIP_SECTION, type ShipServerFlags, shipServerOf } from '../ship/command.ts';
+import { buildShipServer, SHIP_SECTION, type ShipServerFlags } from '../ship/command.ts';
 import type { Check, CheckState } from './check.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 
@@ -39,8 +39,8 @@ export function doctorCommand(): Command {
   // The host is diagnosed for the agent and the shipper as they are configured.
   const configuration = withConfiguration(command);
   // The agent's folder and log count, so its section comes last.
-  configuration.declare('ship', declaredOf(SHIP_SECTION.declare(new Command())));
-  configuration.declare('agent', declaredOf(AGENT_SECTION.declare(new Command())));
+  configuration.declare('ship', listDeclared(SHIP_SECTION.declare(new Command())));
+  configuration.declare('agent', listDeclared(AGENT_SECTION.declare(new Command())));
   withRingSize(command)
     .option(
       '--sample <seconds>',
@@ -62,7 +62,7 @@ async function runDoctor({ data, ringSize, sample, output, ...flags }: DoctorFla
     ringBytes: ringSize * 1024 * 1024,
     sampleMs: sample * 1000,
     retention: flags,
-    ship: shipServerOf(flags),
+    ship: buildShipServer(flags),
   });
   const text =
     output === 'json' ? `${JSON.stringify(diagnosis, null, 2)}\n` : asText(diagnosis, process.stdout.columns);
@@ -78,7 +78,7 @@ type Row = readonly [mark: string, name: string, text: string];
 
 /** `width` is the terminal's; without one, lines are not wrapped. */
 function asText({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
-  const rows: Row[] = [...checks.map(rowOf), ...layers.map(layerRow)];
+  const rows: Row[] = [...checks.map(formatCheckRow), ...layers.map(layerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));
   const names = Math.max(...rows.map(([, name]) => name.length));
   const lines = rows.flatMap(([mark, name, text]) => {
@@ -90,12 +90,12 @@ function asText({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFIN
   return `${[...lines, verdict].join('\n')}\n`;
 }
 
-function rowOf({ state, name, text, advice }: Check): Row {
+function formatCheckRow({ state, name, text, advice }: Check): Row {
   return [MARKS[state], name, advice === undefined ? text : `${text}; ${advice}`];
 }
 
 function layerRow(layer: LayerState): Row {
-  const notes = layer.on ? limitsOf(layer) : [layer.reason];
+  const notes = layer.on ? describeLimits(layer) : [layer.reason];
   const text = LAYERS[layer.name];
   return [layer.on ? 'on' : 'off', layer.name, notes.length > 0 ? `${text}: ${notes.join('; ')}` : text];
 }

@@ -41,7 +41,9 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
   const { dataFolder, ringBytes, sampleMs, retention, ship } = options;
   const cgroups = findCgroups();
   const agent = await askAgent(dataFolder);
-  const trial = await outcomeOf(() => tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }));
+  const trial = await captureOutcome(() =>
+    tryCapture(cgroups.hierarchy, { ringBytes, sampleMs: agent ? 0 : sampleMs }),
+  );
   const ring = agent ? ringOfAgent(agent, Date.now()) : ringOfTrial(trial);
   const rate = ring.facts?.events_per_second;
   const room = disk({ dataFolder, retention, eventsPerSecond: typeof rate === 'number' ? rate : undefined });
@@ -67,7 +69,7 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
 
 type Outcome = Trial | AgentError;
 
-async function outcomeOf(run: () => Promise<Trial>): Promise<Outcome> {
+async function captureOutcome(run: () => Promise<Trial>): Promise<Outcome> {
   try {
     return await run();
   } catch (error) {
@@ -180,13 +182,13 @@ function cgroupLimit(cgroups: CgroupSource): number | undefined {
   const file = cgroups.hierarchy === 'v2' ? 'memory.max' : 'memory.limit_in_bytes';
   const parts = (createCgroups(cgroups).pathOfProcess(process.pid) ?? '/').split('/').filter((part) => part !== '');
   const limits = [0, ...parts.map((_, i) => i + 1)].map((depth) =>
-    numberIn(join(cgroups.root, ...parts.slice(0, depth), file)),
+    readNumberFile(join(cgroups.root, ...parts.slice(0, depth), file)),
   );
   const smallest = Math.min(...limits);
   return smallest < NO_LIMIT_FROM ? smallest : undefined;
 }
 
-function numberIn(path: string): number {
+function readNumberFile(path: string): number {
   try {
     const value = Number(readFileSync(path, 'utf8'));
     return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value; // The limit is `max`.
@@ -212,7 +214,7 @@ const name = 'replay clock';
 
 export function replayClock(threads = clockThreads()): Check {
   if (threads.length === 0) return { name, state: 'ok', text: 'no daemon is running' };
-  const found = threads.map(({ pid, stat }) => ({ pid, ...priorityOf(stat) }));
+  const found = threads.map(({ pid, stat }) => ({ pid, ...parsePriority(stat) }));
   const facts = { daemons: found.map(({ pid, text }) => `${pid}: ${text}`) };
   const ordinary = found.find(({ isRaised }) => !isRaised);
   if (!ordinary) {
@@ -232,7 +234,7 @@ const NICE_FIELD = 16;
 const POLICY_FIELD = 38;
 const SCHED_FIFO = 1;
 
-function priorityOf(stat: string): { isRaised: boolean; text: string } {
+function parsePriority(stat: string): { isRaised: boolean; text: string } {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (Number(fields[POLICY_FIELD]) === SCHED_FIFO) return { isRaised: true, text: 'a real-time priority' };
   const nice = Number(fields[NICE_FIELD]);
@@ -242,21 +244,21 @@ function priorityOf(stat: string): { isRaised: boolean; text: string } {
 function clockThreads(): ClockThread[] {
   const found: ClockThread[] = [];
   for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    if (!MAIN_NAMES.includes(nameOf(`/proc/${pid}`))) continue;
-    for (const tid of entriesOf(`/proc/${pid}/task`)) {
+    if (!MAIN_NAMES.includes(readProcessName(`/proc/${pid}`))) continue;
+    for (const tid of listFolderNames(`/proc/${pid}/task`)) {
       const thread = `/proc/${pid}/task/${tid}`;
-      if (nameOf(thread) !== THREAD_NAME) continue;
-      const stat = contentOf(`${thread}/stat`);
+      if (readProcessName(thread) !== THREAD_NAME) continue;
+      const stat = readFileIfPresent(`${thread}/stat`);
       if (stat !== '') found.push({ pid: Number(pid), stat });
     }
   }
   return found;
 }
 
-const nameOf = (folder: string) => contentOf(`${folder}/comm`).trim();
+const readProcessName = (folder: string) => readFileIfPresent(`${folder}/comm`).trim();
 
 /** Empty when it has ended meanwhile. */
-function contentOf(path: string): string {
+function readFileIfPresent(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
@@ -264,7 +266,7 @@ function contentOf(path: string): string {
   }
 }
 
-function entriesOf(folder: string): string[] {
+function listFolderNames(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {

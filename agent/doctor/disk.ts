@@ -33,9 +33,9 @@ export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): C
   }
   const { bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
-  const type = fileSystemOf(folder);
+  const type = findFileSystem(folder);
   const { bytes: limitBytes, ageNs } = retentionLimits(retention, folder);
-  const recording = recordingIn(dataFolder);
+  const recording = readRecordingSize(dataFolder);
   const eventBytes = recording?.eventBytes ?? EVENT_BYTES;
   const perDay = eventsPerSecond === undefined ? undefined : eventsPerSecond * eventBytes * SECONDS_A_DAY;
   const ofAge = perDay === undefined || ageNs === undefined ? limitBytes : (perDay * Number(ageNs)) / NS_A_DAY;
@@ -54,11 +54,15 @@ export function disk({ dataFolder, retention, eventsPerSecond }: DiskOptions): C
   const text =
     `${folder} (${type}): ${formatBytes(freeBytes)} free; up to ${formatBytes(keptBytes)} are kept` +
     (perDay === undefined ? '' : `, ${lasting(keptBytes / perDay)} at ${formatBytes(perDay)} a day`);
-  const problem = problemOf(freeBytes, wantedBytes, type);
+  const problem = findDiskProblem(freeBytes, wantedBytes, type);
   return problem ? { name, ...problem, text, facts } : { name, state: 'ok', text, facts };
 }
 
-function problemOf(freeBytes: number, wantedBytes: number, type: string): Pick<Check, 'state' | 'advice'> | undefined {
+function findDiskProblem(
+  freeBytes: number,
+  wantedBytes: number,
+  type: string,
+): Pick<Check, 'state' | 'advice'> | undefined {
   const another = 'give another folder with --data';
   if (freeBytes < Math.min(RETAIN_BYTES_MIN, wantedBytes)) {
     return { state: 'failed', advice: `make room, or ${another}` };
@@ -102,7 +106,7 @@ function isWritable(folder: string): boolean {
 /** Mount point and type of a mount. proc(5): ... MAJOR:MINOR ROOT MOUNT_POINT ... - TYPE SOURCE OPTIONS */
 const MOUNT = /^\d+ \d+ \S+ \S+ (\S+) .*? - (\S+) /;
 
-function fileSystemOf(folder: string): string {
+function findFileSystem(folder: string): string {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
   let [found, length] = ['unknown', -1];
   for (const line of mounts) {
@@ -122,7 +126,7 @@ interface Recorded {
   eventBytes: number | undefined;
 }
 
-function recordingIn(dataFolder: string): Recorded | undefined {
+function readRecordingSize(dataFolder: string): Recorded | undefined {
   const path = join(dataFolder, RECORDING_FILE);
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;
   if (bytes === undefined) return undefined;

@@ -18,12 +18,12 @@ const RING = 27;
 export function memoryOfMaps(fdinfos: readonly string[]): MapsTaken | undefined {
   let taken: MapsTaken | undefined;
   for (const fdinfo of fdinfos) {
-    const numberOf = (field: string) =>
+    const parseField = (field: string) =>
       Number(new RegExp(`^${field}:\\s*(\\d+)$`, 'm').exec(fdinfo)?.[1] ?? Number.NaN);
-    const said = numberOf('memlock');
-    const entries = numberOf('max_entries');
+    const said = parseField('memlock');
+    const entries = parseField('max_entries');
     if (Number.isNaN(said)) continue;
-    const isRingLeftOut = numberOf('map_type') === RING && said < entries;
+    const isRingLeftOut = parseField('map_type') === RING && said < entries;
     const { bytes, isAll } = taken ?? { bytes: 0, isAll: true };
     taken = { bytes: bytes + (isRingLeftOut ? entries : said), isAll: isAll && !isRingLeftOut };
   }

@@ -4,24 +4,24 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect as connectTls } from 'node:tls';
 import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
-import { rowsOf } from '../clickhouse/connection/rows.ts';
+import { readTypedRows } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import {
   type ConnectionSettings,
+  createTlsContext,
+  parseReplicaUrl,
   type Replica,
-  replicaOf,
-  secureContextOf,
 } from '../clickhouse/connection/settings.ts';
 import { newBlockEncoder } from '../clickhouse/native/encode.ts';
-import { typeOf } from '../clickhouse/native/types.ts';
+import { parseType } from '../clickhouse/native/types.ts';
 import { identifier, sql } from '../clickhouse/statements/sql.ts';
-import { type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
+import { readServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import { counted } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { askClock, askNode, checkClaim, checkSchema } from '../ship/contact.ts';
 import { type Position, readPosition } from '../ship/position.ts';
 import type { Check } from './check.ts';
-import { type HostFacts, outage, positionAccess, recordedIn } from './ship_recording.ts';
+import { type HostFacts, outage, positionAccess, readRecordingEnd } from './ship_recording.ts';
 
 export interface ShipOptions {
   /** Replicas of the shard. */
@@ -34,7 +34,7 @@ const ANSWER_MS_MAX = 15_000;
 const CLOCK_OFFSET_NS_MAX = 1_000_000_000n;
 
 export async function shipChecks({ server, folder }: ShipOptions, host: HostFacts): Promise<Check[]> {
-  const { position, problem } = positionIn(folder);
+  const { position, problem } = readPositionOrProblem(folder);
   const [reached, version] = await servers(server);
   const checks = [reached, ...(await certificates(server))];
   if (version) {
@@ -48,11 +48,11 @@ export async function shipChecks({ server, folder }: ShipOptions, host: HostFact
   return [...checks, problem ?? positionAccess(folder, host), outage(position, host)];
 }
 
-function positionIn(folder: string): { position?: Position | undefined; problem?: Check } {
+function readPositionOrProblem(folder: string): { position?: Position | undefined; problem?: Check } {
   try {
     return { position: readPosition(folder) };
   } catch (error) {
-    return { problem: { name: 'ship position', ...warningOf(error) } };
+    return { problem: { name: 'ship position', ...toWarning(error) } };
   }
 }
 
@@ -63,11 +63,11 @@ async function servers(server: ConnectionSettings): Promise<[Check, ServerVersio
   let version: ServerVersion | undefined;
   for (const url of server.urls) {
     try {
-      const found = await versionAt({ ...server, urls: [url] });
+      const found = await readServerVersion({ ...server, urls: [url] });
       answers.push(`${url} answers, ClickHouse ${found.text}`);
       version ??= found;
     } catch (error) {
-      problems.push(messageOf(error));
+      problems.push(describeError(error));
     }
   }
   const name = 'ship server';
@@ -103,7 +103,7 @@ async function schemaCheck(connection: Connection): Promise<Check> {
     await checkSchema(connection, AbortSignal.timeout(ANSWER_MS_MAX));
     return { name, state: 'ok', text: `the tables of ${connection.database} fit this kreplay` };
   } catch (error) {
-    return { name, ...warningOf(error) };
+    return { name, ...toWarning(error) };
   }
 }
 
@@ -119,7 +119,7 @@ async function clockCheck(connection: Connection, version: ServerVersion): Promi
     const advice = 'events of several nodes are ordered by their clocks: run chrony or systemd-timesyncd on both';
     return { name, state: 'warning', text, advice, facts };
   } catch (error) {
-    return { name, ...warningOf(error) };
+    return { name, ...toWarning(error) };
   }
 }
 
@@ -127,27 +127,27 @@ const seconds = (ns: bigint): string => (Number(ns) / 1e9).toFixed(3);
 
 async function claimCheck(connection: Connection, folder: string, { dataFolder }: HostFacts): Promise<Check> {
   const name = 'ship claim';
-  const recordingId = recordedIn(dataFolder)?.recordingId;
+  const recordingId = readRecordingEnd(dataFolder)?.recordingId;
   if (recordingId === undefined) return { name, state: 'unknown', text: `there is no recording in ${dataFolder} yet` };
   try {
     const known = await askNode(connection, recordingId, AbortSignal.timeout(ANSWER_MS_MAX));
     // A shipper notes each report before it sends it: the position is read behind the reports.
-    const { position } = positionIn(folder);
+    const { position } = readPositionOrProblem(folder);
     const own = position?.recordingId === recordingId ? position : undefined;
     checkClaim(known, recordingId, own ?? { claim: '' });
     const text =
       own === undefined ? 'nothing of this recording was shipped yet' : 'this recording is shipped from here';
     return { name, state: 'ok', text };
   } catch (error) {
-    return { name, ...warningOf(error) };
+    return { name, ...toWarning(error) };
   }
 }
 
-function warningOf(error: unknown): Pick<Check, 'state' | 'text'> {
-  return { state: 'warning', text: messageOf(error) };
+function toWarning(error: unknown): Pick<Check, 'state' | 'text'> {
+  return { state: 'warning', text: describeError(error) };
 }
 
-function messageOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof UserError) return error.message;
   if ((error as Error).name === 'TimeoutError') return `no answer within ${ANSWER_MS_MAX / 1000} s`;
   throw error;
@@ -159,12 +159,12 @@ const NAME = 'ship account';
 const QUESTION = { timeoutMs: QUESTION_MS };
 
 async function account(connection: Connection, { isCurrent, text: version }: ServerVersion): Promise<Check> {
-  const refusal = await refusalOf(() => insertNothing(connection));
+  const refusal = await captureRefusal(() => insertNothing(connection));
   if (refusal) {
     const advice = `give it the rights of kr_ship: \`kreplay fleet init --accounts\` grants them`;
     return { name: NAME, state: 'warning', text: `cannot insert: ${refusal.message}`, advice };
   }
-  const isClosed = (await refusalOf(() => readNothing(connection))) !== undefined;
+  const isClosed = (await captureRefusal(() => readNothing(connection))) !== undefined;
   if (isClosed) return await counting(connection);
   const text = 'inserts, and can read the events of all nodes';
   if (isCurrent) return { name: NAME, state: 'warning', text, advice: 'use kr_ship, which cannot' };
@@ -175,13 +175,13 @@ async function account(connection: Connection, { isCurrent, text: version }: Ser
 /** An account of earlier tables may not count. */
 async function counting(connection: Connection): Promise<Check> {
   const closed = 'inserts, and cannot read events';
-  if (!(await refusalOf(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
+  if (!(await captureRefusal(() => countNothing(connection)))) return { name: NAME, state: 'ok', text: closed };
   const text = `${closed}, nor their numbers: what is removed before it arrived may count as lost although it arrived`;
   const advice = 'run `kreplay fleet init --accounts` again, which grants what is new';
   return { name: NAME, state: 'warning', text, advice };
 }
 
-async function refusalOf(work: () => Promise<unknown>): Promise<ServerError | undefined> {
+async function captureRefusal(work: () => Promise<unknown>): Promise<ServerError | undefined> {
   try {
     await work();
     return undefined;
@@ -193,17 +193,27 @@ async function refusalOf(work: () => Promise<unknown>): Promise<ServerError | un
 
 /** A block without rows is checked as any other, and stores nothing. */
 async function insertNothing(connection: Connection): Promise<void> {
-  const column = { name: 'number', type: typeOf('UInt64'), values: new BigUint64Array(0) };
+  const column = { name: 'number', type: parseType('UInt64'), values: new BigUint64Array(0) };
   const block = newBlockEncoder().encode([column], 0);
   await connection.insert({ table: 'event', columns: [column.name] }, () => [block], QUESTION);
 }
 
 async function readNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT service FROM ${identifier('event')} LIMIT 0`, { service: 'text' }, QUESTION);
+  await readTypedRows(
+    connection,
+    sql`SELECT service FROM ${identifier('event')} LIMIT 0`,
+    { service: 'text' },
+    QUESTION,
+  );
 }
 
 async function countNothing(connection: Connection): Promise<void> {
-  await rowsOf(connection, sql`SELECT number FROM ${identifier('event')} LIMIT 0`, { number: 'number' }, QUESTION);
+  await readTypedRows(
+    connection,
+    sql`SELECT number FROM ${identifier('event')} LIMIT 0`,
+    { number: 'number' },
+    QUESTION,
+  );
 }
 
 /* Checks how long the certificates between a shipper and its servers are valid. */
@@ -218,12 +228,15 @@ async function certificates(settings: ConnectionSettings): Promise<Check[]> {
   const problems: string[] = [];
   const ends: [string, () => Promise<Date> | Date][] = [
     ...settings.urls
-      .map(replicaOf)
+      .map(parseReplicaUrl)
       .filter(({ isTls }) => isTls)
-      .map((replica) => [replica.origin, () => endAt(replica, settings)] as [string, () => Promise<Date>]),
+      .map(
+        (replica) =>
+          [replica.origin, () => readServerCertificateExpiry(replica, settings)] as [string, () => Promise<Date>],
+      ),
     ...[settings.tls?.cert, settings.tls?.ca]
       .filter((path) => path !== undefined)
-      .map((path) => [path, () => endOf(readFileSync(path))] as [string, () => Date]),
+      .map((path) => [path, () => parseCertificateExpiry(readFileSync(path))] as [string, () => Date]),
   ];
   for (const [of, end] of ends) {
     try {
@@ -232,10 +245,10 @@ async function certificates(settings: ConnectionSettings): Promise<Check[]> {
       problems.push(`${of}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
   }
-  return ends.length === 0 ? [] : [checkOf(found, problems)];
+  return ends.length === 0 ? [] : [buildCertificateCheck(found, problems)];
 }
 
-function checkOf(found: readonly { of: string; days: number }[], problems: readonly string[]): Check {
+function buildCertificateCheck(found: readonly { of: string; days: number }[], problems: readonly string[]): Check {
   const name = 'ship certificate';
   const text = [...found.map(({ of, days }) => `${of}: ${lasting(days)}`), ...problems].join('; ');
   const soonest = Math.min(...found.map(({ days }) => days));
@@ -250,11 +263,11 @@ function lasting(days: number): string {
   return whole < 0 ? 'has expired' : `${counted(whole, 'day')} left`;
 }
 
-const endOf = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);
+const parseCertificateExpiry = (pem: Buffer): Date => new Date(new X509Certificate(pem).validTo);
 
 /** Also that of a server which is not trusted. */
-async function endAt({ host, port }: Replica, settings: ConnectionSettings): Promise<Date> {
-  const secureContext = settings.tls && secureContextOf(settings.tls);
+async function readServerCertificateExpiry({ host, port }: Replica, settings: ConnectionSettings): Promise<Date> {
+  const secureContext = settings.tls && createTlsContext(settings.tls);
   const socket = connectTls({ host, port, rejectUnauthorized: false, ...(secureContext && { secureContext }) });
   socket.on('error', () => {});
   const timer = setTimeout(() => socket.destroy(new UserError('no answer')), CONNECT_MS_MAX);

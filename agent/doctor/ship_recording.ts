@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { POSITION_FILE } from '../../bpf/schema/ship_report.ts';
 import { counted, formatBytes } from '../output/amounts.ts';
-import { givenIn } from '../recording/format/numbers.ts';
+import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { openReader } from '../recording/read/reader.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { type RetentionFlags, retentionLimits } from '../retention_options.ts';
@@ -26,7 +26,7 @@ export function outage(position: Position | undefined, { dataFolder, retention, 
   const name = 'ship outage';
   const folder = existsSync(dataFolder) ? dataFolder : '.';
   const { bytes } = retentionLimits(retention, folder);
-  const waiting = waitingIn(dataFolder, position);
+  const waiting = countWaitingEvents(dataFolder, position);
   const waits = waiting === undefined ? '' : `; ${counted(waiting, 'event')} waiting now`;
   if (!bytesPerDay) {
     const text = `the recording keeps ${formatBytes(bytes)}, at a rate that is not known${waits}`;
@@ -39,14 +39,14 @@ export function outage(position: Position | undefined, { dataFolder, retention, 
   return { name, state: 'warning', text, advice: 'give it a larger retain-bytes, or record less', facts };
 }
 
-function waitingIn(dataFolder: string, position: Position | undefined): number | undefined {
-  const found = recordedIn(dataFolder);
+function countWaitingEvents(dataFolder: string, position: Position | undefined): number | undefined {
+  const found = readRecordingEnd(dataFolder);
   if (!found) return undefined;
-  return givenIn(position?.recordingId === found.recordingId ? position.number : 0, found.end);
+  return countGivenNumbers(position?.recordingId === found.recordingId ? position.number : 0, found.end);
 }
 
 /** Undefined if there is no recording that can be read. */
-export function recordedIn(dataFolder: string): { recordingId: string; end: number } | undefined {
+export function readRecordingEnd(dataFolder: string): { recordingId: string; end: number } | undefined {
   try {
     const reader = openReader(join(dataFolder, RECORDING_FILE));
     try {
@@ -76,7 +76,7 @@ export function positionAccess(folder: string, { dataFolder, retention }: HostFa
   if (resolve(retainUnshipped) !== path)
     return { name, state: 'warning', text: `retain-unshipped is ${retainUnshipped}, not ${path}`, advice };
   if (!existsSync(path)) return { name, state: 'ok', text: `nothing was shipped yet: ${path} is not there` };
-  const unreadable = unreadableFor(join(dataFolder, RECORDING_FILE), path);
+  const unreadable = findUnreadablePath(join(dataFolder, RECORDING_FILE), path);
   if (unreadable !== undefined)
     return {
       name,
@@ -88,7 +88,7 @@ export function positionAccess(folder: string, { dataFolder, retention }: HostFa
 }
 
 /** The file, or its folder, that the owner of the recording cannot read; undefined if it can, or there is no recording. */
-function unreadableFor(recording: string, path: string): string | undefined {
+function findUnreadablePath(recording: string, path: string): string | undefined {
   const agent = statSync(recording, { throwIfNoEntry: false });
   if (!agent || agent.uid === 0) return undefined;
   const needed: [string, number][] = [

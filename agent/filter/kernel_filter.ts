@@ -83,9 +83,14 @@ function createPidValues(): (list: List) => EncodeItem {
 }
 
 /** Adds the list's items to the map; returns a function that removes all others. */
-function add(map: BpfMap, { only, except }: List, keyOf: (item: string) => Uint8Array, encode: EncodeItem): () => void {
+function add(
+  map: BpfMap,
+  { only, except }: List,
+  encodeKey: (item: string) => Uint8Array,
+  encode: EncodeItem,
+): () => void {
   const encoded = (list: ReadonlySet<string>, verdict: number) =>
-    [...list].map((item) => ({ key: keyOf(item), value: encode(item, verdict) }));
+    [...list].map((item) => ({ key: encodeKey(item), value: encode(item, verdict) }));
   const items = [...encoded(only, FILTER_VERDICTS.FILTER_ONLY), ...encoded(except, FILTER_VERDICTS.FILTER_EXCEPT)];
   const listed = new Set(items.map(({ key }) => Buffer.from(key).toString('latin1')));
   const rest = [...map.keys()].filter((key) => !listed.has(Buffer.from(key).toString('latin1')));

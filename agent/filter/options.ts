@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { EVENTS } from '../../bpf/schema/index.ts';
 import { parseDuration } from '../../daemon/base/duration.ts';
 import { Setting } from '../config/setting.ts';
-import { integer, oneOf } from '../config/values.ts';
+import { createChoiceSchema, integer } from '../config/values.ts';
 import { type FilterSettings, type FilterTexts, filterSettings, isPid, readFilterFile } from './settings.ts';
 
 export interface FilterFlags {
@@ -53,7 +53,7 @@ export function withFilterOptions(command: Command): Command {
     )
     .addOption(
       new Setting('--event-type <types...>', 'record only events of these types')
-        .takes(oneOf(EVENTS.map(({ name }) => name)))
+        .takes(createChoiceSchema(EVENTS.map(({ name }) => name)))
         .reloaded(),
     );
   for (const [name, [what, text]] of Object.entries(LISTS)) {
@@ -70,7 +70,7 @@ export function withFilterOptions(command: Command): Command {
 }
 
 /** Throws AgentError. */
-export function filterOf(flags: FilterFlags): FilterSettings {
+export function parseFilterFlags(flags: FilterFlags): FilterSettings {
   const texts: { [Key in keyof FilterTexts]: FilterTexts[Key] | undefined } = {
     only_labelled: flags.onlyLabelled,
     min_duration: flags.minDuration,

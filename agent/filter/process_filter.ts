@@ -20,14 +20,14 @@ export function wantsService({ services }: FilterSettings, service: string): boo
 /** Whether the lists of pids and commands leave in the process: they are about threads, which take part in its data. */
 export function listsProcess({ pids, comms }: FilterSettings, pid: number, executable: string): boolean {
   if (!passes(pids, (item) => item === String(pid))) return false;
-  const command = commandOf(executable);
-  return command === '' || passes(comms, (item) => commandOf(item) === command);
+  const command = toCommandName(executable);
+  return command === '' || passes(comms, (item) => toCommandName(item) === command);
 }
 
 const COMMAND_BYTES_MAX = 15;
 
 /** The name of a thread that has executed a program: the kernel cuts it. */
-function commandOf(executable: string): string {
+function toCommandName(executable: string): string {
   const name = executable.slice(executable.lastIndexOf('/') + 1);
   return Buffer.from(name).subarray(0, COMMAND_BYTES_MAX).toString();
 }

@@ -47,7 +47,7 @@ export function filterSettings(texts: FilterTexts): FilterSettings {
   }
   const minDurationNs = texts.min_duration === undefined ? 0n : parseDuration(texts.min_duration);
   if (minDurationNs === undefined) throw wrong('min_duration', texts.min_duration!, 'a duration such as 500us or 2ms');
-  const lists = Object.fromEntries(LISTS.map((name) => [name, listOf(texts, name)])) as Record<ListName, List>;
+  const lists = Object.fromEntries(LISTS.map((name) => [name, buildList(texts, name)])) as Record<ListName, List>;
   for (const pid of [...lists.pids.only, ...lists.pids.except]) {
     if (!isPid(pid)) throw wrong('pids', pid, 'the number of a process');
   }
@@ -59,7 +59,7 @@ export function isPid(text: string): boolean {
   return /^[1-9]\d{0,6}$/.test(text);
 }
 
-function listOf(texts: FilterTexts, name: ListName): List {
+function buildList(texts: FilterTexts, name: ListName): List {
   return { only: new Set(texts[name]), except: new Set(texts[`except_${name}`]) };
 }
 
@@ -72,7 +72,7 @@ export function readFilterFile(path: string): FilterTexts {
   const read = readJson(path);
   if (typeof read !== 'object' || read === null || Array.isArray(read)) throw new AgentError(`${path} holds no object`);
   for (const [key, value] of Object.entries(read)) {
-    const expected = expectedOf(key, value);
+    const expected = findUnmetExpectation(key, value);
     if (expected) throw new AgentError(`${path}: ${key} is ${JSON.stringify(value)}: give ${expected}`);
   }
   const { pids, except_pids, ...rest } = read as FilterTexts;
@@ -92,7 +92,7 @@ function readJson(path: string): unknown {
 }
 
 /** Returns undefined if the value is right. */
-function expectedOf(key: string, value: unknown): string | undefined {
+function findUnmetExpectation(key: string, value: unknown): string | undefined {
   if (key === 'only_labelled') return typeof value === 'boolean' ? undefined : 'true or false';
   if (key === 'min_duration') return typeof value === 'string' ? undefined : 'a text such as "2ms"';
   if (!LIST_KEYS.has(key)) return `one of the keys ${['only_labelled', 'min_duration', ...LIST_KEYS].join(', ')}`;

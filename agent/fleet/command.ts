@@ -18,25 +18,25 @@ import {
 } from '../clickhouse/tables/accounts.ts';
 import { type Changes, createTables, refuseUnmade, upgradeTables } from '../clickhouse/tables/changes.ts';
 import type { Place } from '../clickhouse/tables/ddl.ts';
-import { type Found, foundAt } from '../clickhouse/tables/found.ts';
-import { type Layout, layoutOf, type Wanted } from '../clickhouse/tables/layout.ts';
-import { inDefault, type ServerVersion, versionAt } from '../clickhouse/tables/server_version.ts';
+import { type Found, readDatabaseState } from '../clickhouse/tables/found.ts';
+import { chooseLayout, type Layout, type Wanted } from '../clickhouse/tables/layout.ts';
+import { inDefault, readServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import { withHelpEnd } from '../config/help.ts';
-import { DURATION, parserOf, textAs } from '../config/values.ts';
+import { createOptionParser, DURATION, textAs } from '../config/values.ts';
 import { counted, formatBytes } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
 import { printJsonLine } from './json_line.ts';
 import {
-  nameOf,
+  buildServerSettings,
+  parseIdentifier,
   type ServerFlags,
-  settingsOf,
   withClusterOption,
   withOutputOption,
   withServerOptions,
 } from './options.ts';
 import { type Retained, retain } from './retain/retain.ts';
-import { urlsOf, withFleetConfiguration, withFleetServers, withFleetSettings } from './section.ts';
-import { asText, statusOf } from './status.ts';
+import { checkServerUrls, withFleetConfiguration, withFleetServers, withFleetSettings } from './section.ts';
+import { asText, readFleetStatus } from './status.ts';
 
 const RETAIN_EXAMPLES = [
   'kreplay fleet retain --url https://db1.example:8443 --user kr_admin --password-file ./kr_admin --age 7d --dry-run',
@@ -83,14 +83,18 @@ export function fleetCommand(): Command {
     .option(
       '--bucket <duration>',
       'rows of so much time lie together, for good: less for many events (default: 60s)',
-      parserOf(BUCKET),
+      createOptionParser(BUCKET),
     )
-    .option('--storage-policy <name>', "disks for the tables, of the servers' configuration", parserOf(POLICY))
+    .option(
+      '--storage-policy <name>',
+      "disks for the tables, of the servers' configuration",
+      createOptionParser(POLICY),
+    )
     .option('--accounts <folder>', 'make the accounts; their passwords are in this folder, made if missing')
     .option(
       '--account-prefix <name>',
       'beginning of the names of the accounts: one for each fleet of a server',
-      nameOf,
+      parseIdentifier,
       ACCOUNT_PREFIX_DEFAULT,
     )
     .action(runInit);
@@ -125,11 +129,11 @@ interface Server {
   found: Found;
 }
 
-async function serversOf(flags: ServerFlags): Promise<Server[]> {
+async function readServers(flags: ServerFlags): Promise<Server[]> {
   const servers: Server[] = [];
-  for (const settings of settingsOf(flags)) {
-    const version = await versionAt(settings);
-    const found = await connectedTo(settings, (connection) => foundAt(connection, settings.urls[0]!));
+  for (const settings of buildServerSettings(flags)) {
+    const version = await readServerVersion(settings);
+    const found = await connectedTo(settings, (connection) => readDatabaseState(connection, settings.urls[0]!));
     servers.push({ settings, version, found });
   }
   return servers;
@@ -137,8 +141,9 @@ async function serversOf(flags: ServerFlags): Promise<Server[]> {
 
 async function runInit(flags: InitFlags): Promise<void> {
   const { database, cluster, storagePolicy, bucket, accounts: folder, accountPrefix: prefix } = flags;
-  const accounts = folder === undefined ? undefined : { database, prefix, hashes: passwordHashesIn(folder, prefix) };
-  const servers = await serversOf(flags);
+  const accounts =
+    folder === undefined ? undefined : { database, prefix, hashes: computePasswordHashes(folder, prefix) };
+  const servers = await readServers(flags);
   const layout = agreedLayout(servers, { database, cluster, storagePolicy, bucketNs: bucket });
   // The own database may not exist yet.
   for (const { settings, version } of accounts ? servers : [])
@@ -164,7 +169,7 @@ function agreedLayout(servers: readonly Server[], { database, ...wanted }: Wante
   const founds = servers.map(({ found }) => found);
   // Old servers have no storage policies.
   const storagePolicy = servers.every(({ version }) => version.isCurrent) ? wanted.storagePolicy : undefined;
-  return layoutOf(founds, { ...wanted, storagePolicy }, database);
+  return chooseLayout(founds, { ...wanted, storagePolicy }, database);
 }
 
 async function makeAccounts(settings: ConnectionSettings, accounts: Accounts): Promise<void> {
@@ -184,7 +189,7 @@ async function connectedTo<T>(settings: ConnectionSettings, work: (connection: C
 
 async function runUpgrade(flags: ChangeFlags): Promise<void> {
   const { database, cluster } = flags;
-  const servers = await serversOf(flags);
+  const servers = await readServers(flags);
   for (const { found } of servers) refuseUnmade(found, database);
   const layout = agreedLayout(servers, { database, cluster });
   for (const { settings, version } of servers) {
@@ -207,8 +212,8 @@ function report({ database, output }: ServerFlags, { url, version, changes: { ad
 }
 
 async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): Promise<void> {
-  for (const settings of settingsOf({ ...flags, url: urlsOf(flags.url) })) {
-    const status = await statusOf(settings);
+  for (const settings of buildServerSettings({ ...flags, url: checkServerUrls(flags.url) })) {
+    const status = await readFleetStatus(settings);
     if (flags.output === 'json') printJsonLine(status);
     else process.stdout.write(asText(status));
   }
@@ -219,11 +224,11 @@ async function runStatus(flags: Omit<ServerFlags, 'url'> & { url?: string[] }): 
 const PASSWORD_BYTES = 24;
 
 /** Only the hashes leave this file: a server logs statements. Throws a UserError. */
-function passwordHashesIn(folder: string, prefix: string): PasswordHashes {
-  return new Map(ROLES.map((role) => [role, passwordHash(passwordOf(join(folder, prefix + role)))]));
+function computePasswordHashes(folder: string, prefix: string): PasswordHashes {
+  return new Map(ROLES.map((role) => [role, passwordHash(readOrCreatePassword(join(folder, prefix + role)))]));
 }
 
-function passwordOf(path: string): string {
+function readOrCreatePassword(path: string): string {
   try {
     if (!existsSync(path)) {
       mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 });
@@ -257,7 +262,7 @@ function withRetain(command: Command): Command {
 
 async function run(flags: RetainFlags): Promise<void> {
   const { url, age, free, dryRun, output } = flags;
-  const all = await retain(settingsOf({ ...flags, url: urlsOf(url) }), {
+  const all = await retain(buildServerSettings({ ...flags, url: checkServerUrls(url) }), {
     ageNs: age,
     freePercent: free === 0 ? undefined : free,
     isDryRun: dryRun,

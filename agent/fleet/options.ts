@@ -1,6 +1,6 @@
 /** Options of `kreplay fleet`: which servers, and as whom. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
+import { type ConnectionSettings, parseReplicaUrl } from '../clickhouse/connection/settings.ts';
 import { isIdentifier } from '../clickhouse/statements/sql.ts';
 import { DATABASE_DEFAULT } from '../config/server_settings.ts';
 import { UserError } from '../process/errors.ts';
@@ -19,7 +19,7 @@ export interface ServerFlags {
 export function withServerOptions(command: Command): Command {
   const all = command
     .requiredOption('--url <url...>', 'each server of the fleet, such as https://db1.example:8443', serverUrl)
-    .option('--database <name>', 'database of the fleet', nameOf, DATABASE_DEFAULT)
+    .option('--database <name>', 'database of the fleet', parseIdentifier, DATABASE_DEFAULT)
     .option('--user <name>', 'account at the server (default: the one that it calls default)')
     .option('--password-file <file>', 'file with the password alone, which only its owner may read')
     .option('--tls-ca <file>', 'trust servers with a certificate of this CA (PEM)')
@@ -36,13 +36,13 @@ export function withClusterOption(command: Command): Command {
   return command.option(
     '--cluster <name>',
     'cluster in the configuration of the servers: makes replicated tables, and one over all shards for each (default: that of the tables that are there)',
-    nameOf,
+    parseIdentifier,
   );
 }
 
 function serverUrl(text: string, before: string[] = []): string[] {
   try {
-    replicaOf(text);
+    parseReplicaUrl(text);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     throw new InvalidArgumentError(error.message);
@@ -50,13 +50,13 @@ function serverUrl(text: string, before: string[] = []): string[] {
   return [...before, text];
 }
 
-export function nameOf(text: string): string {
+export function parseIdentifier(text: string): string {
   if (isIdentifier(text)) return text;
   throw new InvalidArgumentError('must be a name of letters, digits and "_"');
 }
 
 /** Settings for each server alone: tables are made on every one. */
-export function settingsOf(flags: ServerFlags): ConnectionSettings[] {
+export function buildServerSettings(flags: ServerFlags): ConnectionSettings[] {
   const { url, database, user, passwordFile, tlsCa: ca, tlsCert: cert, tlsKey: key } = flags;
   return url.map((one) => ({ urls: [one], database, user, passwordFile, tls: { ca, cert, key } }));
 }

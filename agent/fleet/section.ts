@@ -1,10 +1,10 @@
 /** The section `[fleet]` of the configuration: the servers of a fleet, and how much they keep. */
 import { Command } from 'commander';
-import { replicaOf } from '../clickhouse/connection/settings.ts';
+import { parseReplicaUrl } from '../clickhouse/connection/settings.ts';
 import { withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { ConfigError } from '../config/errors.ts';
 import { withServerSettings } from '../config/server_settings.ts';
-import { declaredOf, Setting } from '../config/setting.ts';
+import { listDeclared, Setting } from '../config/setting.ts';
 import { DURATION, textAs } from '../config/values.ts';
 import { UserError } from '../process/errors.ts';
 
@@ -40,17 +40,17 @@ export function withFleetServers(command: Command): Command {
 /** Adds `--config`, and those settings of the section that the command has. */
 export function withFleetConfiguration(command: Command, withSettings: (command: Command) => Command): Command {
   const configuration = withConfiguration(command);
-  configuration.declare('fleet', declaredOf(withFleetSettings(new Command())));
+  configuration.declare('fleet', listDeclared(withFleetSettings(new Command())));
   return withConfigOption(withSettings(command));
 }
 
 /** Throws a ConfigError if neither flags nor files name a server, or if one is no address. */
-export function urlsOf(url: readonly string[] | undefined): string[] {
+export function checkServerUrls(url: readonly string[] | undefined): string[] {
   if (!url || url.length === 0)
     throw new ConfigError('there is no server: pass --url, or set `url` in the section [fleet] of kreplay.toml');
   for (const one of url) {
     try {
-      replicaOf(one);
+      parseReplicaUrl(one);
     } catch (error) {
       throw error instanceof UserError ? new ConfigError(error.message) : error;
     }

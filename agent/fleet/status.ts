@@ -1,11 +1,11 @@
 /** What a server of a fleet holds: version, schema, tables, free disk, nodes. */
 import { type Connection, connect, QUESTION_MS } from '../clickhouse/connection/connection.ts';
-import { type RowOf, rowOf, rowsOf } from '../clickhouse/connection/rows.ts';
+import { type RowOf, readSingleRow, readTypedRows } from '../clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import { sql, text } from '../clickhouse/statements/sql.ts';
 import { columnsInServer, readMeta } from '../clickhouse/tables/meta.ts';
-import { SCHEMA_VERSION, tablesOf } from '../clickhouse/tables/schema.ts';
-import { inDefault, versionAt } from '../clickhouse/tables/server_version.ts';
+import { buildTables, SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
+import { inDefault, readServerVersion } from '../clickhouse/tables/server_version.ts';
 import { counted, formatBytes } from '../output/amounts.ts';
 import { printable } from '../output/printable.ts';
 
@@ -29,16 +29,16 @@ const NODES_MAX = 10_000;
 const NODES_SHOWN = 20;
 
 /** Throws a UserError. */
-export async function statusOf(settings: ConnectionSettings): Promise<FleetStatus> {
+export async function readFleetStatus(settings: ConnectionSettings): Promise<FleetStatus> {
   const outside = connect(inDefault(settings));
   const connection = connect(settings);
   try {
-    const version = await versionAt(settings);
+    const version = await readServerVersion(settings);
     const meta = await readMeta(connection);
     // An account may be shut out of other databases.
     const asked = meta ? connection : outside;
     const found = meta ? await columnsInServer(connection, QUESTION) : new Map();
-    const missing = tablesOf(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
+    const missing = buildTables(meta?.bucketNs ?? 1n).flatMap(({ name, columns }) => {
       const own = found.get(name);
       return own ? columns.filter((one) => !own.has(one.name)).map((one) => `${name}.${one.name}`) : [name];
     });
@@ -49,10 +49,10 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
       schema: meta
         ? { version: meta.schemaVersion, known_version: SCHEMA_VERSION, bucket_ns: meta.bucketNs, missing }
         : null,
-      tables: meta ? await tablesIn(asked, settings.database) : [],
+      tables: meta ? await readTables(asked, settings.database) : [],
       // 18.16 has no system.disks.
-      disks: version.isCurrent ? (await rowsOf(asked, DISKS, DISK, QUESTION)).map(diskOf) : null,
-      ...(meta && found.has('node') ? await nodesAt(connection) : { node_count: 0n, nodes: [] }),
+      disks: version.isCurrent ? (await readTypedRows(asked, DISKS, DISK, QUESTION)).map(toDiskStatus) : null,
+      ...(meta && found.has('node') ? await readNodes(connection) : { node_count: 0n, nodes: [] }),
     };
   } finally {
     outside.close();
@@ -63,7 +63,7 @@ export async function statusOf(settings: ConnectionSettings): Promise<FleetStatu
 const DISKS = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks ORDER BY name`;
 const DISK = { name: 'text', free: 'number', total: 'number' } as const;
 
-function diskOf({ name, free, total }: RowOf<typeof DISK>): NonNullable<FleetStatus['disks']>[number] {
+function toDiskStatus({ name, free, total }: RowOf<typeof DISK>): NonNullable<FleetStatus['disks']>[number] {
   return { name, free_bytes: free, total_bytes: total };
 }
 
@@ -73,18 +73,18 @@ const NODE = { recording: 'number', name: 'text', alive: 'number', waiting: 'num
 
 const NODE_COUNT = sql`SELECT toUInt64(uniqExact(recording)) AS node_count FROM node`;
 
-async function nodesAt(connection: Connection): Promise<Pick<FleetStatus, 'node_count' | 'nodes'>> {
-  const { node_count } = await rowOf(connection, NODE_COUNT, { node_count: 'number' }, QUESTION);
-  return { node_count, nodes: (await rowsOf(connection, NODES, NODE, QUESTION)).map(nodeOf) };
+async function readNodes(connection: Connection): Promise<Pick<FleetStatus, 'node_count' | 'nodes'>> {
+  const { node_count } = await readSingleRow(connection, NODE_COUNT, { node_count: 'number' }, QUESTION);
+  return { node_count, nodes: (await readTypedRows(connection, NODES, NODE, QUESTION)).map(toNodeStatus) };
 }
 
-function nodeOf({ recording, name, alive, waiting }: RowOf<typeof NODE>): FleetStatus['nodes'][number] {
+function toNodeStatus({ recording, name, alive, waiting }: RowOf<typeof NODE>): FleetStatus['nodes'][number] {
   const hex = recording.toString(16).padStart(16, '0');
   return { node: name, recording: hex, alive_ns: alive, backlog: waiting };
 }
 
-async function tablesIn(connection: Connection, database: string): Promise<FleetStatus['tables']> {
-  const rows = await rowsOf(
+async function readTables(connection: Connection, database: string): Promise<FleetStatus['tables']> {
+  const rows = await readTypedRows(
     connection,
     sql`SELECT table, toUInt64(sum(rows)) AS row_count, toUInt64(sum(bytes_on_disk)) AS size, toUInt64(count()) AS part_count
       FROM system.parts WHERE active AND database = ${text(database)} GROUP BY table`,
@@ -92,7 +92,7 @@ async function tablesIn(connection: Connection, database: string): Promise<Fleet
     QUESTION,
   );
   const byName = new Map(rows.map((row) => [row.table, row]));
-  return tablesOf(1n).map(({ name }) => {
+  return buildTables(1n).map(({ name }) => {
     const { row_count: count = 0n, size = 0n, part_count: parts = 0n } = byName.get(name) ?? {};
     return { name, rows: count, bytes: size, parts };
   });

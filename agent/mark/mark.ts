@@ -48,10 +48,10 @@ export interface TransactionOptions {
 export function transaction<T>(id: string, fn: () => PromiseLike<T>, options?: TransactionOptions): Promise<T>;
 export function transaction<T>(id: string, fn: () => T, options?: TransactionOptions): T;
 export function transaction(id: string, fn: () => unknown, options: TransactionOptions = {}): unknown {
-  return carryOut(ofThread().open(lineOf(id, options)), fn);
+  return carryOut(ofThread().open(formatTransactionLine(id, options)), fn);
 }
 
-function lineOf(id: string, { traceId, service }: TransactionOptions): string {
+function formatTransactionLine(id: string, { traceId, service }: TransactionOptions): string {
   if (typeof id !== 'string' || id === '') throw new RangeError('a transaction needs an id that is not empty');
   const trace = traceId?.toLowerCase();
   return formatMarker({
@@ -106,7 +106,7 @@ export function runRequest<T>(
   response: ServerResponse,
   next: () => T,
 ): T {
-  const line = markerOf(headers, header);
+  const line = formatRequestMarker(headers, header);
   if (line === undefined) return next();
   const transaction = transactions.open(line);
   if (!response.closed) {
@@ -122,9 +122,9 @@ export function runRequest<T>(
 }
 
 /** The marker line of a request; undefined when its headers name nothing, or nothing that fits. */
-export function markerOf(headers: IncomingHttpHeaders, header: string): string | undefined {
+export function formatRequestMarker(headers: IncomingHttpHeaders, header: string): string | undefined {
   const named = headers[header];
-  const traceId = traceIdOf(headers.traceparent);
+  const traceId = parseTraceId(headers.traceparent);
   // Values come from the network: one that is too long is ignored.
   return markerLine({ transactionId: typeof named === 'string' ? named : '', traceId }) ?? markerLine({ traceId });
 }
@@ -139,7 +139,7 @@ function markerLine({ transactionId, traceId }: MarkerFields): string | undefine
 }
 
 /** Trace id in a W3C traceparent. */
-function traceIdOf(header: unknown): string | undefined {
+function parseTraceId(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.includes(' ')) return undefined;
   return parseMarker(`KREPLAY1 tp=${header}`)?.traceId ?? undefined;
 }

@@ -3,7 +3,7 @@ import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { Setting } from '../config/setting.ts';
-import { oneOf } from '../config/values.ts';
+import { createChoiceSchema } from '../config/values.ts';
 import { printable } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
@@ -19,7 +19,7 @@ export function withLogOptions(command: Command): Command {
   return command
     .addOption(
       new Setting('--log-level <level>', 'lowest level to log')
-        .takes(oneOf(LEVELS))
+        .takes(createChoiceSchema(LEVELS))
         .default('info')
         .shared()
         .reloaded(),
@@ -29,7 +29,7 @@ export function withLogOptions(command: Command): Command {
         '--log-format <format>',
         'format of the log (default: text on a terminal, journal for journald, else json)',
       )
-        .takes(oneOf(FORMATS))
+        .takes(createChoiceSchema(FORMATS))
         .shared(),
     );
 }
@@ -40,13 +40,13 @@ export function withLogOptions(command: Command): Command {
  */
 export function newLog(name: string, { logLevel, logFormat }: LogFlags, output: NodeJS.WriteStream): Logger {
   const options: LoggerOptions = { name, level: logLevel, timestamp: stdTimeFunctions.isoTime };
-  const format = logFormat ?? formatFor(output);
+  const format = logFormat ?? chooseLogFormat(output);
   if (format === 'json') return pino(options, output);
   const show = format === 'text' ? readable : forJournal;
   return pino(options, { write: (line) => void output.write(show(line)) });
 }
 
-function formatFor(output: NodeJS.WriteStream): LogFlags['logFormat'] {
+function chooseLogFormat(output: NodeJS.WriteStream): LogFlags['logFormat'] {
   if (output.isTTY) return 'text';
   const { fd } = output as unknown as { fd?: number };
   if (fd === undefined || !process.env.JOURNAL_STREAM) return 'json';

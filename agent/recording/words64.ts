@@ -1,5 +1,5 @@
 /** 64-bit values as pairs of 32-bit words, low word first: comparing them allocates no BigInt. */
-export function wordsOf(values: BigUint64Array | BigInt64Array): Uint32Array {
+export function toWords(values: BigUint64Array | BigInt64Array): Uint32Array {
   return new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
 }
 
@@ -9,7 +9,7 @@ export function wordsToBigint(low: number, high: number): bigint {
 
 /** The smallest and the largest value of rows [from, to), which must not be empty. */
 export function extremes(values: BigUint64Array, from: number, to: number): { min: bigint; max: bigint } {
-  const words = wordsOf(values);
+  const words = toWords(values);
   let min = from * 2;
   let max = min;
   for (let i = min + 2; i < to * 2; i += 2) {

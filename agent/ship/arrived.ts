@@ -3,7 +3,7 @@
  * is then removed from the recording is lost only where the server does not have it.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
-import { FEW_ROWS, type RowOf, rowsOf, type Shape } from '../clickhouse/connection/rows.ts';
+import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql, text } from '../clickhouse/statements/sql.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
@@ -98,7 +98,7 @@ async function firstRow<const Own extends Shape>(
   signal: AbortSignal,
 ): Promise<RowOf<Own> | undefined> {
   try {
-    const [row] = await rowsOf(connection, statement, shape, { signal, ...FEW_ROWS });
+    const [row] = await readTypedRows(connection, statement, shape, { signal, ...FEW_ROWS });
     return row;
   } catch (error) {
     if (error instanceof ServerError && error.code === NO_RIGHT) return undefined;

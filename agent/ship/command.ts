@@ -5,12 +5,12 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { SHIP_SOCKET } from '../../bpf/schema/ship_report.ts';
 import { type Compression, connect } from '../clickhouse/connection/connection.ts';
-import { type ConnectionSettings, replicaOf } from '../clickhouse/connection/settings.ts';
+import { type ConnectionSettings, parseReplicaUrl } from '../clickhouse/connection/settings.ts';
 import { DATA_DEFAULT, withConfigOption, withConfiguration } from '../config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../config/help.ts';
 import { DATABASE_DEFAULT, withServerSettings } from '../config/server_settings.ts';
-import { declaredOf, Setting } from '../config/setting.ts';
-import { DURATION, integer, oneOf, POSITIVE_INTEGER, textAs } from '../config/values.ts';
+import { listDeclared, Setting } from '../config/setting.ts';
+import { createChoiceSchema, DURATION, integer, POSITIVE_INTEGER, textAs } from '../config/values.ts';
 import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
 import { counted } from '../output/amounts.ts';
 import { type LogFlags, newLog, withLogOptions } from '../output/log.ts';
@@ -21,7 +21,7 @@ import { serviceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
 import { COMMAND_PATIENCE, SERVICE_PATIENCE } from './persist.ts';
 import { makeStateFolder } from './position.ts';
-import { newProgress, reportOf, type ShipProgress } from './progress.ts';
+import { buildShipReport, newProgress, type ShipProgress } from './progress.ts';
 import { ship } from './ship.ts';
 
 /** Where to ship; a command that has only the section of the configuration has no defaults. */
@@ -71,7 +71,7 @@ export function shipCommand(): Command {
     );
   const configuration = withConfiguration(command);
   withConfigOption(withShipOptions(command));
-  configuration.declare('ship', declaredOf(command));
+  configuration.declare('ship', listDeclared(command));
   command
     .option('--once', 'end when all that is recorded and sealed now has arrived', false)
     .option(
@@ -118,7 +118,7 @@ function withShipOptions(command: Command): Command {
     )
     .addOption(
       new Setting('--compression <method>', 'auto: none on this machine, else zstd, or gzip for old servers')
-        .takes(oneOf(['auto', 'none', 'gzip', 'zstd']))
+        .takes(createChoiceSchema(['auto', 'none', 'gzip', 'zstd']))
         .default('auto'),
     )
     .addOption(
@@ -130,7 +130,7 @@ function withShipOptions(command: Command): Command {
 }
 
 /** Undefined if no server is set. */
-export function shipServerOf(flags: ShipServerFlags): { server: ConnectionSettings; folder: string } | undefined {
+export function buildShipServer(flags: ShipServerFlags): { server: ConnectionSettings; folder: string } | undefined {
   const { url: urls, database = DATABASE_DEFAULT, user, passwordFile, state: folder = STATE_DEFAULT } = flags;
   if (!urls || urls.length === 0) return undefined;
   const tls = { ca: flags.tlsCa, cert: flags.tlsCert, key: flags.tlsKey };
@@ -138,7 +138,7 @@ export function shipServerOf(flags: ShipServerFlags): { server: ConnectionSettin
 }
 
 async function run(flags: ShipFlags): Promise<void> {
-  const to = shipServerOf(flags);
+  const to = buildShipServer(flags);
   if (!to) throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
   const log = newLog('kreplay-ship', flags, process.stderr);
   const manager = serviceManager();
@@ -154,7 +154,7 @@ async function run(flags: ShipFlags): Promise<void> {
         folder: to.folder,
         connection,
         quorum: flags.quorum,
-        compression: compressionFor(flags.compression, to.server.urls),
+        compression: chooseShipCompression(flags.compression, to.server.urls),
         eventsMax: flags.groupEvents,
         flushMs: Number(flags.flush / 1_000_000n),
         catchUp: flags.catchUp,
@@ -177,16 +177,16 @@ async function run(flags: ShipFlags): Promise<void> {
 }
 
 /** Undefined leaves it to the version of the server. */
-function compressionFor(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
+function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
-  return urls.every((url) => isLoopback(replicaOf(url).host)) ? 'none' : undefined;
+  return urls.every((url) => isLoopback(parseReplicaUrl(url).host)) ? 'none' : undefined;
 }
 
 /** A service has one; a command that ends is not scraped. Throws a UserError if the folder cannot be made. */
 function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
   makeStateFolder(folder);
   const startMs = Date.now();
-  return openReportSocket(join(folder, SHIP_SOCKET), () => reportOf(progress, startMs, Date.now()), {
+  return openReportSocket(join(folder, SHIP_SOCKET), () => buildShipReport(progress, startMs, Date.now()), {
     readableAs: folder,
     onProblem: (message) => log.warn(message),
   });

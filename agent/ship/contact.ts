@@ -1,11 +1,11 @@
 /** What a shipper asks a server: whether the tables fit, whose recording it is, when the server began, what time it has. */
 import { type Connection, QUESTION_MS } from '../clickhouse/connection/connection.ts';
-import { FEW_ROWS, type RowOf, rowsOf, type Shape } from '../clickhouse/connection/rows.ts';
+import { FEW_ROWS, type RowOf, readTypedRows, type Shape } from '../clickhouse/connection/rows.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql } from '../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../clickhouse/tables/schema.ts';
-import { type ServerVersion, versionOf } from '../clickhouse/tables/server_version.ts';
+import { parseServerVersion, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import type { Position } from './position.ts';
 
 export interface ServerStart {
@@ -22,7 +22,7 @@ export interface ClockEstimate {
 /** Throws a ServerError. */
 export async function askVersion(connection: Connection, signal: AbortSignal): Promise<ServerVersion> {
   const row = await first(connection, sql`SELECT version() AS version`, { version: 'text' }, signal);
-  return versionOf(row.version);
+  return parseServerVersion(row.version);
 }
 
 /** Throws a ServerError if rows of this kreplay do not fit the tables. */
@@ -83,7 +83,7 @@ export async function askNode(
   const id = BigInt(`0x${recordingId}`);
   const latest = sql`SELECT argMax(claim, at) AS claim, argMax(node, at) AS node, max(shipped_number) AS shipped, max(at) AS latest FROM ${identifier('node')} WHERE recording = ${id} HAVING count() > 0`;
   const shape = { claim: 'text', node: 'text', shipped: 'number', latest: 'number' } as const;
-  const [row] = await rowsOf(connection, latest, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
+  const [row] = await readTypedRows(connection, latest, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
   if (!row) return undefined;
   const { claim, node, shipped, latest: atNs } = row;
   return { claim, node, shippedNumber: Number(shipped), atNs };
@@ -157,7 +157,7 @@ async function first<const Own extends Shape>(
   shape: Own,
   signal: AbortSignal,
 ): Promise<RowOf<Own>> {
-  const [row] = await rowsOf(connection, statement, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
+  const [row] = await readTypedRows(connection, statement, shape, { signal, timeoutMs: QUESTION_MS, ...FEW_ROWS });
   if (row) return row;
   throw new ServerError('malformed', 'wait', 'the server answers a question with nothing');
 }

@@ -2,7 +2,7 @@
 
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { max, min } from '../../daemon/base/bigints.ts';
-import { givenIn } from '../recording/format/numbers.ts';
+import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { takeRows } from '../recording/read/assemble_block.ts';
 import type { SealedReader, SealedSegment } from '../recording/read/sealed_segments.ts';
 
@@ -73,21 +73,21 @@ export function nextGroup(reader: SealedReader, from: number, { eventsMax }: Gro
       max(maxNs, segment.maxNs),
     ];
     const isOver = count + segment.eventCount > eventsMax || high - low > GROUP_SPAN_NS_MAX;
-    if (taken.length > 0 && isOver) return groupOf(from, taken.at(-1)!.endNumber, taken, true);
+    if (taken.length > 0 && isOver) return buildGroup(from, taken.at(-1)!.endNumber, taken, true);
     taken.push(segment);
     [count, minNs, maxNs] = [count + segment.eventCount, low, high];
   }
   if (taken.length === 0) return undefined;
-  return groupOf(from, taken.at(-1)!.endNumber, taken, found.length === SEGMENTS_MAX);
+  return buildGroup(from, taken.at(-1)!.endNumber, taken, found.length === SEGMENTS_MAX);
 }
 
 /** Returns the group with a boundary that was chosen before; retention may have removed some of its segments. */
 export function knownGroup(reader: SealedReader, from: number, end: number): Group {
   const segments = reader.sealedSegments(from, SEGMENTS_MAX).filter(({ firstNumber }) => firstNumber < end);
-  return groupOf(from, end, segments, true);
+  return buildGroup(from, end, segments, true);
 }
 
-function groupOf(from: number, end: number, segments: readonly SealedSegment[], isFull: boolean): Group {
+function buildGroup(from: number, end: number, segments: readonly SealedSegment[], isFull: boolean): Group {
   return {
     from,
     end,
@@ -108,7 +108,7 @@ export interface Gap {
 }
 
 /** Ranges of numbers of the group, `settled` or higher, that are in none of its segments. */
-export function holesOf({ from, end, segments }: Group, settled: number): { from: number; end: number }[] {
+export function findHoles({ from, end, segments }: Group, settled: number): { from: number; end: number }[] {
   const holes: { from: number; end: number }[] = [];
   let next = Math.max(from, settled);
   for (const { firstNumber, endNumber } of [...segments, { firstNumber: end, endNumber: end }]) {
@@ -123,7 +123,7 @@ export function holesOf({ from, end, segments }: Group, settled: number): { from
  * neighbours. All are one gap: retention may remove more of the group until it is sent again, and then the gap that was
  * reported is replaced by a larger one.
  */
-export function gapOf(
+export function findGap(
   { from, end, segments }: Group,
   { settled, seen }: { settled: number; seen: number },
   beforeNs: bigint,
@@ -132,7 +132,7 @@ export function gapOf(
   const gap = { from: Math.max(from, settled), count: 0, fromNs: beforeNs, toNs: beforeNs };
   let [next, lastNs] = [gap.from, beforeNs];
   const add = (until: number, untilNs: bigint) => {
-    const count = until > next ? givenIn(next, until, seen) : 0;
+    const count = until > next ? countGivenNumbers(next, until, seen) : 0;
     if (count === 0) return;
     gap.count += count;
     gap.fromNs = min(gap.fromNs, min(lastNs, untilNs));
@@ -156,14 +156,14 @@ export interface TimePart {
  * Divides a group whose events are of more hours than one insert may have, into whole days: rows with sums have the day
  * in their key, so the sums of two parts do not replace each other. A group that needs no division is one part.
  */
-export function partsOf(
+export function splitIntoParts(
   { minNs, maxNs }: Group,
   blocks: () => Iterable<{ block: NumberedBlock }>,
 ): (TimePart | undefined)[] {
   if (maxNs - minNs <= SPAN_NS_MAX) return [undefined];
   const hoursByDay = new Map<bigint, Set<bigint>>();
   for (const { block } of blocks()) {
-    for (const timestamp of timestampsOf(block)) {
+    for (const timestamp of getTimestamps(block)) {
       const day = timestamp / DAY_NS;
       const hours = hoursByDay.get(day) ?? new Set();
       hoursByDay.set(day, hours.add(timestamp / HOUR_NS));
@@ -185,13 +185,13 @@ export function partsOf(
 /** The events of a block that began within a part. */
 export function eventsWithin(block: NumberedBlock, part: TimePart | undefined): NumberedBlock {
   if (!part) return block;
-  const timestamps = timestampsOf(block);
+  const timestamps = getTimestamps(block);
   const rows = Uint32Array.from(timestamps.keys()).filter(
     (row) => timestamps[row]! >= part.fromNs && timestamps[row]! < part.toNs,
   );
   return takeRows(block, rows);
 }
 
-function timestampsOf({ columns, rowCount }: NumberedBlock): BigUint64Array {
+function getTimestamps({ columns, rowCount }: NumberedBlock): BigUint64Array {
   return (columns.get('timestamp_ns')! as BigUint64Array).subarray(0, rowCount);
 }

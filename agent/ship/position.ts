@@ -80,7 +80,7 @@ export function positionAfter(position: Position, end: number, nowMs: number): P
 }
 
 /** The number below which nothing is reported as lost any more. */
-export function settledIn({ number, settled }: Position): number {
+export function computeSettledNumber({ number, settled }: Position): number {
   return Math.max(number, settled);
 }
 
@@ -88,7 +88,7 @@ export function settledIn({ number, settled }: Position): number {
 export function positionBefore(position: Position, nowMs: number): Position {
   const first = position.acknowledged.find(({ atMs }) => nowMs - atMs < REMEMBERED_MS);
   const number = Math.min(first?.number ?? position.number, position.group?.from ?? position.number);
-  const settled = settledIn(position);
+  const settled = computeSettledNumber(position);
   const round = position.round + 1;
   const begun = position.group ?? position.begun;
   return { ...position, number, settled, round, lossId: 0, clockId: 0, group: null, begun, acknowledged: [] };
@@ -103,7 +103,7 @@ export function positionClaimed(position: Position, recordedEnd: number): Positi
 }
 
 /** The position at this shard. What another one acknowledged is not sent again when a server of this one is restarted. */
-export function positionAt(position: Position, shard: string): Position {
+export function toShardPosition(position: Position, shard: string): Position {
   if (position.shard === undefined) return { ...position, shard };
   return { ...position, shard, acknowledged: [], servers: {} };
 }

@@ -59,7 +59,7 @@ export function newProgress(): ShipProgress {
   };
 }
 
-export function reportOf(progress: ShipProgress, startMs: number, nowMs: number): ShipReport {
+export function buildShipReport(progress: ShipProgress, startMs: number, nowMs: number): ShipReport {
   const { node, events, unshipped, wireBytes, retries, trouble, inserts, clock } = progress;
   const { events: waiting, sinceNs } = progress.waiting();
   const waitingMs = sinceNs === undefined ? 0 : nowMs - Number(sinceNs / 1_000_000n);

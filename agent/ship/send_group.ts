@@ -7,12 +7,12 @@ import { randomUUID } from 'node:crypto';
 import type { NumberedBlock } from '../../bpf/schema/block.ts';
 import { max, min, U64_MAX } from '../../daemon/base/bigints.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
-import { compressionOf, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
+import { chooseInsertCompression, insertSettings, type ServerVersion } from '../clickhouse/tables/server_version.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 import { type Arrived, askArrived, askListed, type Question } from './arrived.ts';
-import { eventsWithin, type Group, gapOf, holesOf, partsOf, type TimePart } from './groups.ts';
-import { type Position, settledIn } from './position.ts';
+import { eventsWithin, findGap, findHoles, type Group, splitIntoParts, type TimePart } from './groups.ts';
+import { computeSettledNumber, type Position } from './position.ts';
 import type { GroupRows, SentTable } from './rows/group_rows.ts';
 import { clockTable, lossTables, type ShippingLoss, segmentTable } from './side_rows.ts';
 
@@ -21,7 +21,7 @@ export interface Destination {
   version: ServerVersion;
   /** Number of replicas that must have a row before it counts as arrived. */
   quorum?: number | undefined;
-  compression?: ReturnType<typeof compressionOf> | undefined;
+  compression?: ReturnType<typeof chooseInsertCompression> | undefined;
   /** Called with the number of bytes that went out. */
   onSent?: ((bytes: number) => void) | undefined;
 }
@@ -56,11 +56,11 @@ export async function sendGroup(
   signal: AbortSignal,
 ): Promise<SentGroup> {
   const { group, position } = sending;
-  const name = nameOf(position, group);
+  const name = nameGroup(position, group);
   const { connection } = destination;
   const question = {
     recordingId: reader.recordingId,
-    insertId: position.begun ? `${reader.recordingId}-` : insertIdOf(name),
+    insertId: position.begun ? `${reader.recordingId}-` : buildInsertId(name),
     waits: sending.waits,
     signal,
   };
@@ -97,7 +97,7 @@ export async function sendGroup(
   }
 
   let [sent, besideBytes] = [0, 0];
-  for (const [i, part] of partsOf(group, blocks).entries()) {
+  for (const [i, part] of splitIntoParts(group, blocks).entries()) {
     const label = part ? `-${i}` : '';
     // Without rows there is no block: nothing to insert.
     if (group.segments.length > 0)
@@ -109,19 +109,19 @@ export async function sendGroup(
     sent += events;
   }
   const read = await readFrom(connection, question, group.segments, unread);
-  const lost = [...removed.lost, ...read.lost.filter(({ from }) => from >= settledIn(position))];
+  const lost = [...removed.lost, ...read.lost.filter(({ from }) => from >= computeSettledNumber(position))];
   const side = await sendSide(send, reader, position, lost);
   await sendTable(send, segmentTable(reader, [...removed.arrived, ...read.arrived]));
   return { events: sent, besideBytes, lost, side };
 }
 
 /** Names a group that is sent, at all servers. */
-export function nameOf({ recordingId, round }: Position, { from, end }: Pick<Group, 'from' | 'end'>): string {
+export function nameGroup({ recordingId, round }: Position, { from, end }: Pick<Group, 'from' | 'end'>): string {
   return `${recordingId}-${round}-${from}-${end}`;
 }
 
 /** What the ids of inserts of its events begin with. */
-export const insertIdOf = (name: string): string => `${name}-event`;
+export const buildInsertId = (name: string): string => `${name}-event`;
 
 interface Outcome {
   /** A loss without a count is of events that arrived, and that the sums beside them may lack. */
@@ -135,14 +135,14 @@ async function removedFrom(
   question: Question,
   { group, position, nowNs, isAgain }: Sending,
 ): Promise<Outcome> {
-  const settled = settledIn(position);
-  const gap = gapOf(group, { settled, seen: position.seen }, BigInt(position.lastNs), nowNs);
+  const settled = computeSettledNumber(position);
+  const gap = findGap(group, { settled, seen: position.seen }, BigInt(position.lastNs), nowNs);
   if (!gap) return { lost: [], arrived: [] };
   const arrived: Arrived[] = [];
   let { count } = gap;
-  const times = timesOf(position);
+  const times = computeGroupTimes(position);
   const sentEnd = isAgain ? group.end : (position.begun?.end ?? 0);
-  for (const hole of holesOf({ ...group, end: Math.min(group.end, sentEnd) }, settled)) {
+  for (const hole of findHoles({ ...group, end: Math.min(group.end, sentEnd) }, settled)) {
     const found = await askArrived(connection, question, { ...hole, ...times });
     if (!found) continue;
     count -= found.eventCount;
@@ -155,7 +155,10 @@ async function removedFrom(
 }
 
 /** Times between which the events of groups began that may have arrived in part. */
-export function timesOf({ group, begun }: Pick<Position, 'group' | 'begun'>): { fromNs: bigint; toNs: bigint } {
+export function computeGroupTimes({ group, begun }: Pick<Position, 'group' | 'begun'>): {
+  fromNs: bigint;
+  toNs: bigint;
+} {
   const groups = [group, begun].filter((one) => one !== null);
   return {
     fromNs: groups.map(({ minNs }) => BigInt(minNs ?? 0)).reduce(min, U64_MAX),
@@ -217,7 +220,7 @@ export function sender(destination: Destination, name: string, signal: AbortSign
   const { connection, version, quorum, compression, onSent } = destination;
   const send: Send = (into, blocks, label = '') =>
     connection.insert(into, blocks, {
-      compression: compression ?? compressionOf(version),
+      compression: compression ?? chooseInsertCompression(version),
       settings: insertSettings(version, { token: `${name}-${into.table}${label}`, quorum }),
       id: `${name}-${into.table}${label}-${randomUUID()}`,
       onSent,

@@ -2,14 +2,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { RecordingError } from '../recording/format/errors.ts';
-import { givenIn } from '../recording/format/numbers.ts';
+import { countGivenNumbers } from '../recording/format/numbers.ts';
 import { openReader, type RecordingReader } from '../recording/read/reader.ts';
 import { type Arrived, askArrived, type Question } from './arrived.ts';
 import { askVersion } from './contact.ts';
 import { persist } from './persist.ts';
-import { makeStateFolder, newPosition, type Position, readPosition, settledIn, writePosition } from './position.ts';
+import {
+  computeSettledNumber,
+  makeStateFolder,
+  newPosition,
+  type Position,
+  readPosition,
+  writePosition,
+} from './position.ts';
 import { NOTHING_WAITS } from './progress.ts';
-import { insertIdOf, nameOf, sender, sendTable, timesOf } from './send_group.ts';
+import { buildInsertId, computeGroupTimes, nameGroup, sender, sendTable } from './send_group.ts';
 import { BEHIND_MS_MAX, type ShipperOptions, shipRecording } from './shipper.ts';
 import { lossTables, segmentTable } from './side_rows.ts';
 
@@ -24,7 +31,7 @@ export async function ship(options: ShipperOptions, path: string): Promise<void>
     for (;;) {
       const reader = await openRecording(options, path);
       try {
-        position = await positionFor(options, reader, position);
+        position = await preparePosition(options, reader, position);
         position = await shipRecording(options, { reader, path }, position);
         if (!options.once) position = await leave(options, reader, position);
       } finally {
@@ -51,7 +58,7 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
 }
 
 /** The position in this recording: the one that was read, or the beginning of a recording that replaced the other. */
-async function positionFor(
+async function preparePosition(
   options: ShipperOptions,
   reader: RecordingReader,
   known: Position | undefined,
@@ -61,7 +68,7 @@ async function positionFor(
   if (known) {
     options.log.warn({ before: known.recordingId, now: reader.recordingId }, 'the recording was replaced');
     // More may have been recorded since this was written down.
-    await tellRest(options, known, givenIn(settledIn(known), known.seen));
+    await tellRest(options, known, countGivenNumbers(computeSettledNumber(known), known.seen));
   }
   await persist(options, async () => writePosition(options.folder, next));
   return next;
@@ -70,7 +77,7 @@ async function positionFor(
 /** Reports what a recording that is gone still had. */
 async function leave(options: ShipperOptions, reader: RecordingReader, position: Position): Promise<Position> {
   const { end } = reader.ends();
-  const rest = givenIn(settledIn(position), end, position.seen);
+  const rest = countGivenNumbers(computeSettledNumber(position), end, position.seen);
   if (rest === 0) return position;
   await tellRest(options, position, rest);
   const next = { ...position, number: end, group: null };
@@ -81,7 +88,7 @@ async function leave(options: ShipperOptions, reader: RecordingReader, position:
 /** `rest` counts the events that were recorded and not acknowledged; some of them may have arrived. */
 async function tellRest(options: ShipperOptions, position: Position, rest: number): Promise<void> {
   const { connection, quorum, compression, signal, log, progress } = options;
-  const from = settledIn(position);
+  const from = computeSettledNumber(position);
   const fromNs = BigInt(position.lastNs);
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   const toNs = nowNs > fromNs ? nowNs : fromNs;
@@ -90,7 +97,7 @@ async function tellRest(options: ShipperOptions, position: Position, rest: numbe
     const version = await askVersion(connection, signal);
     const send = sender({ connection, version, quorum, compression }, `${position.recordingId}-rest`, signal);
     const question = { waits: performance.now() - sinceMs < BEHIND_MS_MAX, signal };
-    const arrived = await arrivedOf(connection, question, position);
+    const arrived = await readArrived(connection, question, position);
     const lost = Math.max(0, rest - (arrived?.eventCount ?? 0));
     const loss = { from, count: lost, fromNs, toNs, cause: 'unshipped' as const };
     for (const table of lossTables(position, [], [loss])) await sendTable(send, table);
@@ -102,15 +109,15 @@ async function tellRest(options: ShipperOptions, position: Position, rest: numbe
 }
 
 /** What arrived of the group that was being sent when its recording went. */
-async function arrivedOf(
+async function readArrived(
   connection: Connection,
   question: Pick<Question, 'waits' | 'signal'>,
   position: Position,
 ): Promise<Arrived | undefined> {
   const { group, begun, recordingId } = position;
-  const from = Math.max(group?.from ?? 0, settledIn(position));
+  const from = Math.max(group?.from ?? 0, computeSettledNumber(position));
   const end = Math.max(group?.end ?? 0, begun?.end ?? 0);
   if (end <= from) return undefined;
-  const insertId = insertIdOf(nameOf(position, group ?? { from, end }));
-  return askArrived(connection, { ...question, recordingId, insertId }, { from, end, ...timesOf(position) });
+  const insertId = buildInsertId(nameGroup(position, group ?? { from, end }));
+  return askArrived(connection, { ...question, recordingId, insertId }, { from, end, ...computeGroupTimes(position) });
 }

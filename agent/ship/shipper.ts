@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { max, min, U64_MAX } from '../../daemon/base/bigints.ts';
 import type { Connection } from '../clickhouse/connection/connection.ts';
 import { ServerError } from '../clickhouse/connection/server_error.ts';
-import { givenIn } from '../recording/format/numbers.ts';
+import { countGivenNumbers } from '../recording/format/numbers.ts';
 import type { RecordingReader } from '../recording/read/reader.ts';
-import { identityOf } from '../recording/write/own_files.ts';
+import { readFileIdentity } from '../recording/write/own_files.ts';
 import {
   askClock,
   askNode,
@@ -25,12 +25,12 @@ import {
 import { groupSizes, knownGroup, nextGroup } from './groups.ts';
 import { type Persisting, persist } from './persist.ts';
 import {
+  computeSettledNumber,
   type Position,
   positionAfter,
-  positionAt,
   positionBefore,
   positionClaimed,
-  settledIn,
+  toShardPosition,
   writePosition,
 } from './position.ts';
 import { NOTHING_WAITS, type Waiting } from './progress.ts';
@@ -83,7 +83,7 @@ export async function shipRecording(
   begun: Position,
 ): Promise<Position> {
   const { progress, signal, log } = options;
-  const identity = identityOf(path);
+  const identity = readFileIdentity(path);
   const source = { reader, rows: groupRows(reader) };
   const untilNumber = options.once ? reader.ends().sealedEnd : Number.POSITIVE_INFINITY;
   const rate = liveRate();
@@ -95,7 +95,7 @@ export async function shipRecording(
   let [heartbeatMs, seenMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
   progress.node = reader.node;
-  progress.waiting = () => waitingIn(reader, position.number);
+  progress.waiting = () => readWaiting(reader, position.number);
 
   function moveTo(next: Position): void {
     position = next;
@@ -119,9 +119,10 @@ export async function shipRecording(
     if (claims && known) moveTo(positionClaimed(position, reader.ends().end));
     const shard = await askShard(connection, version, meta, signal);
     if (!claims) checkShard(position, shard);
-    if (position.shard !== shard) moveTo(positionAt(position, shard));
+    if (position.shard !== shard) moveTo(toShardPosition(position, shard));
     // What was lost until then is reported already, also if this shipper has another claim.
-    if (known && known.shippedNumber > settledIn(position)) moveTo({ ...position, settled: known.shippedNumber });
+    if (known && known.shippedNumber > computeSettledNumber(position))
+      moveTo({ ...position, settled: known.shippedNumber });
     noteStart(await askStart(connection, signal));
     progress.clock = await askClock(connection, version, signal);
     const onSent = (bytes: number) => {
@@ -174,9 +175,9 @@ export async function shipRecording(
       createdNs,
       aliveNs,
       endedNs: span?.end === 'closed' ? aliveNs : 0n,
-      shippedNumber: settledIn(position),
+      shippedNumber: computeSettledNumber(position),
       watermarkNs: position.number >= end ? aliveNs : min(BigInt(position.lastNs), waitsSinceNs),
-      backlog: givenIn(position.number, end, position.seen),
+      backlog: countGivenNumbers(position.number, end, position.seen),
       clockOffsetNs: progress.clock?.offsetNs ?? 0n,
       clockUncertaintyNs: progress.clock?.uncertaintyNs ?? 0n,
       unended,
@@ -253,7 +254,7 @@ export async function shipRecording(
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
   }
 
-  const isReplaced = () => identityOf(path) !== identity || reader.isReplaced();
+  const isReplaced = () => readFileIdentity(path) !== identity || reader.isReplaced();
   for (;;) {
     const isMore = await persist(options, async () => {
       try {
@@ -271,7 +272,7 @@ export async function shipRecording(
     }
     if (isReplaced()) return position;
     rate.note(reader.ends().sealedEnd);
-    await waitForTick(options.flushMs, phaseOf(reader.node, options.flushMs), isReplaced, async () => {
+    await waitForTick(options.flushMs, computePhaseMs(reader.node, options.flushMs), isReplaced, async () => {
       await sleep(LOOK_MS, undefined, { signal });
       if (performance.now() - heartbeatMs < HEARTBEAT_MS) return;
       await persist(options, async () => {
@@ -298,9 +299,9 @@ function patientSender(source: Parameters<typeof sendGroup>[1], signal: AbortSig
   };
 }
 
-function waitingIn(reader: RecordingReader, number: number): Waiting {
+function readWaiting(reader: RecordingReader, number: number): Waiting {
   try {
-    const events = givenIn(number, reader.ends().sealedEnd);
+    const events = countGivenNumbers(number, reader.ends().sealedEnd);
     const [oldest] = events > 0 ? reader.sealedSegments(number, 1) : [];
     return { events, sinceNs: oldest?.minNs };
   } catch {
@@ -320,7 +321,7 @@ async function waitForTick(
   while (performance.now() < untilMs && !isReplaced()) await pass();
 }
 
-function phaseOf(node: string, flushMs: number): number {
+function computePhaseMs(node: string, flushMs: number): number {
   let hash = 0;
   for (const character of node) hash = (Math.imul(hash, 31) + character.codePointAt(0)!) >>> 0;
   return hash % flushMs;
@@ -338,7 +339,7 @@ function liveRate() {
       const first = seen[0];
       const last = seen.at(-1);
       if (!first || !last || last.atMs - first.atMs < 1000) return 0;
-      return (givenIn(first.end, last.end) * 1000) / (last.atMs - first.atMs);
+      return (countGivenNumbers(first.end, last.end) * 1000) / (last.atMs - first.atMs);
     },
   };
 }

@@ -19,7 +19,7 @@ export interface ShippedBy {
 
 const encoder = newBlockEncoder();
 
-function tableOf(name: string, cells: readonly (readonly Cell[])[]): SentTable {
+function encodeSentTable(name: string, cells: readonly (readonly Cell[])[]): SentTable {
   const { columns } = tableNamed(name);
   const rows = tableRows(columns);
   for (const row of cells) rows.add(row);
@@ -27,7 +27,7 @@ function tableOf(name: string, cells: readonly (readonly Cell[])[]): SentTable {
   return { table: name, columns: sentColumns(columns).map((column) => column.name), blocks };
 }
 
-const idOf = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
+const parseRecordingId = ({ recordingId }: ShippedBy): bigint => BigInt(`0x${recordingId}`);
 
 /** Losses that a recording does not note have ids from here on: they are named by the number of an event. */
 const OWN_LOSS_IDS = { unshipped: 2n ** 63n, damaged: 2n ** 63n + 2n ** 62n };
@@ -39,7 +39,7 @@ export interface ShippingLoss extends Gap {
 
 /** What retention removed was shipped before, or is `unshipped`. */
 export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: readonly ShippingLoss[]): SentTable[] {
-  const id = idOf(by);
+  const id = parseRecordingId(by);
   const ofRecording = noted
     .filter(({ cause }) => cause !== 'retention')
     .map(({ lossId, eventType, count, fromNs, toNs, ...reason }) => {
@@ -48,7 +48,7 @@ export function lossTables(by: ShippedBy, noted: readonly NotedLoss[], own: read
   const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
     return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs];
   });
-  return byDays([...ofRecording, ...ofShipping]).map((rows) => tableOf('loss', rows));
+  return byDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
 }
 
 /** The table is divided by days, and a server refuses rows of more than 100 of them at once. */
@@ -72,18 +72,18 @@ function byDays(rows: readonly Cell[][]): Cell[][][] {
 
 export function clockTable(by: ShippedBy, steps: readonly NotedClockStep[]): SentTable {
   const rows = steps.map(({ clockId, bootNs, offsetNs, kind, suspendedNs }) => {
-    return [idOf(by), BigInt(clockId), by.node, bootNs, offsetNs, kind, suspendedNs];
+    return [parseRecordingId(by), BigInt(clockId), by.node, bootNs, offsetNs, kind, suspendedNs];
   });
-  return tableOf('clock', rows);
+  return encodeSentTable('clock', rows);
 }
 
 export function segmentTable(by: ShippedBy, segments: readonly Arrived[]): SentTable {
   const rows = segments.map(({ firstNumber, endNumber, eventCount, minNs, maxNs, maxDurationNs }) => {
     const count = BigInt(eventCount);
     const endMaxNs = min(maxNs + maxDurationNs, U64_MAX);
-    return [idOf(by), BigInt(firstNumber), BigInt(endNumber), by.node, count, minNs, maxNs, endMaxNs];
+    return [parseRecordingId(by), BigInt(firstNumber), BigInt(endNumber), by.node, count, minNs, maxNs, endMaxNs];
   });
-  return tableOf('segment', rows);
+  return encodeSentTable('segment', rows);
 }
 
 export interface NodeState {
@@ -106,9 +106,9 @@ export interface NodeState {
 }
 
 export function nodeTable(by: ShippedBy, state: NodeState): SentTable {
-  return tableOf('node', [
+  return encodeSentTable('node', [
     [
-      idOf(by),
+      parseRecordingId(by),
       state.atNs,
       by.node,
       state.machineId,

@@ -36,7 +36,7 @@ export interface NumberedBlock extends Block {
 
 const TYPE_COUNTS = Math.max(...EVENTS.map((event) => event.id)) + 1;
 
-export function arrayOf(storage: Storage): new (length: number) => ColumnArray {
+export function getArrayClass(storage: Storage): new (length: number) => ColumnArray {
   return ARRAYS[storage];
 }
 

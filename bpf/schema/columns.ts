@@ -19,7 +19,7 @@ export interface Column {
   readonly slot: number;
 }
 
-function columnsOf(fields: Fields, eventType: number, prefix: string): Column[] {
+function buildColumns(fields: Fields, eventType: number, prefix: string): Column[] {
   return Object.entries(fields).flatMap(([fieldName, { kind }]) =>
     kind.columns.map((spec, slot) => ({
       name: `${prefix}${kind.columnName ?? fieldName}${spec.suffix}`,
@@ -49,6 +49,6 @@ const eventTypeColumn: Column = {
 
 export const COLUMNS: readonly Column[] = [
   eventTypeColumn,
-  ...columnsOf(commonFields, 0, ''),
-  ...EVENTS.flatMap((event) => columnsOf(specificFields(event.fields), event.id, `${event.name}.`)),
+  ...buildColumns(commonFields, 0, ''),
+  ...EVENTS.flatMap((event) => buildColumns(specificFields(event.fields), event.id, `${event.name}.`)),
 ];

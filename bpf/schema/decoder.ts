@@ -61,14 +61,14 @@ for (const event of EVENTS) {
 }
 
 /** Whether a record of this type has that size; no record of an unknown type has one. */
-function isSizeOf(type: number, size: number): boolean {
+function hasSize(type: number, size: number): boolean {
   const min = SIZES_MIN[type]!;
   return size >= min && size <= SIZES[type]! && (size - min) % ORIGIN_SIZE === 0;
 }
 
 const columnsByField = Map.groupBy(COLUMNS, (column) => `${column.eventType}/${column.field}`);
 
-function fieldsOf(eventType: number, layout: readonly FieldLayout[]) {
+function listDecodedFields(eventType: number, layout: readonly FieldLayout[]) {
   return layout.flatMap((field) => {
     const columns = columnsByField.get(`${eventType}/${field.name}`);
     return columns ? [{ eventType, layout: field, columns }] : [];
@@ -76,8 +76,8 @@ function fieldsOf(eventType: number, layout: readonly FieldLayout[]) {
 }
 
 const ALL_FIELDS: readonly ReferenceField[] = [
-  ...fieldsOf(0, EVENTS[0].layout),
-  ...EVENTS.flatMap((event) => fieldsOf(event.id, event.layout)),
+  ...listDecodedFields(0, EVENTS[0].layout),
+  ...EVENTS.flatMap((event) => listDecodedFields(event.id, event.layout)),
 ];
 
 export const REFERENCE_FIELDS: readonly ReferenceField[] = ALL_FIELDS.filter(
@@ -120,7 +120,7 @@ export function createDecoder(): Decoder {
         }
         at = offset + ((size + 7) & ~7);
         const type = words[offset >>> 2]! & 0xffff;
-        if (!isSizeOf(type, size)) {
+        if (!hasSize(type, size)) {
           badRecords++;
           continue;
         }

@@ -39,9 +39,9 @@ export interface NativeColumns {
    */
   keepRowsWithin(values: ColumnArray, min: bigint, max: bigint, rows: Uint32Array, count: number): number;
   /** The same for rows whose value is one of `sorted`. */
-  keepRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
+  keepSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
   /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
-  markRowsOf(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
+  markSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
   /**
    * Adds the number of rows of each type to `counts`, which has 256 values; sets `places[row]` to the number of rows of
    * its type before it.

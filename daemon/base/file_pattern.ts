@@ -18,13 +18,13 @@ export interface Pattern {
 /** Returns a function that says whether a path matches one of the patterns; it is as fast for many as for few. */
 export function pathTest(patterns: readonly string[]): (path: string) => boolean {
   const parsed = patterns.map(parsePattern);
-  const textsOf = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
-  const paths = new Set(textsOf('path'));
-  const folders = new Set(textsOf('folder'));
-  const beginnings = shortest(textsOf('beginning'));
+  const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap(({ kind, text }) => (kind === wanted ? [text] : []));
+  const paths = new Set(selectTexts('path'));
+  const folders = new Set(selectTexts('folder'));
+  const beginnings = shortest(selectTexts('beginning'));
   return (path) => {
     if (paths.has(path)) return true;
-    if (folders.size > 0 && folders.has(folderOf(path) ?? '')) return true;
+    if (folders.size > 0 && folders.has(findFolder(path) ?? '')) return true;
     return beginnings.length > 0 && path.startsWith(lastUpTo(beginnings, path));
   };
 }
@@ -37,7 +37,7 @@ export function patternOfPath(path: string): string {
 
 /** The pattern of the folder that a file is in; undefined for the root, and for what is in no folder. */
 export function patternOfFolder(path: string): string | undefined {
-  const folder = folderOf(path);
+  const folder = findFolder(path);
   return folder === undefined || folder === '/' ? undefined : `${doubled(folder.slice(0, -1))}/`;
 }
 
@@ -55,7 +55,7 @@ export function parsePattern(pattern: string): Pattern {
 }
 
 /** The folder of a file, with its slash at the end. */
-function folderOf(path: string): string | undefined {
+function findFolder(path: string): string | undefined {
   const end = path.lastIndexOf('/');
   return end < 0 || end === path.length - 1 ? undefined : path.slice(0, end + 1);
 }

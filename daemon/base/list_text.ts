@@ -5,7 +5,7 @@
  */
 
 /** The names of a list, with the spaces around them. */
-export function itemsIn(list: string): string[] {
+export function parseListItems(list: string): string[] {
   const items: string[] = [];
   let item = '';
   let from = 0;
@@ -24,8 +24,8 @@ export function itemsIn(list: string): string[] {
 }
 
 /** What a list of names may stand for: names may contain commas or spaces, so untrimmed items and all as one count too. */
-export function namesIn(list: string): string[] {
-  const items = itemsIn(list);
+export function listPossibleNames(list: string): string[] {
+  const items = parseListItems(list);
   // A name may consist of spaces.
   if (items.length === 1 && list.trim() === '') return items;
   return [...items.map((item) => item.trim()), ...items, items.join()];

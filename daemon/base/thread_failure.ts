@@ -9,7 +9,7 @@ export interface ThreadFailure {
   stack: string | undefined;
 }
 
-export function failureOf(error: unknown): ThreadFailure {
+export function toThreadFailure(error: unknown): ThreadFailure {
   if (!(error instanceof Error))
     return { code: undefined, message: String(error), errors: undefined, stack: undefined };
   const { code } = error as { code?: unknown };
@@ -17,7 +17,7 @@ export function failureOf(error: unknown): ThreadFailure {
   return { code: known, message: error.message, errors: (error as Partial<Problem>).errors, stack: error.stack };
 }
 
-export function errorOf({ code, message, errors, stack }: ThreadFailure): Error {
+export function toError({ code, message, errors, stack }: ThreadFailure): Error {
   if (code) return new Problem(code, message, errors);
   const error = new Error(message);
   if (stack !== undefined) error.stack = stack;

@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import { withAgentOptions } from '../../agent/command.ts';
 import { withConfigOption, withConfiguration } from '../../agent/config/configuration.ts';
 import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
-import { declaredOf } from '../../agent/config/setting.ts';
+import { listDeclared } from '../../agent/config/setting.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
 import { endingSignal } from '../../agent/process/ending.ts';
 import { serviceManager } from '../../agent/process/service_manager.ts';
@@ -32,16 +32,16 @@ export function upCommand(
     .description('record this host and serve what is recorded, until Ctrl-C');
   const configuration = withConfiguration(command);
   const forBoth = forwardedOptions(command.optionsGroup('Both:'), (both) => withConfigOption(withLogOptions(both)));
-  const both = declaredOf(command);
+  const both = listDeclared(command);
   const forAgent = forwardedOptions(command.optionsGroup('Agent:'), withAgentOptions);
-  const agents = declaredOf(command);
+  const agents = listDeclared(command);
   const forDaemon = forwardedOptions(command.optionsGroup('Daemon:'), withDaemonOptions);
-  const daemons = declaredOf(command).slice(agents.length);
+  const daemons = listDeclared(command).slice(agents.length);
   // The daemon serves the agent's folder, so the agent's section takes precedence.
   const folder = agents.filter(({ setting }) => setting.key === 'data');
   // One file is for all commands: the daemon reads those of its settings that `up` has no options for.
   const known = new Set([...both, ...folder, ...daemons].map(({ setting }) => setting.key));
-  const others = declaredOf(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
+  const others = listDeclared(withAllDaemonOptions(new Command())).filter(({ setting }) => !known.has(setting.key));
   configuration.declare('daemon', [...both, ...folder, ...daemons, ...others]).declare('agent', agents);
   command.action((flags: UpFlags) =>
     up(flags, {

@@ -6,7 +6,7 @@
  * `now` is the time of the first page, so that `from=-15m` is the same window on every page.
  */
 import { createHash } from 'node:crypto';
-import { itemsIn } from '../base/list_text.ts';
+import { parseListItems } from '../base/list_text.ts';
 import { Problem } from '../base/problem.ts';
 import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { Query } from './query_string.ts';
@@ -26,7 +26,7 @@ export function fingerprint(query: Query, listNames: readonly string[]): Buffer 
     .map(([name, value]) => {
       const values = [value].flat();
       // A list counts as the same however it is written.
-      return [name, listNames.includes(name) ? values.flatMap(itemsIn).sort() : values] as const;
+      return [name, listNames.includes(name) ? values.flatMap(parseListItems).sort() : values] as const;
     })
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return digest(Buffer.from(JSON.stringify(parameters))).subarray(0, NOW - FINGERPRINT);

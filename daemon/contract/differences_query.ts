@@ -5,10 +5,16 @@ import { Problem } from '../base/problem.ts';
 import type { ComparisonRequest, FoundComparison, Store } from '../store/store.ts';
 import type { Box } from '../sums/box.ts';
 import { KEPT_EVENTS_MAX } from '../sums/differences/chosen_transactions.ts';
-import { eventConditions, exclusions, filterOf, valueConditions, valuesOf } from './event_conditions.ts';
+import {
+  buildEventFilter,
+  buildValueFilter,
+  eventConditions,
+  exclusions,
+  valueConditions,
+} from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
-import { onlyFor, type Population, populationKind } from './population.ts';
+import { checkPopulationParameters, type Population, populationKind } from './population.ts';
 import { parseQuery, type Query } from './query_string.ts';
 import { reversed, type TimeRange } from './time_range.ts';
 
@@ -44,13 +50,13 @@ const OF_EVENTS = ['transaction_id', 'trace_id', 'pid'] as const;
 export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQuery {
   const given = parseQuery(query, differencesQuerySchema);
   const { of = 'transactions', window_failed: failed } = given;
-  onlyFor(of, query, { events: OF_EVENTS, transactions: [] });
+  checkPopulationParameters(of, query, { events: OF_EVENTS, transactions: [] });
   const { from, to, min_duration_ms, max_duration_ms } = given;
-  const box = filterOf({ from, to, min_duration_ms, max_duration_ms, failed: given.failed }, nowNs) as Box;
+  const box = buildEventFilter({ from, to, min_duration_ms, max_duration_ms, failed: given.failed }, nowNs) as Box;
   const filter = {
     ...omitUndefined({ transactionId: given.transaction_id, traceId: given.trace_id, pid: given.pid }),
-    ...valuesOf(given),
-    ...windowOf(given, nowNs),
+    ...buildValueFilter(given),
+    ...resolveWindow(given, nowNs),
   };
   if (of === 'events') return { of, box, filter: omitUndefined({ ...filter, failed }) };
   return { of, box, filter: omitUndefined({ ...filter, hasError: failed }) };
@@ -58,11 +64,11 @@ export function parseDifferencesQuery(query: Query, nowNs: bigint): DifferencesQ
 
 type Given = z.output<typeof differencesQuerySchema>;
 
-function windowOf(given: Given, nowNs: bigint) {
+function resolveWindow(given: Given, nowNs: bigint) {
   const { window_from: from, window_to: to } = given;
   const { window_min_duration_ms: min, window_max_duration_ms: max } = given;
-  const range = filterOf({ from }, nowNs).fromNs;
-  const { toNs } = filterOf({ to }, nowNs);
+  const range = buildEventFilter({ from }, nowNs).fromNs;
+  const { toNs } = buildEventFilter({ to }, nowNs);
   if (range !== undefined && toNs !== undefined && range > toNs)
     throw reversed('window_from', 'window_to', 'later than');
   if (min !== undefined && max !== undefined && min > max)

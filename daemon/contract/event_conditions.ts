@@ -8,12 +8,12 @@ import { resolveTimeRange, reversed } from './time_range.ts';
 
 /** Parameters that are values of events, beside services and nodes. */
 export const valueConditions = valuesWith('');
-export const exclusions = exclusionsOf('not ');
+export const exclusions = describeExclusions('not ');
 
 /** The same for transactions, of which one event is enough. */
 export const transactionValues = {
   ...valuesWith('transactions with '),
-  ...exclusionsOf('no transactions with '),
+  ...describeExclusions('no transactions with '),
 };
 
 function valuesWith(start: string) {
@@ -31,7 +31,7 @@ function valuesWith(start: string) {
   };
 }
 
-function exclusionsOf(start: string) {
+function describeExclusions(start: string) {
   return {
     exclude_service: described(parameter.names, `${start}events of these services, wholly or in part; a list`),
     exclude_node: described(parameter.hosts, `${start}events that these hosts recorded; a list`),
@@ -73,7 +73,7 @@ type Conditions = Given<typeof eventConditions>;
 type Values = Pick<Conditions, 'service' | 'node' | keyof typeof valueConditions | keyof typeof exclusions>;
 
 /** The part of a filter that is about values of events. */
-export function valuesOf(given: Values) {
+export function buildValueFilter(given: Values) {
   const excluded = omitUndefined({
     services: given.exclude_service,
     nodes: given.exclude_node,
@@ -99,7 +99,7 @@ export function valuesOf(given: Values) {
   });
 }
 
-export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
+export function buildEventFilter(given: Conditions, nowNs: bigint): EventFilter {
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
@@ -107,7 +107,7 @@ export function filterOf(given: Conditions, nowNs: bigint): EventFilter {
     transactionId: given.transaction_id,
     traceId: given.trace_id,
     queuers: given.queued_by,
-    ...valuesOf(given),
+    ...buildValueFilter(given),
     ...resolveTimeRange(given, nowNs),
     minDurationNs,
     maxDurationNs,

@@ -5,7 +5,7 @@ import type { EventKey } from '../store/blocks/scanned_block.ts';
 import type { EventFilter } from '../store/store.ts';
 import type { SlowKey } from '../sums/slowest.ts';
 import { decodeCursor, fingerprint } from './cursor.ts';
-import { CONDITION_LISTS, eventConditions, filterOf } from './event_conditions.ts';
+import { buildEventFilter, CONDITION_LISTS, eventConditions } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
@@ -51,23 +51,23 @@ export function parseEventQuery(query: Query, nowNs: bigint): EventQuery {
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
   return {
-    filter: filterOf(conditions, queryNowNs),
+    filter: buildEventFilter(conditions, queryNowNs),
     order,
     limit: limit ?? LIMIT_DEFAULT,
     limited: limit !== undefined,
     after: sort === 'time' ? place?.key : undefined,
-    slowest: sort === 'slowest' ? { after: place && slowKeyOf(place.key) } : undefined,
+    slowest: sort === 'slowest' ? { after: place && toSlowKey(place.key) } : undefined,
     nowNs: queryNowNs,
     fingerprint: queryFingerprint,
   };
 }
 
 /** A cursor's key for a place in the list of the slowest events: its duration takes the place of the time. */
-export function cursorKeyOf({ duration_ns, timestamp_ns, event_id }: SlowKey): EventKey {
+export function toCursorKey({ duration_ns, timestamp_ns, event_id }: SlowKey): EventKey {
   return { timestamp_ns: duration_ns, event_id: `${timestamp_ns}/${event_id}` };
 }
 
-function slowKeyOf({ timestamp_ns: duration_ns, event_id: place }: EventKey): SlowKey {
+function toSlowKey({ timestamp_ns: duration_ns, event_id: place }: EventKey): SlowKey {
   const [timestamp, event_id] = place.split('/');
   return { duration_ns, timestamp_ns: BigInt(timestamp!), event_id: event_id! };
 }

@@ -5,10 +5,10 @@ import { described } from '../../bpf/schema/api.ts';
 import { min } from '../base/bigints.ts';
 import type { NodeSpan, RecordingState, TransactionReach } from '../store/store.ts';
 import { COLUMNS_MAX, type HeatmapColumns, heatmapColumns } from '../sums/heatmap.ts';
-import { eventConditions, filterOf } from './event_conditions.ts';
+import { buildEventFilter, eventConditions } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
-import { onlyFor, type Population, populationKind } from './population.ts';
+import { checkPopulationParameters, type Population, populationKind } from './population.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
 export const COLUMNS_DEFAULT = 100;
@@ -40,8 +40,8 @@ const OF_TRANSACTIONS = ['has_error'] as const;
 
 export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
   const { of = 'transactions', columns = COLUMNS_DEFAULT, has_error, ...given } = parseQuery(query, heatmapQuerySchema);
-  onlyFor(of, query, { events: OF_EVENTS, transactions: OF_TRANSACTIONS });
-  const filter = filterOf(given, nowNs);
+  checkPopulationParameters(of, query, { events: OF_EVENTS, transactions: OF_TRANSACTIONS });
+  const filter = buildEventFilter(given, nowNs);
   const common = { columnCount: columns, nowNs };
   return of === 'events'
     ? { ...common, of, filter }
@@ -52,7 +52,7 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
  * Returns the columns of a query: without bounds, they cover what the recordings hold. A transaction, of those in
  * `reach`, may have begun earlier: on another node, or with events that retention has removed.
  */
-export function columnsOf(
+export function computeQueryColumns(
   { of, columnCount, nowNs, filter }: HeatmapQuery,
   states: readonly RecordingState[],
   spans: readonly NodeSpan[],

@@ -13,7 +13,7 @@ export function invalid(
     .flatMap((issue) =>
       issue.code === 'unrecognized_keys'
         ? issue.keys.map((key) => ({ ...place([...issue.path, key]), message: `unknown ${noun}` }))
-        : [{ ...place(issue.path), message: messageOf(issue) }],
+        : [{ ...place(issue.path), message: formatIssue(issue) }],
     );
   const sentences = errors.map((error) => {
     const name = 'pointer' in error ? error.pointer.slice(1) : error.parameter;
@@ -29,6 +29,6 @@ function withinUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   return closest?.map((one) => ({ ...one, path: [...issue.path, ...one.path] })) ?? [issue];
 }
 
-function messageOf(issue: z.core.$ZodIssue): string {
+function formatIssue(issue: z.core.$ZodIssue): string {
   return issue.code === 'invalid_type' && issue.message.endsWith('received undefined') ? 'is required' : issue.message;
 }

@@ -176,7 +176,7 @@ const READS_NO_RECORDING: ReadonlySet<string> = new Set([
 const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('#package')), 'utf8')) as { version: string };
 
 /** Returns all error codes with which the endpoint can answer. */
-export function errorsOf({ path, errors = [] }: Endpoint): ErrorCode[] {
+export function listErrorCodes({ path, errors = [] }: Endpoint): ErrorCode[] {
   return [...COMMON_ERRORS, ...errors, ...(READS_NO_RECORDING.has(path) ? [] : RECORDING_ERRORS)];
 }
 
@@ -224,7 +224,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
       ...(headers && { header: headers }),
     },
     ...(body && { requestBody: { content: { 'application/json': { schema: body, example: example.body } } } }),
-    responses: { [success.status]: answer(success, example), ...problems(errorsOf(endpoint)) },
+    responses: { [success.status]: answer(success, example), ...problems(listErrorCodes(endpoint)) },
   };
 }
 

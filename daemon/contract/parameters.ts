@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { EVENT_TYPES, EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { I64_MAX } from '../base/bigints.ts';
 import { parseMilliseconds } from '../base/duration.ts';
-import { itemsIn, namesIn } from '../base/list_text.ts';
+import { listPossibleNames, parseListItems } from '../base/list_text.ts';
 import { parseTime, timeMessage } from '../base/time.ts';
-import { ERROR_NAMES, resultsOf } from '../store/blocks/errno.ts';
-import { fieldsOf } from '../store/blocks/named_fields.ts';
+import { ERROR_NAMES, parseErrorName } from '../store/blocks/errno.ts';
+import { selectFields } from '../store/blocks/named_fields.ts';
 import { documented } from './documented.ts';
 
 export const noParameters = z.strictObject({});
@@ -22,15 +22,18 @@ export const text = z
   .string({ error: ({ input }) => (Array.isArray(input) ? 'must be given once' : undefined) })
   .min(1, 'must not be empty');
 
-const listOf = (item: Readonly<Record<string, unknown>>) => ({ type: 'array', items: { type: 'string', ...item } });
+const buildListSchema = (item: Readonly<Record<string, unknown>>) => ({
+  type: 'array',
+  items: { type: 'string', ...item },
+});
 
 const severalTexts = z.union([z.string(), z.array(z.string())]).transform((values) => [values].flat());
 const noneEmpty = z.array(z.string().min(1, 'must not be empty'));
 
 /** Accepts several words: repeated parameters, or a list with commas, each optionally followed by spaces. */
 export const texts = documented(
-  severalTexts.transform((values) => values.flatMap(itemsIn).map((item) => item.trim())).pipe(noneEmpty),
-  listOf({ minLength: 1 }),
+  severalTexts.transform((values) => values.flatMap(parseListItems).map((item) => item.trim())).pipe(noneEmpty),
+  buildListSchema({ minLength: 1 }),
 );
 
 /** Names are looked up in each recording, by a live tail whenever it looks for events. */
@@ -40,21 +43,21 @@ export const FILES_MAX = 64;
 export const TOO_MANY_NAMES = `must have at most ${NAMES_MAX} values: ask for fewer at a time`;
 export const TOO_MANY_FILES = `must have at most ${FILES_MAX} values: give patterns, such as /srv/db/*, for many files`;
 
-function severalNames(namesOf: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
-  const few = severalTexts.refine((values) => values.flatMap(itemsIn).length <= max, message);
-  const known = few.transform((values) => [...new Set(values.flatMap(namesOf))]).pipe(noneEmpty);
-  return documented(known, listOf({ minLength: 1 }));
+function severalNames(listNames: (value: string) => readonly string[], max = NAMES_MAX, message = TOO_MANY_NAMES) {
+  const few = severalTexts.refine((values) => values.flatMap(parseListItems).length <= max, message);
+  const known = few.transform((values) => [...new Set(values.flatMap(listNames))]).pipe(noneEmpty);
+  return documented(known, buildListSchema({ minLength: 1 }));
 }
 
 /** Like `texts`, for names of any characters. */
-export const names = severalNames(namesIn);
+export const names = severalNames(listPossibleNames);
 
 /** Paths, and patterns of paths. */
-export const files = severalNames(namesIn, FILES_MAX, TOO_MANY_FILES);
+export const files = severalNames(listPossibleNames, FILES_MAX, TOO_MANY_FILES);
 
 /** Hosts are named in answers, whatever they have: a list stands for its items only, and a list of one is as written. */
 export const hosts = severalNames((value) => {
-  const items = itemsIn(value);
+  const items = parseListItems(value);
   return items.length === 1 ? items : items.map((item) => item.trim());
 });
 
@@ -124,19 +127,19 @@ function words<const Word extends string>(known: readonly Word[], kind: string) 
   const word = z.custom<Word>((value) => (known as readonly unknown[]).includes(value), {
     error: ({ input }) => `${JSON.stringify(input)} is not ${kind}; known are: ${known.join(', ')}`,
   });
-  return documented(texts.pipe(z.array(word)), listOf({ enum: known }));
+  return documented(texts.pipe(z.array(word)), buildListSchema({ enum: known }));
 }
 
 export const eventTypes = words<EventType>(EVENT_TYPES, 'an event type');
 
 /** The labels of all fields with this name. */
-function labelsOf(field: string): string[] {
-  const kinds = EVENTS.flatMap((event) => fieldsOf(event, (name) => name === field)).map(({ kind }) => kind);
+function listLabels(field: string): string[] {
+  const kinds = EVENTS.flatMap((event) => selectFields(event, (name) => name === field)).map(({ kind }) => kind);
   return [...new Set(kinds.flatMap(({ labels }) => [...(labels?.values() ?? [])]))];
 }
 
-export const OPERATIONS = labelsOf('operation');
-export const SYSCALLS = labelsOf('syscall');
+export const OPERATIONS = listLabels('operation');
+export const SYSCALLS = listLabels('syscall');
 
 export const operations = words(OPERATIONS, 'an operation');
 export const syscalls = words(SYSCALLS, 'a system call that is recorded');
@@ -150,7 +153,7 @@ const ERRORS_JSON = {
 /** Names of errors, as events have them; parsed to the results that they stand for. */
 const errorResults = z.array(z.string()).transform((names, context) =>
   names.flatMap((name, i) => {
-    const results = resultsOf(name);
+    const results = parseErrorName(name);
     if (results) return results;
     const message = `${JSON.stringify(name)} is not the name of an error, such as ENOSPC or errno 1234`;
     context.issues.push({ code: 'custom', message, input: name, path: [i] });

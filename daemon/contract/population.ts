@@ -15,7 +15,11 @@ export const populationKind = described(
 type Kind = Population['of'];
 
 /** Refuses parameters that only the other kind has: ignoring them would widen the answer. */
-export function onlyFor(of: Kind, query: Query, names: Readonly<Record<Kind, readonly string[]>>): void {
+export function checkPopulationParameters(
+  of: Kind,
+  query: Query,
+  names: Readonly<Record<Kind, readonly string[]>>,
+): void {
   const other = of === 'events' ? 'transactions' : 'events';
   const errors: InputError[] = names[other]
     .filter((name) => name in query)

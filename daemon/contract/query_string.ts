@@ -7,7 +7,7 @@ import { invalid } from './invalid_input.ts';
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
 /** Parser for `app.set('query parser')`: unlike node:querystring, it drops nothing and guesses nothing. */
-export function queryOf(text: string | null): Query {
+export function parseQueryString(text: string | null): Query {
   const query: Record<string, string | string[]> = Object.create(null);
   for (const pair of (text ?? '').split('&').filter(Boolean)) {
     const equals = pair.includes('=') ? pair.indexOf('=') : pair.length;

@@ -47,11 +47,11 @@ const maxGapNs = int64(0n, BigInt(Number.MAX_SAFE_INTEGER))
   .nullable()
   .meta({ description: 'gaps in which nothing is under way are cut to this length, nanoseconds' });
 
-export const names = (what: string) => severalOf(what, NAMES_MAX, TOO_MANY_NAMES);
+export const names = (what: string) => buildListSchema(what, NAMES_MAX, TOO_MANY_NAMES);
 
-export const files = () => severalOf('file', FILES_MAX, TOO_MANY_FILES);
+export const files = () => buildListSchema('file', FILES_MAX, TOO_MANY_FILES);
 
-const severalOf = (what: string, max: number, message: string) =>
+const buildListSchema = (what: string, max: number, message: string) =>
   z.array(z.string().min(1, 'must not be empty')).min(1, `must name a ${what}`).max(max, message).optional();
 
 export const only = z

@@ -34,7 +34,7 @@ export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): Se
   const queryFingerprint = fingerprint({ ...query, 'a list of': 'sessions' }, []);
   const after = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint).key.event_id;
   const rest = all
-    .map((session) => ({ session, place: placeOf(session) }))
+    .map((session) => ({ session, place: buildSortKey(session) }))
     .filter(({ place }) => after === undefined || place > after)
     .sort((a, b) => (a.place < b.place ? -1 : 1));
   const page = rest.slice(0, limit);
@@ -49,6 +49,6 @@ export function sessionsPage<T extends Key>(query: Query, all: readonly T[]): Se
 }
 
 /** Sort key: RFC 3339 in UTC sorts by time as text. */
-function placeOf({ created_at, session_id }: Key): string {
+function buildSortKey({ created_at, session_id }: Key): string {
   return `${created_at} ${session_id}`;
 }

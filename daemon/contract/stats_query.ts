@@ -5,7 +5,7 @@ import { I64_MAX } from '../base/bigints.ts';
 import { parseDuration } from '../base/duration.ts';
 import type { EventFilter } from '../store/store.ts';
 import { DIMENSION_NAMES, type DimensionName } from '../sums/dimensions.ts';
-import { eventConditions, filterOf } from './event_conditions.ts';
+import { buildEventFilter, eventConditions } from './event_conditions.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
@@ -46,5 +46,5 @@ export interface StatsQuery {
 
 export function parseStatsQuery(query: Query, nowNs: bigint): StatsQuery {
   const { bucket: bucketNs, group_by = [], ...conditions } = parseQuery(query, statsQuerySchema);
-  return { filter: filterOf(conditions, nowNs), bucketNs, groupBy: group_by };
+  return { filter: buildEventFilter(conditions, nowNs), bucketNs, groupBy: group_by };
 }

@@ -1,7 +1,7 @@
 /** `GET /api/events` as a live tail: a query's filters, without the parameters that need an answer with an end. */
 import { Problem } from '../base/problem.ts';
 import type { EventFilter } from '../store/store.ts';
-import { filterOf } from './event_conditions.ts';
+import { buildEventFilter } from './event_conditions.ts';
 import { eventQuerySchema } from './event_query.ts';
 import { parseQuery, type Query } from './query_string.ts';
 
@@ -23,6 +23,6 @@ export function parseTailQuery(query: Query, nowNs: bigint): TailQuery {
     const errors = senseless.map((parameter) => ({ parameter, message }));
     throw new Problem('invalid_parameter', `${senseless.join(', ')}: ${message}`, errors);
   }
-  const { fromNs, ...filter } = filterOf(parseQuery(query, tailQuerySchema), nowNs);
+  const { fromNs, ...filter } = buildEventFilter(parseQuery(query, tailQuerySchema), nowNs);
   return { filter, fromNs };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { described } from '../../bpf/schema/api.ts';
 import type { TransactionFilter, TransactionsRequest } from '../store/store.ts';
 import { decodeCursor, encodeCursor, fingerprint } from './cursor.ts';
-import { CONDITION_LISTS, transactionValues, valuesOf } from './event_conditions.ts';
+import { buildValueFilter, CONDITION_LISTS, transactionValues } from './event_conditions.ts';
 import { omitUndefined } from './omit_undefined.ts';
 import * as parameter from './parameters.ts';
 import { parseQuery, type Query } from './query_string.ts';
@@ -33,12 +33,12 @@ export const transactionsQuerySchema = z
 
 type Given = Omit<z.output<typeof transactionsQuerySchema>, 'sort' | 'limit' | 'cursor'>;
 
-function transactionFilterOf(given: Given, nowNs: bigint): TransactionFilter {
+function buildTransactionFilter(given: Given, nowNs: bigint): TransactionFilter {
   const { has_error: hasError, min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs } = given;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw reversed('min_duration_ms', 'max_duration_ms', 'longer than');
   return omitUndefined({
-    ...valuesOf(given),
+    ...buildValueFilter(given),
     ...resolveTimeRange(given, nowNs),
     minDurationNs,
     maxDurationNs,
@@ -62,7 +62,7 @@ export interface TransactionsQuery {
   /** The time to which relative times refer. */
   nowNs: bigint;
   /** Encodes a place in this list. */
-  cursorOf(place: NonNullable<TransactionsRequest['after']>): string;
+  encodePlace(place: NonNullable<TransactionsRequest['after']>): string;
 }
 
 export function parseTransactionsQuery(query: Query, nowNs: bigint): TransactionsQuery {
@@ -71,7 +71,7 @@ export function parseTransactionsQuery(query: Query, nowNs: bigint): Transaction
   const queryFingerprint = fingerprint({ ...query, 'a list of': 'transactions' }, CONDITION_LISTS);
   const place = cursor === undefined ? undefined : decodeCursor(cursor, queryFingerprint);
   const queryNowNs = place?.nowNs ?? nowNs;
-  const filter = transactionFilterOf(given, queryNowNs);
+  const filter = buildTransactionFilter(given, queryNowNs);
   return {
     request: {
       filter,
@@ -80,7 +80,7 @@ export function parseTransactionsQuery(query: Query, nowNs: bigint): Transaction
       ...(place && { after: { value: place.key.timestamp_ns, transactionId: place.key.event_id } }),
     },
     nowNs: queryNowNs,
-    cursorOf: ({ value, transactionId }) =>
+    encodePlace: ({ value, transactionId }) =>
       encodeCursor({ key: { timestamp_ns: value, event_id: transactionId }, nowNs: queryNowNs }, queryFingerprint),
   };
 }

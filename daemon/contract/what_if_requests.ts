@@ -34,12 +34,12 @@ const milliseconds = documented(
   { type: 'number', minimum: 0 },
 );
 
-const oneOf = <Word extends string>(words: readonly Word[], what: string) =>
+const buildWordsSchema = <Word extends string>(words: readonly Word[], what: string) =>
   z.array(z.enum(words)).min(1, `must name ${what}`).optional();
 
-const eventTypes = () => oneOf(EVENT_TYPES, 'a type');
-const operations = () => oneOf(OPERATIONS, 'an operation');
-const syscalls = () => oneOf(SYSCALLS, 'a system call');
+const eventTypes = () => buildWordsSchema(EVENT_TYPES, 'a type');
+const operations = () => buildWordsSchema(OPERATIONS, 'an operation');
+const syscalls = () => buildWordsSchema(SYSCALLS, 'a system call');
 
 /** The same as the parameters of a list of transactions, as arrays. */
 const values = {

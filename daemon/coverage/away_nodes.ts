@@ -9,7 +9,7 @@ const CAUSE: LossCause = 'unavailable';
 const SEEMING: LossCause = 'not_recorded_yet';
 
 /** A gap over the window for each node that is away, or one of no node if it is not known which are. */
-export function withAway(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
+export function addAwayNodes(coverage: Coverage, found: AwayNodes | undefined, window: CoverageQuery): Coverage {
   if (!found) return coverage;
   const { fromNs = 0n, toNs, nodes, excludedNodes = [], nowNs } = window;
   const named = nodes && [...new Set(nodes)].filter((node) => !excludedNodes.includes(node));

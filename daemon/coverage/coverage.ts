@@ -3,8 +3,8 @@
 import { type Coverage, GAPS_MAX } from '../contract/coverage_schema.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
 import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
-import { type FoundUnended, findUnended, withInProgress } from './in_progress.ts';
-import { type CoverageQuery, unrecorded } from './unrecorded.ts';
+import { addInProgress, type FoundUnended, findUnended } from './in_progress.ts';
+import { type CoverageQuery, findUnrecorded } from './unrecorded.ts';
 
 /** Gaps closer to each other than this are merged if there are too many. */
 const APART_NS_MIN = 1_000_000n;
@@ -22,7 +22,7 @@ export interface AnswerSpans {
   shards: ShardWatch | undefined;
 }
 
-export async function spansFor(
+export async function readAnswerSpans(
   store: Store,
   nodes: readonly string[] | undefined,
   nowNs: bigint,
@@ -38,7 +38,7 @@ export async function spansFor(
 }
 
 /** `spans` must be read before the events: events committed in between may be missing from the answer. */
-export async function coverageIn(
+export async function readCoverage(
   store: Store,
   { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
   window: CoverageQuery,
@@ -47,14 +47,14 @@ export async function coverageIn(
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
   const recorded = await store.losses(fromNs, toNs, nodes);
-  const { losses, inProgress } = withInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
+  const { losses, inProgress } = addInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
   const ofNodes = losses.filter(isAsked);
-  const known = coverageOf(
+  const known = buildCoverage(
     ofNodes.filter((loss) => mayTouch(loss, window)),
     spans.filter(isAsked),
     asked,
   );
-  const others = gapsOf(ofNodes.filter((loss) => !mayTouch(loss, window)).sort(byStart));
+  const others = mergeGaps(ofNodes.filter((loss) => !mayTouch(loss, window)).sort(compareStarts));
   const coverage = {
     ...known,
     ...(inProgress && { in_progress: inProgress }),
@@ -64,15 +64,19 @@ export async function coverageIn(
   return unreadable.length > 0 ? { ...coverage, unreadable: unreadable.slice(0, UNREADABLE_MAX) } : coverage;
 }
 
-const byStart = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
+const compareStarts = (a: NodeLoss, b: NodeLoss) => (a.fromNs < b.fromNs ? -1 : a.fromNs > b.fromNs ? 1 : 0);
 
 type Gap = Coverage['gaps'][number];
 
-export function coverageOf(losses: readonly NodeLoss[], spans: readonly NodeSpan[], window: CoverageQuery): Coverage {
-  const all = [...losses, ...unrecorded(spans, window)].sort(byStart);
-  const gaps = gapsOf(all);
+export function buildCoverage(
+  losses: readonly NodeLoss[],
+  spans: readonly NodeSpan[],
+  window: CoverageQuery,
+): Coverage {
+  const all = [...losses, ...findUnrecorded(spans, window)].sort(compareStarts);
+  const gaps = mergeGaps(all);
   const lost = losses.reduce((sum, loss) => sum + loss.lost, 0);
-  return { complete: gaps.length === 0, lost, gaps, ...recordedUntil(spans, window.nodes) };
+  return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, window.nodes) };
 }
 
 /** Whether the answer may lack something by it: what is lost of one service concerns no other. */
@@ -84,22 +88,22 @@ export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, exc
 type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
 
 /** `losses` are ordered by start. */
-function gapsOf(losses: readonly NodeLoss[]): Gap[] {
+function mergeGaps(losses: readonly NodeLoss[]): Gap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
-  let gaps = joined(losses.map(gapOf), 0n);
+  let gaps = joinGaps(losses.map(toGap), 0n);
   // Each cause on each node keeps a gap, however many there are.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
-    gaps = joined(gaps, apartNs);
+    gaps = joinGaps(gaps, apartNs);
   if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
-  return gapsOf(losses.map(({ service: _, ...loss }) => loss));
+  return mergeGaps(losses.map(({ service: _, ...loss }) => loss));
 }
 
-function gapOf({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {
+function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): Gap {
   return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
 }
 
 /** Merges gaps of one node, cause and service that are at most `apartNs` apart. `gaps` are ordered by start, and so is the result. */
-function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
+function joinGaps(gaps: readonly Gap[], apartNs: bigint): Gap[] {
   const joint: Gap[] = [];
   const lastOf = new Map<string, Gap>();
   for (const gap of gaps) {
@@ -116,7 +120,7 @@ function joined(gaps: readonly Gap[], apartNs: bigint): Gap[] {
   return joint;
 }
 
-function recordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {
+function findRecordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {
   const untils = new Map<string, bigint>();
   for (const { node, toNs } of spans) if (toNs > (untils.get(node) ?? -1n)) untils.set(node, toNs);
   const nodes = [...untils].sort().map(([node, recorded_until]) => ({ node, recorded_until }));

@@ -41,12 +41,12 @@ export async function findUnended(
   const { events, lost, unlisted } = await store.unended(nodes);
   const isWanted = unendedTest(filter);
   const isLabelled = filter.transactionId !== undefined || filter.traceId !== undefined;
-  const others = isLabelled ? labelledOf(unlisted) : unlisted;
+  const others = isLabelled ? selectLabelled(unlisted) : unlisted;
   const own = { events: events.filter(isWanted), lost: lost.filter(isWanted), unlisted: others };
   return { own, lost, isSelected: false };
 }
 
-function labelledOf(unlisted: Unended['unlisted']): Unended['unlisted'] {
+function selectLabelled(unlisted: Unended['unlisted']): Unended['unlisted'] {
   return unlisted.flatMap((one) => (one.labelled > 0 ? [{ ...one, count: one.labelled }] : []));
 }
 
@@ -54,46 +54,46 @@ function labelledOf(unlisted: Unended['unlisted']): Unended['unlisted'] {
 const LOOKED_UP_MAX = 512;
 
 /** Selects what is of transactions that began in the window, whenever it began itself; also what may be. */
-export async function ofTransactions(
+export async function selectOfTransactions(
   store: Store,
   { own: { events, lost: ownLost, unlisted }, lost }: FoundUnended,
   { fromNs, toNs }: Pick<CoverageQuery, 'fromNs' | 'toNs'>,
 ): Promise<FoundUnended> {
-  const isIn = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
+  const isInWindow = (ns: bigint) => (fromNs === undefined || ns >= fromNs) && (toNs === undefined || ns < toNs);
   // A transaction begins with its first call at the latest.
-  const mayBeIn = ({ timestamp_ns }: UnendedEvent) => fromNs === undefined || timestamp_ns >= fromNs;
-  const idsOf = ({ transaction_id, origins }: UnendedEvent) =>
+  const mayBeginInWindow = ({ timestamp_ns }: UnendedEvent) => fromNs === undefined || timestamp_ns >= fromNs;
+  const listTransactionIds = ({ transaction_id, origins }: UnendedEvent) =>
     [transaction_id, ...origins.map((origin) => origin.transaction_id)].filter((id) => id !== null);
-  const ids = [...new Set([...events, ...ownLost].filter(mayBeIn).flatMap(idsOf))];
+  const ids = [...new Set([...events, ...ownLost].filter(mayBeginInWindow).flatMap(listTransactionIds))];
   const lookedUp = new Set(ids.slice(0, LOOKED_UP_MAX));
   const known = await store.transactionsById([...lookedUp]);
   const select = (all: readonly UnendedEvent[]) =>
     all.filter((event) =>
-      idsOf(event).some((id) => {
+      listTransactionIds(event).some((id) => {
         const startNs = known.get(id)?.firstTimestampNs;
-        if (startNs !== undefined && startNs < event.timestamp_ns) return isIn(startNs);
-        return mayBeIn(event) && (!lookedUp.has(id) || isIn(event.timestamp_ns));
+        if (startNs !== undefined && startNs < event.timestamp_ns) return isInWindow(startNs);
+        return mayBeginInWindow(event) && (!lookedUp.has(id) || isInWindow(event.timestamp_ns));
       }),
     );
-  const own = { events: select(events), lost: select(ownLost), unlisted: labelledOf(unlisted) };
+  const own = { events: select(events), lost: select(ownLost), unlisted: selectLabelled(unlisted) };
   return { own, lost, isSelected: true };
 }
 
 /** `losses` are those of the window, of all nodes that are asked for. */
-export function withInProgress(
+export function addInProgress(
   losses: readonly NodeLoss[],
   { own, lost, isSelected }: FoundUnended,
   { spans, window: { fromNs = 0n, toNs } }: { spans: readonly NodeSpan[]; window: CoverageQuery },
 ): InProgress {
   const untils = new Map<string, bigint>();
   for (const { node, toNs: untilNs } of spans) if (untilNs > (untils.get(node) ?? -1n)) untils.set(node, untilNs);
-  const untilOf = (node: string) => untils.get(node) ?? 0n;
+  const getUntil = (node: string) => untils.get(node) ?? 0n;
   // Without `to`, the window ends where the recording does.
-  const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= untilOf(node) : ns < toNs);
+  const isBefore = (ns: bigint, node: string) => (toNs === undefined ? ns <= getUntil(node) : ns < toNs);
   const isServed = (node: string) => untils.has(node);
-  const isOf = ({ timestamp_ns, node }: UnendedEvent) =>
+  const isInAnswer = ({ timestamp_ns, node }: UnendedEvent) =>
     isServed(node) && (isSelected || (timestamp_ns >= fromNs && isBefore(timestamp_ns, node)));
-  const events = own.events.filter(isOf);
+  const events = own.events.filter(isInAnswer);
   // Unlisted calls have no known owner, and each may have begun at any time up to `untilNs`.
   const unlisted = own.unlisted.filter(
     ({ node, sinceNs, untilNs }) =>
@@ -105,33 +105,33 @@ export function withInProgress(
   ];
   return {
     losses: [
-      ...withoutKnown(losses, lost),
-      ...own.lost.filter(isOf).map(({ node, timestamp_ns }) => lossOf(node, 1, timestamp_ns, timestamp_ns)),
+      ...leaveOutKnown(losses, lost),
+      ...own.lost.filter(isInAnswer).map(({ node, timestamp_ns }) => toLoss(node, 1, timestamp_ns, timestamp_ns)),
       ...unlisted.flatMap(({ node, count, sinceNs, untilNs, isLost }) =>
-        isLost ? [lossOf(node, count, sinceNs, untilNs)] : [],
+        isLost ? [toLoss(node, count, sinceNs, untilNs)] : [],
       ),
-      ...open.map(({ node, count, sinceNs, untilNs }) => lossOf(node, count, sinceNs, untilNs)),
+      ...open.map(({ node, count, sinceNs, untilNs }) => toLoss(node, count, sinceNs, untilNs)),
     ],
-    inProgress: summaryOf(events, open),
+    inProgress: summarizeOpen(events, open),
   };
 }
 
 /** Whether a loss is one call or request that was in progress when an agent ended. */
-function isOfOne({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
+function isSingleLoss({ cause, fromNs, toNs, lost }: NodeLoss): boolean {
   return cause === IN_PROGRESS && fromNs === toNs && lost === 1;
 }
 
 /** Leaves out losses of which it is known what they are. */
-function withoutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
+function leaveOutKnown(losses: readonly NodeLoss[], known: readonly UnendedEvent[]): NodeLoss[] {
   const left = Map.groupBy(known, ({ node, timestamp_ns }) => `${timestamp_ns} ${node}`);
-  return losses.filter((loss) => !(isOfOne(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));
+  return losses.filter((loss) => !(isSingleLoss(loss) && left.get(`${loss.fromNs} ${loss.node}`)?.pop()));
 }
 
-function lossOf(node: string, lost: number, fromNs: bigint, untilNs: bigint): NodeLoss {
+function toLoss(node: string, lost: number, fromNs: bigint, untilNs: bigint): NodeLoss {
   return { node, lost, fromNs, toNs: untilNs > fromNs ? untilNs : fromNs, cause: IN_PROGRESS };
 }
 
-function summaryOf(
+function summarizeOpen(
   events: readonly UnendedEvent[],
   open: readonly { count: number; sinceNs: bigint }[],
 ): Coverage['in_progress'] {

@@ -14,10 +14,10 @@
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { Population } from '../contract/population.ts';
 import type { Store, TransactionFilter, TransactionReach } from '../store/store.ts';
-import { withAway } from './away_nodes.ts';
-import { type AnswerSpans, coverageIn } from './coverage.ts';
-import { ofTransactions } from './in_progress.ts';
-import { coverageFor } from './transaction_coverage.ts';
+import { addAwayNodes } from './away_nodes.ts';
+import { type AnswerSpans, readCoverage } from './coverage.ts';
+import { selectOfTransactions } from './in_progress.ts';
+import { readEventCoverage } from './transaction_coverage.ts';
 
 interface Answered {
   /** The reach of the transactions that the filter selects; null without any. */
@@ -26,7 +26,7 @@ interface Answered {
 }
 
 /** `spans` are those of all nodes. */
-export async function coverageOfTransactions(
+export async function readListCoverage(
   store: Store,
   { spans, unended, shards }: AnswerSpans,
   { filter, reach, nowNs }: Answered & { filter: TransactionFilter },
@@ -36,20 +36,20 @@ export async function coverageOfTransactions(
   const nodes = filter.nodes && [...new Set([...filter.nodes, ...(reach?.nodes ?? [])])];
   const endNs = toNs !== undefined && reach && reach.toNs > toNs ? reach.toNs : toNs;
   const asked = nodes ? spans.filter(({ node }) => nodes.includes(node)) : spans;
-  const own = await ofTransactions(store, unended, { fromNs, toNs });
+  const own = await selectOfTransactions(store, unended, { fromNs, toNs });
   const read = { spans: asked, unended: own };
-  const coverage = await coverageIn(store, read, { fromNs, toNs: endNs, nodes, nowNs });
+  const coverage = await readCoverage(store, read, { fromNs, toNs: endNs, nodes, nowNs });
   // A transaction of any node may go on at others.
-  return withAway(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
+  return addAwayNodes(coverage, await shards?.away(), { fromNs, toNs: endNs, nowNs });
 }
 
 /** `spans` are those of all nodes. */
-export function coverageOfPopulation(
+export function readPopulationCoverage(
   store: Store,
   { spans, ...read }: AnswerSpans,
   { of, filter, ...answered }: Population & Answered,
 ): Promise<Coverage> {
-  if (of === 'transactions') return coverageOfTransactions(store, { spans, ...read }, { filter, ...answered });
+  if (of === 'transactions') return readListCoverage(store, { spans, ...read }, { filter, ...answered });
   const asked = spans.filter(({ node }) => !filter.nodes || filter.nodes.includes(node));
-  return coverageFor(store, { spans: asked, ...read }, { filter, nowNs: answered.nowNs });
+  return readEventCoverage(store, { spans: asked, ...read }, { filter, nowNs: answered.nowNs });
 }

@@ -7,12 +7,12 @@
  *          another        all three may hide a part      another
  */
 
-import { wholeEndOf } from '../../agent/recording/read/transactions.ts';
+import { computeWholeEndNs } from '../../agent/recording/read/transactions.ts';
 import { max, min } from '../base/bigints.ts';
 import type { Coverage } from '../contract/coverage_schema.ts';
 import type { EventFilter, NodeSpan, Store, TransactionSummary } from '../store/store.ts';
-import { withAway } from './away_nodes.ts';
-import { type AnswerSpans, coverageIn } from './coverage.ts';
+import { addAwayNodes } from './away_nodes.ts';
+import { type AnswerSpans, readCoverage } from './coverage.ts';
 import { IN_PROGRESS } from './in_progress.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
@@ -20,19 +20,19 @@ import type { CoverageQuery } from './unrecorded.ts';
 const QUIET_NS = 1_000_000_000n;
 
 /** Coverage for an answer about events; if they are of one transaction, only gaps that concern it. */
-export async function coverageFor(
+export async function readEventCoverage(
   store: Store,
   read: AnswerSpans,
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
 ): Promise<Coverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
-  const coverage = await recordedCoverage(store, read, { filter, nowNs });
+  const coverage = await readRecordedCoverage(store, read, { filter, nowNs });
   // Where a transaction begins and ends may be known to any node.
   const asked = transactionId === undefined ? { nodes, excludedNodes: excluded?.nodes } : {};
-  return withAway(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
+  return addAwayNodes(coverage, await read.shards?.away(), { fromNs, toNs, ...asked, nowNs });
 }
 
-async function recordedCoverage(
+async function readRecordedCoverage(
   store: Store,
   read: AnswerSpans,
   { filter, nowNs }: { filter: EventFilter; nowNs: bigint },
@@ -41,23 +41,23 @@ async function recordedCoverage(
   const services = { services: filter.services, excludedServices: excluded?.services };
   const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
   // The transaction may continue in an unreadable file, or be contained only in one.
-  if ((await store.unreadable(nodes)).length > 0) return coverageIn(store, read, window);
+  if ((await store.unreadable(nodes)).length > 0) return readCoverage(store, read, window);
   const transaction = transactionId === undefined ? undefined : await store.transaction(transactionId);
-  return transaction ? transactionCoverage(store, read, transaction, window) : coverageIn(store, read, window);
+  return transaction ? readOwnCoverage(store, read, transaction, window) : readCoverage(store, read, window);
 }
 
-export async function coverageOfTransaction(
+export async function readTransactionCoverage(
   store: Store,
   read: AnswerSpans,
   transaction: TransactionSummary,
   nowNs: bigint,
 ): Promise<Coverage> {
-  const coverage = await transactionCoverage(store, read, transaction, { nowNs });
+  const coverage = await readOwnCoverage(store, read, transaction, { nowNs });
   // It may go on at any node.
-  return withAway(coverage, await read.shards?.away(), { nowNs });
+  return addAwayNodes(coverage, await read.shards?.away(), { nowNs });
 }
 
-async function transactionCoverage(
+async function readOwnCoverage(
   store: Store,
   { spans, unended }: AnswerSpans,
   transaction: TransactionSummary,
@@ -75,7 +75,7 @@ async function transactionCoverage(
   // It goes on, or went on, to the last of its calls of which the end is not known, however long it was quiet before.
   const starts = unendedOwn.map(({ timestamp_ns }) => timestamp_ns);
   const firstNs = starts.reduce(min, transaction.firstTimestampNs);
-  const lastNs = starts.reduce(max, wholeEndOf(transaction));
+  const lastNs = starts.reduce(max, computeWholeEndNs(transaction));
   const ownNs = { fromNs: firstNs - QUIET_NS, toNs: lastNs + QUIET_NS };
   // The window may begin or end within a gap.
   const wide = {
@@ -83,10 +83,10 @@ async function transactionCoverage(
     ...(own.fromNs !== undefined && { fromNs: min(own.fromNs, max(ownNs.fromNs, 0n)) }),
     ...(own.toNs !== undefined && { toNs: max(own.toNs, ownNs.toNs) }),
   };
-  const around = await coverageIn(store, ownRead, wide);
-  const { fromNs, toNs } = reachAmong(around.gaps, ownNs);
+  const around = await readCoverage(store, ownRead, wide);
+  const { fromNs, toNs } = narrowReach(around.gaps, ownNs);
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
-  const coverage = isWide ? await coverageIn(store, ownRead, own) : around;
+  const coverage = isWide ? await readCoverage(store, ownRead, own) : around;
   // Any call of which the owner is not known may be the transaction's.
   const mayBeOwn = ({ cause, node, from, to }: Coverage['gaps'][number]) =>
     cause === IN_PROGRESS &&
@@ -108,7 +108,7 @@ interface Reach {
 }
 
 /** Returns the time in which a gap may hide a part of the transaction: up to a quiet period at either end. */
-function reachAmong(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
+function narrowReach(gaps: Coverage['gaps'], { fromNs, toNs }: Reach): Reach {
   for (const gap of gaps) if (gap.from < toNs && gap.to > fromNs) toNs = max(toNs, gap.to + QUIET_NS);
   const byEnd = gaps.toSorted((a, b) => (a.to > b.to ? -1 : a.to < b.to ? 1 : 0));
   for (const gap of byEnd) if (gap.from < toNs && gap.to > fromNs) fromNs = min(fromNs, gap.from - QUIET_NS);

@@ -28,14 +28,17 @@ export interface CoverageQuery {
 }
 
 /** `spans` are those of the nodes that are asked for. */
-export function unrecorded(spans: readonly NodeSpan[], { fromNs, toNs, nodes = [], nowNs }: CoverageQuery): NodeLoss[] {
+export function findUnrecorded(
+  spans: readonly NodeSpan[],
+  { fromNs, toNs, nodes = [], nowNs }: CoverageQuery,
+): NodeLoss[] {
   const endNs = toNs !== undefined && toNs < nowNs ? toNs : nowNs;
   const asked = { fromNs, endNs, nowNs, asksUntil: toNs !== undefined };
   const byNode = Map.groupBy(spans, ({ node }) => node);
   const unheardOf = [...new Set(nodes)].filter((node) => !byNode.has(node));
   return [
-    ...unheardOf.flatMap((node) => gapsOf(node, [], { ...asked, isNamed: true, fromNs: fromNs ?? 0n })),
-    ...[...byNode].flatMap(([node, own]) => gapsOf(node, own, { ...asked, isNamed: nodes.includes(node) })),
+    ...unheardOf.flatMap((node) => findNodeGaps(node, [], { ...asked, isNamed: true, fromNs: fromNs ?? 0n })),
+    ...[...byNode].flatMap(([node, own]) => findNodeGaps(node, own, { ...asked, isNamed: nodes.includes(node) })),
   ];
 }
 
@@ -59,7 +62,7 @@ function isSilentSpan(span: NodeSpan, nowNs: bigint): boolean {
   return span.heardOf ? nowNs - span.heardOf.atNs > NODE_SILENT_NS : isSilent(span, nowNs);
 }
 
-function gapsOf(node: string, spans: readonly NodeSpan[], asked: Asked): NodeLoss[] {
+function findNodeGaps(node: string, spans: readonly NodeSpan[], asked: Asked): NodeLoss[] {
   const { fromNs, endNs, nowNs, asksUntil, isNamed } = asked;
   const gaps: NodeLoss[] = [];
   const add = (start: bigint, end: bigint, why: LossCause) => {

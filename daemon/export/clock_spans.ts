@@ -12,10 +12,10 @@ export interface ClockSpan {
 
 /** `steps` must be all steps of a recording, in recorded order. */
 export function clockSpans(steps: readonly ClockStep[]): ClockSpan[] {
-  return steps.map((step, i) => ({ step, fromNs: wallNs(step, step.bootNs), toNs: endOf(step, steps[i + 1]) }));
+  return steps.map((step, i) => ({ step, fromNs: wallNs(step, step.bootNs), toNs: computeEndNs(step, steps[i + 1]) }));
 }
 
-function endOf(step: ClockStep, next: ClockStep | undefined): bigint | undefined {
+function computeEndNs(step: ClockStep, next: ClockStep | undefined): bigint | undefined {
   if (!next) return undefined;
   const endNs = wallNs(step, next.bootNs);
   if (next.kind !== 'start') return endNs;

@@ -23,7 +23,7 @@ export interface FlatColumn {
 const COMMON_COLUMNS: readonly FlatColumn[] = [
   plain('event_id', 'text'),
   plain('event_type', 'text'),
-  ...columnsOf(commonFields),
+  ...buildColumns(commonFields),
   plain('error', 'text'),
   plain('node', 'text'),
 ];
@@ -32,7 +32,7 @@ const COMMON_COLUMNS: readonly FlatColumn[] = [
 const OWN_COLUMNS: ReadonlyMap<string, readonly FlatColumn[]> = new Map(
   EVENTS.map(({ name, fields }) => [
     name,
-    columnsOf(Object.fromEntries(Object.entries(fields).filter(([field]) => !(field in commonFields)))),
+    buildColumns(Object.fromEntries(Object.entries(fields).filter(([field]) => !(field in commonFields)))),
   ]),
 );
 
@@ -45,7 +45,7 @@ export function columnsOfType(eventType: string): readonly FlatColumn[] {
   return [...COMMON_COLUMNS, ...OWN_COLUMNS.get(eventType)!];
 }
 
-function columnsOf(fields: Fields): FlatColumn[] {
+function buildColumns(fields: Fields): FlatColumn[] {
   return Object.entries(fields).flatMap(([fieldName, field]) => flattened(apiName(fieldName, field), field.kind));
 }
 
@@ -69,30 +69,30 @@ function flattened(name: string, kind: Kind): FlatColumn[] {
     case 'file':
       return [plain(name, 'text'), plain('file_kind', 'text')];
     case 'queuer':
-      return ['service_name', 'transaction_id'].map((part) => partOf(name, part));
+      return ['service_name', 'transaction_id'].map((part) => buildPartColumn(name, part));
     case 'origins':
       return [asJson(name)];
   }
 }
 
 function plain(name: string, type: FlatType): FlatColumn {
-  return { name, type, value: (event) => (fieldOf(event, name) as FlatValue | undefined) ?? null };
+  return { name, type, value: (event) => (getField(event, name) as FlatValue | undefined) ?? null };
 }
 
 /** A text of an object that an event may lack. */
-function partOf(name: string, part: string): FlatColumn {
-  const value = (event: ApiEvent) => (fieldOf(event, name) as Record<string, string | null> | null)?.[part] || null;
+function buildPartColumn(name: string, part: string): FlatColumn {
+  const value = (event: ApiEvent) => (getField(event, name) as Record<string, string | null> | null)?.[part] || null;
   return { name: `${name}_${part}`, type: 'text', value };
 }
 
 function asJson(name: string): FlatColumn {
   const value = (event: ApiEvent) => {
-    const field = fieldOf(event, name);
+    const field = getField(event, name);
     return field === undefined ? null : stringify(field);
   };
   return { name, type: 'text', value };
 }
 
-function fieldOf(event: ApiEvent, name: string): unknown {
+function getField(event: ApiEvent, name: string): unknown {
   return (event as unknown as Record<string, unknown>)[name];
 }

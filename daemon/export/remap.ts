@@ -16,14 +16,14 @@ export function remapped(block: NumberedBlock, ids: IdMap): NumberedBlock {
   const columns = new Map(block.columns);
   for (const column of COLUMNS) {
     const values = columns.get(column.name);
-    const mapId = values && idMapOf(column, ids);
+    const mapId = values && chooseIdMap(column, ids);
     if (mapId) columns.set(column.name, mappedValues(values, columnLength(block, column), mapId));
   }
   return { ...block, columns };
 }
 
 /** Returns undefined for a column without ids. */
-function idMapOf({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
+function chooseIdMap({ source, slot, field }: Column, ids: IdMap): MapId | undefined {
   switch (source) {
     case 'text':
       return (id) => ids.name(id, field);

@@ -19,8 +19,8 @@ export interface Source {
 
 /** `data` is a recording, or a folder that an agent records into. `isNamed` means that it should exist already. */
 export function openSource(data: string, isNamed = true): Source {
-  const statsOf = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
-  const stats = statsOf(data);
+  const readStats = (path: string) => withReadErrors(path, () => statSync(path, { throwIfNoEntry: false }));
+  const stats = readStats(data);
   const isFolder = stats?.isDirectory() ?? false;
   if (!stats && !isNamed)
     throw new ExportError(
@@ -28,9 +28,9 @@ export function openSource(data: string, isNamed = true): Source {
     );
   const path = isFolder ? join(data, 'recording.kreplay') : data;
   const imported = join(data, 'imported');
-  if (isFolder && !statsOf(path) && statsOf(imported))
+  if (isFolder && !readStats(path) && readStats(imported))
     throw new ExportError(`there is no recording at ${path}: give --recording one of those in ${imported}`);
-  if (isFolder && !statsOf(path))
+  if (isFolder && !readStats(path))
     throw new ExportError(
       `there is no recording at ${path}: ${isNamed ? 'give the path of one' : 'start the agent, it creates it'}`,
     );

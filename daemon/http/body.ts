@@ -60,13 +60,13 @@ export function parseBody<Schema extends z.ZodType>(req: Request, schema: Schema
   // Any web page can send a form or text/plain without a preflight request, but not JSON.
   if (!empty && !req.is('json'))
     throw new Problem('unsupported_media_type', 'the body must be JSON: send Content-Type: application/json');
-  if (!empty && !/^utf-?8$/i.test(charsetOf(req.headers['content-type']!)))
+  if (!empty && !/^utf-?8$/i.test(parseCharset(req.headers['content-type']!)))
     throw new Problem('unsupported_media_type', 'the body must be in UTF-8');
-  return parseValue(empty ? {} : jsonOf(bytes), schema);
+  return parseValue(empty ? {} : parseJsonBytes(bytes), schema);
 }
 
 /** Returns the charset; JSON is UTF-8 by default. */
-function charsetOf(contentType: string): string {
+function parseCharset(contentType: string): string {
   try {
     return new MIMEType(contentType).params.get('charset') ?? 'utf-8';
   } catch {
@@ -80,7 +80,7 @@ function parseValue<Schema extends z.ZodType>(value: unknown, schema: Schema): z
   throw invalid('invalid_body', result.error, 'field', (path) => ({ pointer: pointerTo(path) }));
 }
 
-function jsonOf(bytes: Buffer): unknown {
+function parseJsonBytes(bytes: Buffer): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return parseStrictly(text);

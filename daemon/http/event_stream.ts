@@ -51,7 +51,7 @@ function socketSink(res: Response, socket: Socket): Sink {
   let outgoing = Buffer.alloc(0);
 
   /** Reuses a buffer, because a new one for each write would be most of the garbage collector's work. */
-  function roomFor(bytes: number): Buffer {
+  function reserveBuffer(bytes: number): Buffer {
     // Part of the buffer is still to be sent.
     if (socket.writableLength > 0 || bytes > OUTGOING_BYTES_MAX) return Buffer.allocUnsafeSlow(bytes);
     if (bytes > outgoing.length) outgoing = Buffer.allocUnsafeSlow(bytes + OUTGOING_BYTES_MORE);
@@ -61,7 +61,7 @@ function socketSink(res: Response, socket: Socket): Sink {
   function writeBytes(bytes: number, fill: (to: Buffer, at: number) => void): boolean {
     // The connection may carry another answer by this time.
     if (res.writableEnded) return false;
-    const chunk = roomFor(headBytes + bytes + endBytes);
+    const chunk = reserveBuffer(headBytes + bytes + endBytes);
     if (res.chunkedEncoding) {
       writeChunkHead(chunk, bytes);
       chunk.set(LINE_END, headBytes + bytes);

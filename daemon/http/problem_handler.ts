@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { ERRORS, type ErrorCode, Problem, problemBody } from '../base/problem.ts';
 import { cut } from './cut.ts';
-import { requestIdOf, routeOf } from './request_log.ts';
+import { describeRoute, getRequestId } from './request_log.ts';
 import { sendJson } from './send_json.ts';
 
 const RETRY_AFTER_S = '2';
@@ -25,7 +25,7 @@ const BODY_READER_CODES: Record<string, ErrorCode> = {
 };
 
 /** Returns null for an unforeseen error. */
-function problemOf(error: unknown): Problem | null {
+function toProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (!(error instanceof Error)) return null;
   const { type, status, code } = error as { type?: unknown; status?: unknown; code?: unknown };
@@ -40,11 +40,11 @@ function problemOf(error: unknown): Problem | null {
 
 export function problemHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
-    const problem = problemOf(error);
-    const where = { method: req.method, route: routeOf(req, res), id: requestIdOf(res) };
+    const problem = toProblem(error);
+    const where = { method: req.method, route: describeRoute(req, res), id: getRequestId(res) };
     if (!problem) log.error({ err: error, ...where }, 'unforeseen failure');
     else if (res.headersSent) log.warn({ code: problem.code, detail: problem.message, ...where }, 'answer broke off');
-    else res.locals.failure = failureOf(problem);
+    else res.locals.failure = describeFailure(problem);
     // A partial answer cannot be replaced: cutting the connection shows the client that it is incomplete.
     if (res.headersSent) cut(res);
     else {
@@ -55,7 +55,7 @@ export function problemHandler(log: Logger): ErrorRequestHandler {
 }
 
 /** Details for the request's line in the log. The detail of a client error is omitted: it may quote the request. */
-function failureOf({ code, message }: Problem): object {
+function describeFailure({ code, message }: Problem): object {
   return ERRORS[code].status >= 500 ? { code, detail: message } : { code };
 }
 

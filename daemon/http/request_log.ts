@@ -38,7 +38,7 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
     res.once('close', () => {
       const ms = Number(process.hrtime.bigint() - start) / 1e6;
       const { method } = req;
-      const route = routeOf(req, res);
+      const route = describeRoute(req, res);
       const isLive = String(res.getHeader('content-type')).startsWith('text/event-stream');
       const status = res.writableFinished ? String(res.statusCode) : 'aborted';
       onEnd({ method, route, status, code: res.locals.failure?.code, seconds: ms / 1e3, isLive });
@@ -47,7 +47,7 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
         route,
         status: res.writableFinished ? res.statusCode : status,
         ms,
-        id: requestIdOf(res),
+        id: getRequestId(res),
         ...res.locals.failure,
       };
       if (res.statusCode >= 500) log.warn(line, 'request failed');
@@ -58,18 +58,18 @@ export function requestLog({ log, slowMs, onEnd }: RequestLogOptions): RequestHa
   };
 }
 
-export function routeOf(req: Request, res: Response): string {
+export function describeRoute(req: Request, res: Response): string {
   if (!req.route) return 'none';
   const { mountPath = '' } = res.locals;
   return mountPath !== '' && req.route.path === '/' ? mountPath : `${mountPath}${req.route.path}`;
 }
 
-export function requestIdOf(res: Response): string | undefined {
+export function getRequestId(res: Response): string | undefined {
   return res.get('X-Request-Id');
 }
 
 /** Keeps the mount path for the log, because Express resets `req.baseUrl` when a handler throws. */
-export function mountedAt(path: string): RequestHandler {
+export function createMountHandler(path: string): RequestHandler {
   return (_req, res, next) => {
     res.locals.mountPath = path;
     next();

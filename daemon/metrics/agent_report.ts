@@ -20,7 +20,7 @@ const agentReport: z.ZodType<AgentReport> = z.object({
 });
 
 /** `data` is the folder, or the recording in it. */
-export function agentSocketIn(data: string): string {
+export function findAgentSocket(data: string): string {
   const isFile = statSync(data, { throwIfNoEntry: false })?.isFile() === true;
   return join(isFile ? dirname(data) : data, AGENT_SOCKET);
 }

@@ -21,7 +21,7 @@ export async function askSocket<Report>(
   timeoutMs = ANSWER_TIMEOUT_MS,
 ): Promise<Report | 'silent' | undefined> {
   try {
-    return schema.parse(JSON.parse(await answerOf(path, timeoutMs)));
+    return schema.parse(JSON.parse(await readAnswer(path, timeoutMs)));
   } catch (error) {
     return error instanceof NoAnswer ? 'silent' : undefined;
   }
@@ -29,7 +29,7 @@ export async function askSocket<Report>(
 
 class NoAnswer extends Error {}
 
-async function answerOf(path: string, timeoutMs: number): Promise<string> {
+async function readAnswer(path: string, timeoutMs: number): Promise<string> {
   const socket = connect(path);
   const timer = setTimeout(() => socket.destroy(new NoAnswer()), timeoutMs);
   try {

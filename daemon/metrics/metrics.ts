@@ -19,9 +19,9 @@ import type { EndedRequest } from '../http/request_log.ts';
 import type { Sessions } from '../replay/session/sessions.ts';
 import { type FleetState, LAG_QUANTILES } from '../store/fleet_state.ts';
 import type { RecordingState, Store } from '../store/store.ts';
-import { agentSocketIn, askAgent } from './agent_report.ts';
+import { askAgent, findAgentSocket } from './agent_report.ts';
 import { askSocket, count, durations } from './asked_socket.ts';
-import { agentOf } from './recording_agent.ts';
+import { describeAgent } from './recording_agent.ts';
 import { reportedHistogram } from './reported_histogram.ts';
 
 /**
@@ -96,12 +96,12 @@ export function createMetrics(): Metrics {
   let scrape: Promise<string> | undefined;
 
   async function collect({ store, sessions, now, data, shipState }: MetricSources): Promise<string> {
-    const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data));
+    const answer = data === undefined ? undefined : await askAgent(findAgentSocket(data));
     agent.set(answer === 'silent' ? undefined : answer);
     ship.set(shipState === undefined ? undefined : await shippingState(shipState));
-    const state = await fleetStateOf(store);
+    const state = await readFleetState(store);
     fleet.set(state);
-    const states = store.fleet && !state?.nodes ? undefined : await statesOf(store);
+    const states = store.fleet && !state?.nodes ? undefined : await readStates(store);
     const unreadable = await store.unreadable();
     recordings.set(states, now(), answer, unreadable.length);
     replay.set(sessions);
@@ -133,7 +133,7 @@ function isOurs({ name }: MetricDescription): boolean {
 }
 
 /** Resolves to undefined if a recording cannot be read: that is itself a metric, and must not hide the others. */
-async function statesOf(store: Store): Promise<RecordingState[] | undefined> {
+async function readStates(store: Store): Promise<RecordingState[] | undefined> {
   try {
     return await store.recordingStates();
   } catch {
@@ -142,7 +142,7 @@ async function statesOf(store: Store): Promise<RecordingState[] | undefined> {
 }
 
 /** Resolves to undefined without a fleet, and where its server does not answer. */
-async function fleetStateOf({ fleet }: Store): Promise<FleetState | undefined> {
+async function readFleetState({ fleet }: Store): Promise<FleetState | undefined> {
   try {
     return await fleet?.state();
   } catch {
@@ -429,9 +429,9 @@ export function recordingMetrics(registry: Registry) {
       for (const group of groups.values()) {
         const { node, source } = group[0]!;
         const labels = { node, source };
-        const firsts = numbersOf(group, ({ firstTimestampNs }) => firstTimestampNs);
-        const lasts = numbersOf(group, ({ lastTimestampNs }) => lastTimestampNs);
-        const limits = numbersOf(group, ({ limitBytes }) => limitBytes);
+        const firsts = selectNumbers(group, ({ firstTimestampNs }) => firstTimestampNs);
+        const lasts = selectNumbers(group, ({ lastTimestampNs }) => lastTimestampNs);
+        const limits = selectNumbers(group, ({ limitBytes }) => limitBytes);
         size.set(labels, sum(group.map(({ sizeBytes }) => sizeBytes)));
         events.set(labels, sum(group.map(({ eventCount }) => eventCount)));
         if (limits.length > 0) limit.set(labels, sum(limits));
@@ -443,7 +443,7 @@ export function recordingMetrics(registry: Registry) {
       }
       for (const state of states ?? []) {
         if (state.source !== 'live') continue;
-        const agent = agentOf(state, nowNs, answer);
+        const agent = describeAgent(state, nowNs, answer);
         recording.set({ node: state.node }, agent.state === 'recording' ? 1 : 0);
         if (agent.aliveNs !== null) alive.set({ node: state.node }, Number(agent.aliveNs) / 1e9);
       }
@@ -451,7 +451,10 @@ export function recordingMetrics(registry: Registry) {
   };
 }
 
-function numbersOf(states: readonly RecordingState[], of: (state: RecordingState) => bigint | number | null): number[] {
+function selectNumbers(
+  states: readonly RecordingState[],
+  of: (state: RecordingState) => bigint | number | null,
+): number[] {
   return states
     .map(of)
     .filter((value) => value !== null)

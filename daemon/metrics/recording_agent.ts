@@ -12,7 +12,7 @@ export interface RecordingAgent {
 }
 
 /** `answer` is the report of the data folder's agent, if it was asked. */
-export function agentOf(
+export function describeAgent(
   { lastWriter, source }: RecordingState,
   nowNs: bigint,
   answer?: AgentReport | 'silent',

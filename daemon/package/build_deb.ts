@@ -9,14 +9,14 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { version as projectVersion } from '../cli/program.ts';
-import { compiledIn } from './compiled_in.ts';
+import { readCompiledLibraries } from './compiled_in.ts';
 import { documents } from './documents.ts';
 import { licenceTexts, ownLicence } from './licences.ts';
 import { DOC, picturePaths, shippedPages } from './pages.ts';
 import { allModules, ownPackage, PROJECT, sourceEpoch_s, stageProgram } from './program.ts';
 import { sbom } from './sbom.ts';
 import { shippedPackages } from './shipped_packages.ts';
-import { filesIn, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
+import { listFiles, md5sums, newTree, settle, sizeKiB, type Tree } from './tree.ts';
 
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
@@ -66,17 +66,17 @@ export async function buildDeb({ version, epoch_s, folder, output, compression }
 }
 
 function builtFiles(): string[] {
-  const imported = Object.values(ownPackage().imports).flatMap((place) => builtAt(place));
+  const imported = Object.values(ownPackage().imports).flatMap((place) => listImportedFiles(place));
   return ['build/kreplay', ...allModules().map((path) => `build/js/${path}`), ...imported];
 }
 
 /** The files that a place of the project's `imports` stands for: it is a file, or ends with `*` and what they end with. */
-function builtAt(place: string): string[] {
+function listImportedFiles(place: string): string[] {
   const path = place.slice('./'.length);
   if (!path.startsWith('build/')) return [];
   const [folder, ending] = path.split('*');
   if (ending === undefined) return [path];
-  return filesIn(join(PROJECT, folder!)).flatMap((file) => (file.endsWith(ending) ? [`${folder}${file}`] : []));
+  return listFiles(join(PROJECT, folder!)).flatMap((file) => (file.endsWith(ending) ? [`${folder}${file}`] : []));
 }
 
 async function describe(tree: Tree, version: string, epoch_s: number): Promise<void> {
@@ -87,7 +87,7 @@ async function describe(tree: Tree, version: string, epoch_s: number): Promise<v
   }
   const { name, license } = ownPackage();
   const shipped = shippedPackages(PROJECT);
-  const libraries = compiledIn();
+  const libraries = readCompiledLibraries();
   tree.write(`${DOC}/copyright`, ownLicence(shipped, libraries, date.slice(0, 4)));
   tree.write(`${DOC}/third-party-licences.gz`, gzipSync(licenceTexts(PROJECT, shipped, libraries), { level: 9 }));
   tree.write(`${DOC}/sbom.cdx.json`, sbom({ name, version, license }, shipped, libraries, epoch_s));

@@ -28,14 +28,14 @@ export interface OptionFacts {
 }
 
 /** Describes the command and all below it. */
-export function factsOf(command: Command, above: readonly string[] = []): CommandFacts {
+export function describeCommand(command: Command, above: readonly string[] = []): CommandFacts {
   const help = command.createHelp();
   return {
     path: above,
     description: command.description(),
     usage: help.commandUsage(command),
     options: help.visibleOptions(command).map((option) => optionFacts(option, help.optionDescription(option))),
-    commands: command.commands.map((one) => factsOf(one, [...above, one.name()])),
+    commands: command.commands.map((one) => describeCommand(one, [...above, one.name()])),
   };
 }
 

@@ -15,7 +15,7 @@ export interface CompiledIn {
  */
 const PACKAGES = ['libbpf-dev', 'libzstd-dev', 'libxxhash-dev', 'libc6-dev', 'libstdc++-12-dev'];
 
-export function compiledIn(): CompiledIn[] {
+export function readCompiledLibraries(): CompiledIn[] {
   return PACKAGES.map((name) => ({
     name,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's.

@@ -19,7 +19,7 @@ function longs(options: readonly OptionFacts[]): string[] {
 }
 
 /** Path as the case statements below have it: `config print` for `kreplay config print`. */
-function pathOf({ path }: CommandFacts): string {
+function formatPath({ path }: CommandFacts): string {
   return path.join(' ');
 }
 
@@ -32,7 +32,7 @@ export function bashCompletion(root: CommandFacts): string {
   const commands = [...everyCommand(root)];
   const words = commands.map(
     (command) =>
-      `\t\t${quoted(pathOf(command))}) words=${quoted([...names(command), ...longs(command.options)].join(' '))} ;;`,
+      `\t\t${quoted(formatPath(command))}) words=${quoted([...names(command), ...longs(command.options)].join(' '))} ;;`,
   );
   const values = commands.flatMap((command) =>
     command.options
@@ -40,10 +40,10 @@ export function bashCompletion(root: CommandFacts): string {
       .map((option) => {
         const choices = `COMPREPLY=($(compgen -W ${quoted(option.choices.join(' '))} -- "$current"))`;
         const found = isFile(option) ? 'COMPREPLY=($(compgen -f -- "$current"))' : choices;
-        return `\t\t${quoted(`${pathOf(command)} ${option.long}`)}) ${found}; return ;;`;
+        return `\t\t${quoted(`${formatPath(command)} ${option.long}`)}) ${found}; return ;;`;
       }),
   );
-  const paths = commands.filter(({ path }) => path.length > 0).map((command) => quoted(pathOf(command)));
+  const paths = commands.filter(({ path }) => path.length > 0).map((command) => quoted(formatPath(command)));
   return `${BANNER}
 _kreplay() {
 	local current=\${COMP_WORDS[COMP_CWORD]} path= word words last= i

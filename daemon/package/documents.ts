@@ -2,18 +2,18 @@
 import type { Command } from 'commander';
 import type { SectionName } from '../../agent/config/setting.ts';
 import { wholeProgram } from '../cli/program.ts';
-import { factsOf } from './command_tree.ts';
+import { describeCommand } from './command_tree.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completions.ts';
 import { commandPage, configurationPage, type PageFacts } from './man_pages.ts';
 
 /** Returns the documents by their path below `/`. */
 export async function documents(facts: PageFacts): Promise<Map<string, string>> {
   const program = await wholeProgram();
-  const root = factsOf(program);
-  const commandOf = (among: Command, name: string) => among.commands.find((command) => command.name() === name)!;
+  const root = describeCommand(program);
+  const findCommand = (among: Command, name: string) => among.commands.find((command) => command.name() === name)!;
   const sections = new Map<SectionName, Command>([
-    ...(['agent', 'daemon', 'ship'] as const).map((name) => [name, commandOf(program, name)] as const),
-    ['fleet', commandOf(commandOf(program, 'fleet'), 'retain')],
+    ...(['agent', 'daemon', 'ship'] as const).map((name) => [name, findCommand(program, name)] as const),
+    ['fleet', findCommand(findCommand(program, 'fleet'), 'retain')],
   ]);
   return new Map([
     ['usr/share/man/man1/kreplay.1', commandPage(root, facts)],

@@ -25,13 +25,13 @@ img { max-width: 100% }
 `;
 
 /** Path below the guide's folder. */
-const placeOf = (page: string) => (page === INDEX ? 'index.html' : page.replace(/\.md$/, '.html'));
+const toHtmlPath = (page: string) => (page === INDEX ? 'index.html' : page.replace(/\.md$/, '.html'));
 
 function linkFrom(page: string, href: string): string {
   const [file = '', anchor] = href.split('#');
   if (/^\w+:/.test(href) || !file.endsWith('.md')) return href;
   const target = relative('.', resolve(dirname(page), file));
-  return relative(dirname(page), placeOf(target)) + (anchor === undefined ? '' : `#${anchor}`);
+  return relative(dirname(page), toHtmlPath(target)) + (anchor === undefined ? '' : `#${anchor}`);
 }
 
 /** Returns a page as HTML; `page` is its path in the tree. */
@@ -67,7 +67,7 @@ export function writeGuide(project: string, folder: string): void {
     return join(folder, path);
   };
   for (const page of pagePaths(project))
-    writeFileSync(at(placeOf(page)), guidePage(page, readFileSync(join(project, page), 'utf8')));
+    writeFileSync(at(toHtmlPath(page)), guidePage(page, readFileSync(join(project, page), 'utf8')));
   for (const file of [...picturePaths(project), ...globSync(LINKED, { cwd: project })])
     copyFileSync(join(project, file), at(file));
   writeFileSync(at(STYLE_SHEET), STYLE);

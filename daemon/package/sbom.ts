@@ -17,8 +17,10 @@ export function sbom(
   libraries: readonly CompiledIn[],
   epoch_s: number,
 ): string {
-  const root = componentOf(Enums.ComponentType.Application, own, `pkg:generic/${own.name}@${own.version}`);
-  const byPlace = new Map(shipped.map((one) => [one.to, componentOf(Enums.ComponentType.Library, one, npmUrl(one))]));
+  const root = buildComponent(Enums.ComponentType.Application, own, `pkg:generic/${own.name}@${own.version}`);
+  const byPlace = new Map(
+    shipped.map((one) => [one.to, buildComponent(Enums.ComponentType.Library, one, npmUrl(one))]),
+  );
   const needed = new Set(shipped.flatMap(({ needs }) => needs));
   for (const { to, needs } of shipped) {
     if (!needed.has(to)) root.dependencies.add(byPlace.get(to)!.bomRef);
@@ -28,7 +30,7 @@ export function sbom(
     }
   }
   const compiled = libraries.map(({ name, version }) =>
-    componentOf(Enums.ComponentType.Library, { name, version, license: '' }, debianUrl(name, version)),
+    buildComponent(Enums.ComponentType.Library, { name, version, license: '' }, debianUrl(name, version)),
   );
   for (const { bomRef } of compiled) root.dependencies.add(bomRef);
   const bom = new Models.Bom({
@@ -37,16 +39,16 @@ export function sbom(
   });
   const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
   const serialized = () => serializer.serialize(bom, { sortLists: true, space: 2 });
-  bom.serialNumber = `urn:uuid:${uuidOf(serialized())}`;
+  bom.serialNumber = `urn:uuid:${computeUuid(serialized())}`;
   return `${serialized()}\n`;
 }
 
-function componentOf(type: Enums.ComponentType, { name, version, license }: Described, purl: string) {
-  const licenses = new Models.LicenseRepository(license === '' ? [] : [licenceOf(license)]);
+function buildComponent(type: Enums.ComponentType, { name, version, license }: Described, purl: string) {
+  const licenses = new Models.LicenseRepository(license === '' ? [] : [toLicense(license)]);
   return new Models.Component(type, name, { bomRef: `${name}@${version}`, version, licenses, purl });
 }
 
-function licenceOf(license: string): Models.License {
+function toLicense(license: string): Models.License {
   return SPDX.isSupportedSpdxId(license) ? new Models.SpdxLicense(license) : new Models.NamedLicense(license);
 }
 
@@ -59,7 +61,7 @@ function debianUrl(name: string, version: string): string {
 }
 
 /** UUID version 8 of RFC 9562, whose bits the application may choose. */
-function uuidOf(text: string): string {
+function computeUuid(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

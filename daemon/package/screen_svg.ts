@@ -41,7 +41,7 @@ function styleAfter(style: Style, code: number): Style {
 }
 
 /** A style lasts until it is changed, also on the lines that follow. */
-function spansOf(screen: string): Span[][] {
+function parseSpans(screen: string): Span[][] {
   let style = PLAIN;
   return screen.split('\n').map((line) =>
     // The text alternates with the codes of what follows it.
@@ -72,7 +72,7 @@ function drawn(spans: readonly Span[], row: number): string {
 
 /** `title` says what the picture shows, for readers that do not see it. */
 export function screenSvg(screen: string, columns: number, title: string): string {
-  const lines = spansOf(screen.trimEnd());
+  const lines = parseSpans(screen.trimEnd());
   const width = Math.ceil(columns * CELL_WIDTH_PX) + 2 * MARGIN_PX;
   const height = lines.length * LINE_HEIGHT_PX + 2 * MARGIN_PX;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">

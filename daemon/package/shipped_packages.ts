@@ -52,13 +52,13 @@ export function shippedPackages(project: string): ShippedPackage[] {
       const from = entry.link ? entry.resolved! : path;
       const { version = '', license = '', dependencies = {} } = packages[from]!;
       const needs = Object.keys(dependencies).flatMap((name) => foundFrom(path, name, packages) ?? []);
-      return { name: nameOf(path), version, license, from, to: path, needs };
+      return { name: parsePackageName(path), version, license, from, to: path, needs };
     })
     .filter(({ name, from }) => !NOT_NEEDED.has(name) && isInstalled(project, from));
 }
 
 /** Selects packages by name, and all that these need. */
-export function packagesFor(names: readonly string[], all: readonly ShippedPackage[]): ShippedPackage[] {
+export function selectPackages(names: readonly string[], all: readonly ShippedPackage[]): ShippedPackage[] {
   const selected = new Set<string>();
   const select = ({ to, needs }: ShippedPackage) => {
     if (selected.has(to)) return;
@@ -78,7 +78,7 @@ function foundFrom(path: string, name: string, packages: Record<string, LockEntr
   }
 }
 
-function nameOf(path: string): string {
+function parsePackageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 

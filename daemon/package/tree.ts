@@ -47,19 +47,19 @@ export function newTree(root: string): Tree {
 }
 
 /** Yields every path in `folder`, folders before what is in them. */
-export function* pathsIn(folder: string, below = ''): Generator<string> {
-  for (const { name, ...entry } of entriesOf(join(folder, below))) {
+export function* listPaths(folder: string, below = ''): Generator<string> {
+  for (const { name, ...entry } of readEntries(join(folder, below))) {
     const path = join(below, name);
     yield path;
-    if (entry.isFolder) yield* pathsIn(folder, path);
+    if (entry.isFolder) yield* listPaths(folder, path);
   }
 }
 
-export function filesIn(folder: string): string[] {
-  return [...pathsIn(folder)].filter((path) => !lstatSync(join(folder, path)).isDirectory());
+export function listFiles(folder: string): string[] {
+  return [...listPaths(folder)].filter((path) => !lstatSync(join(folder, path)).isDirectory());
 }
 
-function entriesOf(folder: string): { name: string; isFolder: boolean }[] {
+function readEntries(folder: string): { name: string; isFolder: boolean }[] {
   return readdirSync(folder, { withFileTypes: true })
     .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -67,7 +67,7 @@ function entriesOf(folder: string): { name: string; isFolder: boolean }[] {
 
 /** Must be called last: writing into a folder changes its time. */
 export function settle({ root }: Tree, epoch_s: number): void {
-  const paths = [...pathsIn(root)];
+  const paths = [...listPaths(root)];
   for (const path of paths) if (lstatSync(join(root, path)).isDirectory()) chmodSync(join(root, path), 0o755);
   chmodSync(root, 0o755);
   for (const path of [...paths.reverse(), '.']) lutimesSync(join(root, path), epoch_s, epoch_s);
@@ -75,7 +75,7 @@ export function settle({ root }: Tree, epoch_s: number): void {
 
 /** Sums of all files as md5sum(1) prints them, for dpkg --verify. */
 export function md5sums(tree: Tree): string {
-  return filesIn(tree.root)
+  return listFiles(tree.root)
     .filter((path) => lstatSync(join(tree.root, path)).isFile())
     .map(
       (path) =>
@@ -88,7 +88,7 @@ export function md5sums(tree: Tree): string {
 
 /** Size as `Installed-Size` counts it: each file rounded up, anything else as one. */
 export function sizeKiB({ root }: Tree): number {
-  return [...pathsIn(root)].reduce((sum, path) => {
+  return [...listPaths(root)].reduce((sum, path) => {
     const facts = lstatSync(join(root, path));
     return sum + (facts.isFile() ? Math.ceil(facts.size / 1024) : 1);
   }, 0);

@@ -5,11 +5,11 @@ import type { EventColumns } from './columns/event_columns.ts';
 import { mergeColumns } from './columns/merge.ts';
 import { callSums } from './compare/call_sums.ts';
 import type { CallsAnswer, CallsQuestion } from './compare/load_calls.ts';
-import { outlineOf } from './draw/extents.ts';
-import { asFailure, cutAnswer, FailedRequest, failureOf, unreachable } from './feed/failure.ts';
+import { computeOutline } from './draw/extents.ts';
+import { asFailure, cutAnswer, FailedRequest, readFailure, unreachable } from './feed/failure.ts';
 import type { LanesAnswer, LanesQuestion, ReadLanes } from './feed/load_lanes.ts';
-import { breakdownOf } from './lanes/breakdown.ts';
-import { choicesOf } from './lanes/choices.ts';
+import { computeBreakdown } from './lanes/breakdown.ts';
+import { collectChoices } from './lanes/choices.ts';
 import { createLanes, lanesBuffers } from './lanes/model.ts';
 import { lanesSentence, sentenceOfFirst } from './lanes/sentence.ts';
 import { shownName } from './views/names.ts';
@@ -56,7 +56,7 @@ async function sumCalls(question: CallsQuestion): Promise<void> {
   const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   const { coverage } = own;
   const isOthersCut = others.coverage === null;
-  const calls = { sums: callSums(model), breakdown: breakdownOf(model), coverage, isOthersCut };
+  const calls = { sums: callSums(model), breakdown: computeBreakdown(model), coverage, isOthersCut };
   self.postMessage({ kind: 'calls', calls }, []);
 }
 
@@ -68,14 +68,14 @@ function answer(
   const model = createLanes(columns, { transactions: new Set(transactions), clockOffsetsNs });
   if (firstNs !== undefined && columns.count > 0) model.firstNs = Number(firstNs - model.baseNs);
   const isWhole = known.coverage !== null;
-  const breakdown = isWhole ? breakdownOf(model) : null;
+  const breakdown = isWhole ? computeBreakdown(model) : null;
   const sentence = isWhole
     ? lanesSentence(model, breakdown, name, shownName)
     : sentenceOfFirst(columns.count, eventCount, name);
   self.postMessage(
     {
       kind: 'lanes',
-      lanes: { model, outline: outlineOf(model), choices: choicesOf(model), breakdown, sentence, ...known },
+      lanes: { model, outline: computeOutline(model), choices: collectChoices(model), breakdown, sentence, ...known },
     },
     lanesBuffers(model),
   );
@@ -114,10 +114,10 @@ async function readColumns(
   onFirst: (columns: EventColumns) => void,
 ): Promise<ReadColumns> {
   const response = await answered;
-  if (!response.ok) throw new FailedRequest(await failureOf(response));
+  if (!response.ok) throw new FailedRequest(await readFailure(response));
   const builder = createColumnsBuilder();
   let hasShown = false;
-  for await (const line of linesOf(response)) {
+  for await (const line of readLines(response)) {
     builder.add(line);
     if (builder.count >= most) break;
     if (hasShown || builder.count < FIRST_EVENTS) continue;
@@ -144,7 +144,7 @@ function read(reader: ReadableStreamDefaultReader<string>) {
   });
 }
 
-async function* linesOf(response: Response): AsyncGenerator<string> {
+async function* readLines(response: Response): AsyncGenerator<string> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   try {
     let rest = '';

@@ -9,13 +9,13 @@ import type { Logger } from 'pino';
 import { stringify } from '../base/exact_json.ts';
 import { openApiDocument } from '../contract/openapi.ts';
 import { noParameters } from '../contract/parameters.ts';
-import { parseQuery, queryOf } from '../contract/query_string.ts';
+import { parseQuery, parseQueryString } from '../contract/query_string.ts';
 import { type AccessOptions, access } from '../http/access/access.ts';
 import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
 import { createStreamRoom } from '../http/access/stream_room.ts';
 import { readBody } from '../http/body.ts';
 import { methodNotAllowed, notFoundHandler, problemHandler, refuseEmptyName } from '../http/problem_handler.ts';
-import { mountedAt, requestId, requestLog } from '../http/request_log.ts';
+import { createMountHandler, requestId, requestLog } from '../http/request_log.ts';
 import { accessRoutes } from '../http/routes/access.ts';
 import { differencesRoutes } from '../http/routes/differences.ts';
 import { eventRoutes } from '../http/routes/events.ts';
@@ -60,7 +60,7 @@ export function buildApp(options: AppOptions): express.Express {
   const { store, sessions, tails, now, log, metrics = createMetrics(), data, slowMs = SLOW_MS_DEFAULT } = options;
   const { shipState, allowed = {}, scanGate = createScanGate({ nowMs: () => performance.now() }) } = options;
   const app = express();
-  app.set('query parser', queryOf);
+  app.set('query parser', parseQueryString);
   app.set('case sensitive routing', true);
   // Answers are never cached, so computing an ETag is useless.
   app.set('etag', false);
@@ -73,7 +73,7 @@ export function buildApp(options: AppOptions): express.Express {
   app.use(healthRoutes({ store, sessions, now, data }));
   app.use(metricsRoutes(metrics, { store, sessions, now, data, shipState }));
   const streamRoom = createStreamRoom();
-  const mount = (path: string, router: express.Router) => app.use(path, mountedAt(path), router);
+  const mount = (path: string, router: express.Router) => app.use(path, createMountHandler(path), router);
   mount('/api/events', eventRoutes({ store, now, scanGate, streamRoom, tails }));
   mount('/api/transactions', transactionRoutes({ store, now, scanGate }));
   mount('/api/replay/sessions', replayRoutes({ store, sessions, scanGate, streamRoom }));

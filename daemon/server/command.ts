@@ -13,7 +13,7 @@ import {
 } from '../../agent/config/configuration.ts';
 import { ConfigError } from '../../agent/config/errors.ts';
 import { EXIT_CODES, withHelpEnd } from '../../agent/config/help.ts';
-import { declaredOf } from '../../agent/config/setting.ts';
+import { listDeclared } from '../../agent/config/setting.ts';
 import { type LogFlags, newLog } from '../../agent/output/log.ts';
 import { type ServiceManager, serviceManager } from '../../agent/process/service_manager.ts';
 import { newPrivateFolder } from '../../agent/process/surroundings.ts';
@@ -43,7 +43,7 @@ import type { FleetSettings } from '../store/fleet/open_fleet.ts';
 import type { Store } from '../store/store.ts';
 import { createTails, FLEET_TAILS_MAX } from '../tail/tails.ts';
 import { buildApp } from './app.ts';
-import { type DaemonFlags, fleetOf, withDaemonCommandOptions } from './options.ts';
+import { buildFleetSettings, type DaemonFlags, withDaemonCommandOptions } from './options.ts';
 import { close, type ListenOptions, listen } from './server.ts';
 
 export interface DaemonOptions {
@@ -168,7 +168,7 @@ export function daemonCommand(): Command {
   const command = new Command('daemon').description('serve recorded events and replay them');
   const configuration = withConfiguration(command);
   withConfigOption(withDaemonCommandOptions(command));
-  configuration.declare('daemon', declaredOf(command));
+  configuration.declare('daemon', listDeclared(command));
   command.action((flags: Flags) => serve(flags, configuration));
   return withHelpEnd(command, {
     examples: [
@@ -190,7 +190,7 @@ async function serve(flags: Flags, configuration: Configuration): Promise<void> 
   // `disconnect`: the parent `kreplay up` is gone. The channel itself must not keep this process alive.
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.once(name, () => ending.abort());
   process.channel?.unref();
-  const fleet = fleetOf(flags);
+  const fleet = buildFleetSettings(flags);
   const data = fleet ? undefined : (given ?? (recordings.length === 0 ? DATA_DEFAULT : undefined));
   const onListening = (url: string) => {
     const served = fleet

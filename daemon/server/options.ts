@@ -4,7 +4,7 @@ import { parseBytes } from '../../agent/config/bytes.ts';
 import { DATA_DEFAULT, readConfiguration } from '../../agent/config/configuration.ts';
 import { ConfigError } from '../../agent/config/errors.ts';
 import { withServerSettings } from '../../agent/config/server_settings.ts';
-import { declaredOf, Setting } from '../../agent/config/setting.ts';
+import { listDeclared, Setting } from '../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER, textAs } from '../../agent/config/values.ts';
 import { withLogOptions } from '../../agent/output/log.ts';
 import { type AccessFlags, invalidCombination, withAccessOptions } from '../http/access/options.ts';
@@ -119,7 +119,7 @@ function withFleetOptions(command: Command): Command {
 }
 
 /** Where the tables of the fleet are that a daemon serves; undefined if it serves recordings. */
-export function fleetOf(flags: DaemonFlags): FleetSettings | undefined {
+export function buildFleetSettings(flags: DaemonFlags): FleetSettings | undefined {
   const { fleetUrl: urls, fleetDatabase: database, fleetUser: user, fleetPasswordFile: passwordFile } = flags;
   if (!urls || urls.length === 0) return undefined;
   const tls = { ca: flags.fleetTlsCa, cert: flags.fleetTlsCert, key: flags.fleetTlsKey };
@@ -133,11 +133,11 @@ export function fleetOf(flags: DaemonFlags): FleetSettings | undefined {
  * ConfigError if there is none.
  */
 export function configuredFleet(): FleetSettings {
-  const declared = declaredOf(withDaemonCommandOptions(new Command('daemon')));
+  const declared = listDeclared(withDaemonCommandOptions(new Command('daemon')));
   const sources = { file: undefined, flags: new Map(), environment: process.env };
   const settings = readConfiguration(new Map([['daemon', declared]]), sources).sections.get('daemon')!;
   const flags = Object.fromEntries(settings.map((one) => [one.declared.setting.attributeName(), one.value]));
-  const fleet = fleetOf(flags as unknown as DaemonFlags);
+  const fleet = buildFleetSettings(flags as unknown as DaemonFlags);
   if (fleet) return fleet;
   throw new ConfigError('no fleet is configured: set fleet-url in [daemon], or KREPLAY_DAEMON_FLEET_URL');
 }

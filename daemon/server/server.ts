@@ -92,7 +92,7 @@ export async function listen(
   // Without a listener, Node would refuse an unknown expectation with its own answer.
   server.on('checkExpectation', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const reason = reasonOf(error, socket);
+    const reason = toCloseReason(error, socket);
     if (reason) onClosed(reason);
     answerUnreadable(error, socket);
   });
@@ -172,7 +172,7 @@ async function removeDeadSocket(path: string): Promise<void> {
 }
 
 /** Returns undefined if the client closed the connection. */
-function reasonOf({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
+function toCloseReason({ code = '' }: NodeJS.ErrnoException, socket: Duplex): CloseReason | undefined {
   if (/TIMEOUT$/.test(code)) return 'timeout';
   if (code === 'HPE_HEADER_OVERFLOW') return 'header_too_large';
   if (/^(HPE|ERR_HTTP)_/.test(code)) return 'malformed';

@@ -1,11 +1,11 @@
 /** Joins what several recordings have of a transaction. */
 
 import {
-  firstOf,
+  chooseSlower,
+  computeFirstStartNs,
+  computeLastEndNs,
   joinWrittenBack,
-  lastEndOf,
   type TransactionSummary as RecordedSummary,
-  slowerOf,
 } from '../../agent/recording/read/transactions.ts';
 import { formatEventId } from '../base/event_id.ts';
 import type { NodeRecording } from './blocks/scanned_block.ts';
@@ -18,7 +18,7 @@ export interface Part {
 }
 
 /** Names of several parts, sorted and without duplicates. */
-function namesIn(names: readonly string[]): string[] {
+function mergeNames(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
@@ -26,19 +26,19 @@ function namesIn(names: readonly string[]): string[] {
 export function joinParts(unordered: readonly Part[]): TransactionSummary {
   const parts = unordered.toSorted((a, b) => (a.summary.firstTimestampNs < b.summary.firstTimestampNs ? -1 : 1));
   const summaries = parts.map(({ summary }) => summary);
-  const firstTimestampNs = firstOf(summaries);
-  const slower = summaries.reduce(slowerOf);
+  const firstTimestampNs = computeFirstStartNs(summaries);
+  const slower = summaries.reduce(chooseSlower);
   const slowest = parts.find(({ summary }) => summary === slower)!;
   return {
     transactionId: summaries[0]!.transactionId,
     traceId: summaries.find(({ traceId }) => traceId !== null)?.traceId ?? null,
     firstTimestampNs,
-    lastEndNs: lastEndOf(summaries, firstTimestampNs),
+    lastEndNs: computeLastEndNs(summaries, firstTimestampNs),
     writtenBack: joinWrittenBack(summaries),
     eventCount: summaries.reduce((sum, { eventCount }) => sum + eventCount, 0),
     errorCount: summaries.reduce((sum, { errorCount }) => sum + errorCount, 0),
     slowestEventId: formatEventId(slowest.recording.recordingId, slowest.summary.slowestNumber),
-    services: namesIn(summaries.flatMap(({ services }) => services)),
-    nodes: namesIn(parts.map(({ recording }) => recording.node)),
+    services: mergeNames(summaries.flatMap(({ services }) => services)),
+    nodes: mergeNames(parts.map(({ recording }) => recording.node)),
   };
 }

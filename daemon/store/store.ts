@@ -24,7 +24,7 @@ export interface ScanRequest {
   /** Limits the scan to events that follow this key in `order`. */
   after?: EventKey;
   limit?: number;
-  /** Names of columns; all if omitted. `eventsOf` needs all. */
+  /** Names of columns; all if omitted. `readBlockEvents` needs all. */
   columns?: readonly string[];
   /** Whether a block may take the memory of the one before it: its consumer is done with that one. */
   reusesMemory?: boolean;
@@ -163,7 +163,7 @@ export type HeatmapRequest =
       of: 'transactions';
       filter: TransactionFilter;
       /** The columns may depend on the selected transactions: on the reach of those where the filter has no `fromNs`. */
-      columnsFor: (reach: TransactionReach | null) => HeatmapColumns;
+      computeColumns: (reach: TransactionReach | null) => HeatmapColumns;
     }
   | { of: 'events'; filter: EventFilter; columns: HeatmapColumns };
 
@@ -305,7 +305,7 @@ export interface Store {
   /** Position of a tail that starts with events recorded from now on, or with those that began at `sinceNs` or later. */
   startFollowing(filter: EventFilter, horizonNs: bigint, sinceNs: bigint | undefined): Promise<FollowPosition>;
   /** Returns the position with this id, or undefined if it is not the id of one. */
-  positionOf(id: string): FollowPosition | undefined;
+  parseFollowPosition(id: string): FollowPosition | undefined;
   /** Resolves to undefined if `signal` aborts. */
   follow(request: FollowRequest, signal: AbortSignal): Promise<FollowedBatch | undefined>;
   event(eventId: string): Promise<ApiEvent | undefined>;

@@ -60,9 +60,9 @@ export async function* transactionTimes(
   const [requests, calls] = [true, false].map((of) =>
     stats.filter(({ group }) => (group.event_type === REQUESTS) === of),
   );
-  const files = filesOf(calls!);
+  const files = sumCallsByFile(calls!);
   return {
-    calls: sumOf(calls!),
+    calls: sumCalls(calls!),
     requests: requestSums(requests!),
     slowest: events,
     files: files.slice(0, limit),
@@ -70,27 +70,27 @@ export async function* transactionTimes(
   };
 }
 
-function filesOf(calls: readonly StatsRow[]): FileSums[] {
+function sumCallsByFile(calls: readonly StatsRow[]): FileSums[] {
   const byFile = Map.groupBy(calls, ({ group }) => (group.file ?? null) as string | null);
   const files = [...byFile].map(([file, rows]) => {
-    const syncs = sumOf(rows.filter(({ group }) => group.event_type === SYNCS));
-    return { file, ...sumOf(rows), sync_count: syncs.count, sync_duration_ns: syncs.duration_ns };
+    const syncs = sumCalls(rows.filter(({ group }) => group.event_type === SYNCS));
+    return { file, ...sumCalls(rows), sync_count: syncs.count, sync_duration_ns: syncs.duration_ns };
   });
   return files.sort((a, b) =>
     a.duration_ns < b.duration_ns ? 1 : a.duration_ns > b.duration_ns ? -1 : b.count - a.count,
   );
 }
 
-function sumOf(rows: readonly StatsRow[]): CallSums {
-  return { ...countedOf(rows), duration_ns: rows.reduce((sum, { duration_ns }) => sum + duration_ns.sum, 0n) };
+function sumCalls(rows: readonly StatsRow[]): CallSums {
+  return { ...sumCounts(rows), duration_ns: rows.reduce((sum, { duration_ns }) => sum + duration_ns.sum, 0n) };
 }
 
 function requestSums(rows: readonly StatsRow[]): RequestSums {
-  const { count, bytes } = countedOf(rows.filter(({ group }) => group.quality === AMBIGUOUS));
-  return { ...countedOf(rows), ambiguous_count: count, ambiguous_bytes: bytes };
+  const { count, bytes } = sumCounts(rows.filter(({ group }) => group.quality === AMBIGUOUS));
+  return { ...sumCounts(rows), ambiguous_count: count, ambiguous_bytes: bytes };
 }
 
-function countedOf(rows: readonly StatsRow[]): Counted {
+function sumCounts(rows: readonly StatsRow[]): Counted {
   return {
     count: rows.reduce((sum, { count }) => sum + count, 0),
     error_count: rows.reduce((sum, { error_count }) => sum + error_count, 0),

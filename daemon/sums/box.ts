@@ -1,6 +1,6 @@
 /** A box in a map of durations over time, and the test of what is in it. */
 
-import { wordsOf } from '../../agent/recording/words64.ts';
+import { toWords } from '../../agent/recording/words64.ts';
 import { U64_MAX } from '../base/bigints.ts';
 
 export interface Box {
@@ -26,8 +26,8 @@ export function boxTest(
   { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX, failed }: Box,
   { startsNs, durationsNs, hasFailed }: Omit<TimedRows, 'length'>,
 ): (row: number) => boolean {
-  const isInTime = withinTest(wordsOf(startsNs), fromNs, toNs - 1n);
-  const isInDuration = withinTest(wordsOf(durationsNs), minDurationNs, maxDurationNs);
+  const isInTime = withinTest(toWords(startsNs), fromNs, toNs - 1n);
+  const isInDuration = withinTest(toWords(durationsNs), minDurationNs, maxDurationNs);
   return (row) => isInTime(row) && isInDuration(row) && (failed === undefined || hasFailed(row) === failed);
 }
 

@@ -13,7 +13,7 @@ export function newCell(): Cell {
   return { errorCount: 0, durations: newHistogram(), bytes: 0n, durationNs: 0n };
 }
 
-export function cellOf({ errorCount, count, maxNs, blocks, bytes, durationNs }: GroupSums): Cell {
+export function toCell({ errorCount, count, maxNs, blocks, bytes, durationNs }: GroupSums): Cell {
   return { errorCount, durations: { count, max: maxNs, blocks }, bytes, durationNs };
 }
 
@@ -32,7 +32,7 @@ export interface Summed {
   duration_ns: { sum: bigint } & Record<'p50' | 'p90' | 'p99' | 'max', bigint | null>;
 }
 
-export function summedOf({ durations, errorCount, bytes, durationNs }: Cell): Summed {
+export function summarizeCell({ durations, errorCount, bytes, durationNs }: Cell): Summed {
   const at = (share: number) => (durations.count === 0 ? null : quantile(durations, share));
   return {
     count: durations.count,

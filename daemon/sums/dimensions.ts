@@ -3,8 +3,8 @@ import { type ColumnArray, type NumberedBlock, typeRows } from '../../bpf/schema
 import { EVENTS, eventById } from '../../bpf/schema/index.ts';
 import { ATTRIBUTION_QUALITIES } from '../../bpf/schema/owner.ts';
 import { errorName } from '../store/blocks/errno.ts';
-import { fieldsOf, textOf } from '../store/blocks/named_fields.ts';
-import { type Dictionary, recordingOf, type ScannedBlock } from '../store/blocks/scanned_block.ts';
+import { getStoredText, selectFields } from '../store/blocks/named_fields.ts';
+import { createRecordingReader, type Dictionary, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
 export type DimensionValue = string | number | null;
 
@@ -15,9 +15,9 @@ interface Dimension {
 
 /** The codes of a block's rows. */
 export interface RowCodes {
-  /** Returns a number for a row, the same for equal values within one dictionary; `meaningOf` resolves it. */
-  codeAt: (row: number) => number;
-  meaningOf: (code: number) => DimensionValue;
+  /** Returns a number for a row, the same for equal values within one dictionary; `describeCode` resolves it. */
+  readCode: (row: number) => number;
+  describeCode: (code: number) => DimensionValue;
   /** All codes, where they are a column. */
   codes?: ColumnArray;
 }
@@ -25,12 +25,12 @@ export interface RowCodes {
 const values = (block: NumberedBlock, name: string) => block.columns.get(name) as Uint32Array;
 
 /** A dimension on a numeric column that all events have. */
-function common(column: string, meaningOf: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
+function common(column: string, describeCode: (code: number, dictionary: Dictionary) => DimensionValue): Dimension {
   return {
     columns: [column],
     open({ block, dictionary }) {
       const codes = values(block, column);
-      return { codes, codeAt: (row) => codes[row]!, meaningOf: (code) => meaningOf(code, dictionary) };
+      return { codes, readCode: (row) => codes[row]!, describeCode: (code) => describeCode(code, dictionary) };
     },
   };
 }
@@ -40,7 +40,7 @@ const NOT_THERE = -1;
 /** A dimension on a field that only some types of event have; null for the others. */
 function own(name: string): Dimension {
   const owners = EVENTS.flatMap((event) =>
-    fieldsOf(event, (other) => other === name).map((field) => ({ id: event.id, ...field })),
+    selectFields(event, (other) => other === name).map((field) => ({ id: event.id, ...field })),
   );
   const kindOf = new Map(owners.map(({ id, kind }) => [id, kind]));
   return {
@@ -52,12 +52,12 @@ function own(name: string): Dimension {
       for (const { id, column } of owners) byType[id] = values(block, column);
       return {
         // The code includes the type, because another type may use the same number for another value.
-        codeAt: (row) => {
+        readCode: (row) => {
           const codes = byType[types[row]!];
           return codes ? codes[places[row]!]! * 256 + types[row]! : NOT_THERE;
         },
-        meaningOf: (code) =>
-          code === NOT_THERE ? null : textOf(kindOf.get(code % 256)!, Math.floor(code / 256), dictionary),
+        describeCode: (code) =>
+          code === NOT_THERE ? null : getStoredText(kindOf.get(code % 256)!, Math.floor(code / 256), dictionary),
       };
     },
   };
@@ -69,8 +69,8 @@ const DIMENSIONS = {
   node: {
     columns: [],
     open: ({ block, dictionary }) => ({
-      codeAt: recordingOf(block),
-      meaningOf: (code) => dictionary.recording(code).node,
+      readCode: createRecordingReader(block),
+      describeCode: (code) => dictionary.recording(code).node,
     }),
   },
   operation: own('operation'),
@@ -88,8 +88,8 @@ const DIMENSIONS = {
       const words = new Int32Array(results.buffer, results.byteOffset, results.length * 2);
       return {
         // A double has all errors exactly, and other negative numbers down to -2^53.
-        codeAt: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
-        meaningOf: (code) => errorName(BigInt(code)),
+        readCode: (row) => (words[row * 2 + 1]! < 0 ? words[row * 2 + 1]! * 2 ** 32 + (words[row * 2]! >>> 0) : 0),
+        describeCode: (code) => errorName(BigInt(code)),
       };
     },
   },

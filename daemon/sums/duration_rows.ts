@@ -24,11 +24,11 @@ const SMALL_EDGES = Float64Array.from(ROW_EDGES.filter((edge) => edge < 2n ** 54
 
 function edges(): bigint[] {
   const found = [0n];
-  while (found.at(-1)! < LIMIT) found.push(edgeOf(found.length));
+  while (found.at(-1)! < LIMIT) found.push(computeEdgeNs(found.length));
   return found;
 }
 
-function edgeOf(row: number): bigint {
+function computeEdgeNs(row: number): bigint {
   const power = BigInt(ROWS_PER_DECADE);
   const least = 10n ** BigInt(row);
   let edge = BigInt(Math.round(10 ** (row / ROWS_PER_DECADE)));
@@ -59,7 +59,7 @@ export function rowOfSmall(durationNs: number): number {
   return row;
 }
 
-export function rowOf(durationNs: bigint): number {
+export function findDurationRow(durationNs: bigint): number {
   if (durationNs < 2n ** 53n) return rowOfSmall(Number(durationNs));
   return ROW_EDGES.findLastIndex((edge) => edge <= durationNs);
 }

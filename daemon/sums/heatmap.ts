@@ -1,8 +1,8 @@
 /** Counts what began when and took how long, in the cells of a map: columns of time by rows of duration. */
-import { wordsOf } from '../../agent/recording/words64.ts';
+import { toWords } from '../../agent/recording/words64.ts';
 import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 import type { TimedRows } from './box.ts';
-import { ROW_COUNT, rowOf, rowOfSmall } from './duration_rows.ts';
+import { findDurationRow, ROW_COUNT, rowOfSmall } from './duration_rows.ts';
 import { exactSum } from './exact_sum.ts';
 
 export const COLUMNS_MAX = 500;
@@ -46,7 +46,7 @@ export interface HeatmapCounter {
 export const HEATMAP_COLUMNS = ['timestamp_ns', 'duration_ns', 'result'] as const;
 
 export function timedRows({ block }: ScannedBlock): TimedRows {
-  const results = wordsOf(bigColumn(block, 'result'));
+  const results = toWords(bigColumn(block, 'result'));
   return {
     length: block.rowCount,
     startsNs: bigColumn(block, 'timestamp_ns'),
@@ -61,21 +61,21 @@ const WORD = 2 ** 32;
 export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
   const counts = new Float64Array(columns.count * ROW_COUNT);
   const failures = new Float64Array(columns.count * ROW_COUNT);
-  const columnOf = columnFinder(columns);
+  const findColumn = columnFinder(columns);
   const sum = exactSum();
   let [total, failed] = [0, 0];
   let [max, largeMax] = [0, 0n];
 
   return {
     add({ length, startsNs, durationsNs, hasFailed }) {
-      const starts = wordsOf(startsNs);
-      const durations = wordsOf(durationsNs);
+      const starts = toWords(startsNs);
+      const durations = toWords(durationsNs);
       for (let row = 0; row < length; row++) {
-        const column = columnOf(starts, row);
+        const column = findColumn(starts, row);
         if (column < 0) continue;
         const duration = durations[row * 2 + 1]! * WORD + durations[row * 2]!;
         const isSmall = duration < Number.MAX_SAFE_INTEGER;
-        const cell = column * ROW_COUNT + (isSmall ? rowOfSmall(duration) : rowOf(durationsNs[row]!));
+        const cell = column * ROW_COUNT + (isSmall ? rowOfSmall(duration) : findDurationRow(durationsNs[row]!));
         if (isSmall) {
           sum.add(duration);
           if (duration > max) max = duration;
@@ -92,7 +92,10 @@ export function heatmapCounter(columns: HeatmapColumns): HeatmapCounter {
     },
     finish() {
       const maxNs = largeMax > 0n ? largeMax : BigInt(max);
-      return { cells: cellsOf(counts, failures), total: { count: total, failed, durationNs: sum.total(), maxNs } };
+      return {
+        cells: listFilledCells(counts, failures),
+        total: { count: total, failed, durationNs: sum.total(), maxNs },
+      };
     },
   };
 }
@@ -118,7 +121,7 @@ function columnFinder({ fromNs, toNs, columnNs }: HeatmapColumns): (starts: Uint
   };
 }
 
-function cellsOf(counts: Float64Array, failures: Float64Array): Float64Array {
+function listFilledCells(counts: Float64Array, failures: Float64Array): Float64Array {
   const found: number[] = [];
   for (let cell = 0; cell < counts.length; cell++)
     if (counts[cell]! > 0) found.push(Math.floor(cell / ROW_COUNT), cell % ROW_COUNT, counts[cell]!, failures[cell]!);

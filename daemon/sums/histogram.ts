@@ -24,7 +24,7 @@ export function newHistogram(): Histogram {
 }
 
 /** A histogram of values whose largest is `max`, from the slots that have counts. */
-export function histogramOf(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
+export function buildHistogram(max: bigint, slots: ArrayLike<number>, counts: ArrayLike<number>): Histogram {
   const histogram = newHistogram();
   histogram.max = max;
   for (let i = 0; i < slots.length; i++) {
@@ -61,14 +61,14 @@ export function quantile(histogram: Histogram, share: number): bigint {
     for (let slot = 0; slot < BLOCK_SLOTS; slot++) {
       below += slots[slot]!;
       if (below < rank) continue;
-      const value = middleOf(block, slot);
+      const value = computeMiddle(block, slot);
       return value < max ? value : max;
     }
   }
   return max;
 }
 
-function middleOf(block: number, slot: number): bigint {
+function computeMiddle(block: number, slot: number): bigint {
   if (block < 2) return BigInt(block * BLOCK_SLOTS + slot);
   const shift = BigInt(block - 1);
   return (BigInt(BLOCK_SLOTS + slot) << shift) + (1n << (shift - 1n));

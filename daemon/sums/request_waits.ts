@@ -35,7 +35,7 @@ export function callTimes(calls: readonly number[]): CallTimes {
 
 const NO_CALLS: CallTimes = { starts: [], ends: [] };
 
-export function waitOf({ starts, ends }: CallTimes = NO_CALLS, startNs: number, endNs: number): RequestWait {
+export function findRequestWait({ starts, ends }: CallTimes = NO_CALLS, startNs: number, endNs: number): RequestWait {
   const next = firstAbove(starts, startNs);
   if (next > 0 && startNs < ends[next - 1]!) return { kind: WAITS.inCall, untilNs: ends[next - 1]! };
   const isNobody = next < starts.length && starts[next]! < endNs;

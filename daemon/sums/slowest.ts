@@ -4,9 +4,9 @@
  *
  *   longest first; events of the same duration in their total order
  */
-import { wordsOf } from '../../agent/recording/words64.ts';
+import { toWords } from '../../agent/recording/words64.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { eventsOf, keyOf } from '../store/blocks/event.ts';
+import { readBlockEvents, readEventKey } from '../store/blocks/event.ts';
 import { bigColumn, type EventKey, rowCutter, type ScannedBlock } from '../store/blocks/scanned_block.ts';
 
 /** An event's place in the list. */
@@ -54,7 +54,7 @@ export function longestDurations({ limit, after }: SlowestOptions): Durations {
   return {
     add(scanned) {
       const durations = bigColumn(scanned.block, 'duration_ns');
-      const words = wordsOf(durations);
+      const words = toWords(durations);
       const wanted = isWanted(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         // Most rows are decided by their high words: a bigint for each would take ten times as long.
@@ -90,7 +90,7 @@ export function slowestEvents({ limit, after }: SlowestOptions): Slowest {
         if (found.length > limit && duration <= found.at(-1)!.duration) continue;
         if (!wanted(row)) continue;
         const at = found.findLastIndex((other) => other.duration >= duration) + 1;
-        const [event] = eventsOf({ ...scanned, block: cut(row, row + 1) });
+        const [event] = readBlockEvents({ ...scanned, block: cut(row, row + 1) });
         found.splice(at, 0, { duration, event: event! });
         if (found.length > limit + 1) found.pop();
       }
@@ -98,12 +98,12 @@ export function slowestEvents({ limit, after }: SlowestOptions): Slowest {
     page() {
       const events = found.slice(0, limit).map(({ event }) => event);
       const last = found.length > limit ? events.at(-1) : undefined;
-      return { events, next: last ? slowKeyOf(last) : null };
+      return { events, next: last ? toSlowKey(last) : null };
     },
   };
 }
 
-export function slowKeyOf({ duration_ns, timestamp_ns, event_id }: ApiEvent): SlowKey {
+export function toSlowKey({ duration_ns, timestamp_ns, event_id }: ApiEvent): SlowKey {
   return { duration_ns: BigInt(duration_ns), timestamp_ns: BigInt(timestamp_ns), event_id };
 }
 
@@ -115,7 +115,7 @@ function wantedRows(after: SlowKey | undefined): (scanned: ScannedBlock) => (row
     return (row) => {
       const duration = durations[row]!;
       if (duration !== after.duration_ns) return duration < after.duration_ns;
-      const { timestamp_ns, event_id } = keyOf(scanned, row);
+      const { timestamp_ns, event_id } = readEventKey(scanned, row);
       return timestamp_ns === after.timestamp_ns ? event_id > after.event_id : timestamp_ns > after.timestamp_ns;
     };
   };

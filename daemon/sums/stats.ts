@@ -4,7 +4,7 @@ import { firstNotBelow } from '../base/binary_search.ts';
 import { Problem } from '../base/problem.ts';
 import { rowNumbers } from '../store/blocks/row_numbers.ts';
 import { bigColumn, type ScannedBlock } from '../store/blocks/scanned_block.ts';
-import { addCell, type Cell, cellOf, newCell, type Summed, summedOf } from './cells.ts';
+import { addCell, type Cell, newCell, type Summed, summarizeCell, toCell } from './cells.ts';
 import { type DimensionName, type DimensionValue, dimension } from './dimensions.ts';
 
 /** Maximum number of rows in an answer. */
@@ -70,11 +70,11 @@ export function statsTable(groupBy: readonly DimensionName[]): { add: OnBucket; 
       for (const { group, cell } of groups.sort((a, b) => compareGroups(a.group, b.group))) {
         addCell(total, cell);
         const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i]]));
-        stats.push({ bucket_start_ns: startNs, group: values, ...summedOf(cell) });
+        stats.push({ bucket_start_ns: startNs, group: values, ...summarizeCell(cell) });
       }
       if (stats.length > STATS_ROWS_MAX) throw tooMany();
     },
-    finish: () => ({ stats, total: summedOf(total) }),
+    finish: () => ({ stats, total: summarizeCell(total) }),
   };
 }
 
@@ -92,12 +92,12 @@ export function gatherCells(
   let closed = 0;
 
   function closeBucket(): void {
-    const found = nativeSums.takeSums(sums).map((of) => ({ group: groups.groupOf(of.number), cell: cellOf(of) }));
+    const found = nativeSums.takeSums(sums).map((of) => ({ group: groups.getGroup(of.number), cell: toCell(of) }));
     closed += found.length;
     onBucket(bucketNs === undefined ? null : startNs, found);
   }
 
-  function openBucketOf(timestampNs: bigint): void {
+  function openBucket(timestampNs: bigint): void {
     closeBucket();
     startNs = timestampNs - (timestampNs % bucketNs!);
     endNs = startNs + bucketNs!;
@@ -109,9 +109,9 @@ export function gatherCells(
       const timestamps = bigColumn(block, 'timestamp_ns');
       const durations = bigColumn(block, 'duration_ns');
       const results = bigColumn(block, 'result');
-      const numbers = groups.numbersOf(scanned);
+      const numbers = groups.assignNumbers(scanned);
       for (let row = 0; row < block.rowCount; ) {
-        if (timestamps[row]! >= endNs) openBucketOf(timestamps[row]!);
+        if (timestamps[row]! >= endNs) openBucket(timestamps[row]!);
         const end = endNs === NO_END ? block.rowCount : firstNotBelow(timestamps, endNs, row + 1, block.rowCount);
         const used = nativeSums.addRows(sums, numbers, row, end, durations, results);
         if (closed + used > STATS_ROWS_MAX) throw tooMany();
@@ -129,8 +129,8 @@ function tooMany(): Problem {
 
 interface GroupNumbers {
   /** Returns the number of each row's group; the next call overwrites them. */
-  numbersOf(scanned: ScannedBlock): Uint32Array;
-  groupOf(number: number): readonly DimensionValue[];
+  assignNumbers(scanned: ScannedBlock): Uint32Array;
+  getGroup(number: number): readonly DimensionValue[];
 }
 
 /** Numbers groups: equal values have the same number, in all recordings. */
@@ -143,22 +143,22 @@ function groupNumbers(groupBy: readonly DimensionName[]): GroupNumbers {
   });
   let numberOfRow = new Uint32Array(0);
 
-  function numbersOf(scanned: ScannedBlock): Uint32Array {
+  function assignNumbers(scanned: ScannedBlock): Uint32Array {
     const { rowCount } = scanned.block;
     const readers = dimensions.map((one) => one.open(scanned));
-    const codes = readers.map((one) => one.codes ?? codesOf(one.codeAt, rowCount));
-    const meaningOf = (row: number) => readers.map((one) => one.meaningOf(one.codeAt(row)));
+    const codes = readers.map((one) => one.codes ?? collectCodes(one.readCode, rowCount));
+    const readMeaning = (row: number) => readers.map((one) => one.describeCode(one.readCode(row)));
     if (numberOfRow.length < rowCount) numberOfRow = new Uint32Array(rowCount);
-    rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, meaningOf, numberOfRow);
+    rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, readMeaning, numberOfRow);
     return numberOfRow;
   }
 
-  return { numbersOf, groupOf: (number) => groups[number]! };
+  return { assignNumbers, getGroup: (number) => groups[number]! };
 }
 
-function codesOf(codeAt: (row: number) => number, rowCount: number): Float64Array {
+function collectCodes(readCode: (row: number) => number, rowCount: number): Float64Array {
   const codes = new Float64Array(rowCount);
-  for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
+  for (let row = 0; row < rowCount; row++) codes[row] = readCode(row);
   return codes;
 }
 

@@ -57,7 +57,7 @@ export interface TailStart {
 export interface Tails {
   readonly count: number;
   /** Rejects with a Problem if the request is invalid. */
-  startOf(request: TailRequest): Promise<TailStart>;
+  findStart(request: TailRequest): Promise<TailStart>;
   /** Throws a Problem if too many tails are open. */
   begin(start: TailStart): { join(sink: Sink): void };
   /**
@@ -151,9 +151,9 @@ export function createTails(options: TailOptions): Tails {
     get count() {
       return tails.size;
     },
-    async startOf({ filter, fromNs, lastEventId }) {
+    async findStart({ filter, fromNs, lastEventId }) {
       if (!lastEventId) return { filter, position: await store.startFollowing(filter, now() - REORDER_NS, fromNs) };
-      const position = store.positionOf(lastEventId);
+      const position = store.parseFollowPosition(lastEventId);
       if (!position) throw notAnId();
       return { filter, position };
     },
@@ -189,10 +189,10 @@ export async function framesAfter(
   const batch = await store.follow(request, signal);
   if (!batch) return undefined;
   const { followed, ...rest } = batch;
-  return { ...rest, text: followed.map(frameOf).join('') };
+  return { ...rest, text: followed.map(encodeFrame).join('') };
 }
 
-function frameOf(followed: Followed): string {
+function encodeFrame(followed: Followed): string {
   if (followed.kind === 'lost') {
     const { fromNs: from, toNs: to, lost, cause, service, node } = followed.loss;
     const whose = service === undefined ? { node } : { service, node };

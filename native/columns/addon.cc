@@ -267,8 +267,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports)
 	exports.Set("copyValues", Napi::Function::New<copy>(env));
 	exports.Set("pickValues", Napi::Function::New<pick>(env));
 	exports.Set("keepRowsWithin", Napi::Function::New<keep_rows_within>(env));
-	exports.Set("keepRowsOf", Napi::Function::New<keep_rows_of>(env));
-	exports.Set("markRowsOf", Napi::Function::New<mark_rows_of>(env));
+	exports.Set("keepSortedRows", Napi::Function::New<keep_rows_of>(env));
+	exports.Set("markSortedRows", Napi::Function::New<mark_rows_of>(env));
 	exports.Set("placeRows", Napi::Function::New<place_rows_by_type>(env));
 	exports.Set("rowsOfType", Napi::Function::New<rows_of_one_type>(env));
 	exports.Set("sortRows", Napi::Function::New<sort_rows_by_time>(env));

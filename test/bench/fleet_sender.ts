@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import type { ApiEvent } from '../../bpf/schema/api.ts';
-import { eventsOf } from '../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../daemon/store/blocks/event.ts';
 import { recordingDictionary } from '../../daemon/store/blocks/scanned_block.ts';
 
 export const FORMATS = ['JSONEachRow', 'RowBinary'] as const;
@@ -91,7 +91,7 @@ function* batches(path: string): Generator<ApiEvent[]> {
   const dictionary = recordingDictionary({ recordingId, node, name, file, context });
   let batch: ApiEvent[] = [];
   for (const block of reader.scan({ order: 'none' })) {
-    for (const event of eventsOf({ block, dictionary })) {
+    for (const event of readBlockEvents({ block, dictionary })) {
       if (batch.push(event) < BATCH_ROWS) continue;
       yield batch;
       batch = [];

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../agent/clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';

@@ -1,7 +1,7 @@
 /** Tests a cluster of two shards with two replicas each: tables on all, rows once, a replica that was away. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { type Row, anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { type Row, readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { type Sql, sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start } from '../daemon/command_line.ts';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import type { DecodedColumn } from '../../agent/clickhouse/native/decode.ts';
 import type { Column, ColumnValues, SimpleValues } from '../../agent/clickhouse/native/encode.ts';
-import { newTextTable, type Texts, textAt } from '../../agent/clickhouse/native/texts.ts';
-import { INTEGERS, type NativeType, typeOf } from '../../agent/clickhouse/native/types.ts';
+import { decodeText, newTextTable, type Texts } from '../../agent/clickhouse/native/texts.ts';
+import { INTEGERS, type NativeType, parseType } from '../../agent/clickhouse/native/types.ts';
 
 export type Value = bigint | string | Value[];
 
@@ -63,7 +63,7 @@ function limitsOf(name: keyof typeof INTEGERS): [bigint, bigint] {
 }
 
 export function columnOf(name: string, typeName: string, values: readonly Value[]): Column {
-  const type = typeOf(typeName);
+  const type = parseType(typeName);
   return { name, type, values: arraysOf(type, values) };
 }
 
@@ -104,7 +104,7 @@ export function valuesOf({ type, values }: DecodedColumn, rowCount: number): Val
 }
 
 function simpleValuesOf(type: NativeType, values: SimpleValues, count: number): Value[] {
-  if ('table' in values) return Array.from({ length: count }, (_, row) => textAt(values, row));
+  if ('table' in values) return Array.from({ length: count }, (_, row) => decodeText(values, row));
   if (type.kind !== 'fixed_text') return [...values].slice(0, count).map(BigInt);
   const hex = Buffer.from(values as Uint8Array).toString('hex');
   return Array.from({ length: count }, (_, row) => hex.slice(2 * row * type.bytes, 2 * (row + 1) * type.bytes));

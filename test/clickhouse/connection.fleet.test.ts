@@ -1,6 +1,6 @@
 /** Tests statements to a real server: answers, blocks into tables, errors and what they mean. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';

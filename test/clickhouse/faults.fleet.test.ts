@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../agent/clickhouse/connection/settings.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { start, startWith } from '../daemon/command_line.ts';

@@ -1,7 +1,7 @@
 /** Tests servers that are no ClickHouse, or a broken or hostile one: each statement ends, with an error that says so. */
-import { rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readTypedRows } from '../../agent/clickhouse/connection/rows.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
-import { asText, statusOf } from '../../agent/fleet/status.ts';
+import { asText, readFleetStatus } from '../../agent/fleet/status.ts';
 import { UserError } from '../../agent/process/errors.ts';
 import { recorded } from '../daemon/recorded.ts';
 import { endShippingHere, startHere } from '../ship/here.ts';
@@ -32,7 +32,7 @@ describe('a server that', () => {
       // What it sends is read to its end.
       for await (const _ of connection.select(one));
     }
-    const errors = [await errorOf(rowsOf(connection, one, SHAPE))];
+    const errors = [await errorOf(readTypedRows(connection, one, SHAPE))];
     // An endless answer of blocks that can be read is right for a statement whose rows are not counted.
     if (!/without end|16 MiB|columns$/.test(name)) errors.push(await errorOf(read()));
     // Any answer without an error is a change that was done, in the eyes of an old server's readers.
@@ -54,7 +54,7 @@ describe('a server that', () => {
       for await (const _ of connection.select(one, brief));
     }
     const errors = await Promise.all([
-      errorOf(rowsOf(connection, one, SHAPE, brief)),
+      errorOf(readTypedRows(connection, one, SHAPE, brief)),
       errorOf(read()),
       errorOf(connection.run(one, brief)),
       errorOf(connection.insert({ table: 'a', columns: ['a'] }, () => [block], brief)),
@@ -73,11 +73,11 @@ describe('where a server', () => {
     );
     await service.logged(/shipping waits/);
     expect(await Promise.race([isOver, undefined])).toBe(undefined);
-    const error = await statusOf({ urls: [url], database: 'kreplay' }).then(asText, (thrown: unknown) => thrown);
+    const error = await readFleetStatus({ urls: [url], database: 'kreplay' }).then(asText, (thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);
     expect((error as Error).message).not.toMatch(CONTROL);
     const opened = await hostile(name, { opens: true });
-    await expect(statusOf({ urls: [opened.url], database: 'kreplay' })).rejects.toBeInstanceOf(UserError);
+    await expect(readFleetStatus({ urls: [opened.url], database: 'kreplay' })).rejects.toBeInstanceOf(UserError);
   });
 });
 

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { newTextTable } from '../../agent/clickhouse/native/texts.ts';
-import { typeOf } from '../../agent/clickhouse/native/types.ts';
+import { parseType } from '../../agent/clickhouse/native/types.ts';
 import { EVENT_COLUMNS } from '../../agent/clickhouse/tables/event_columns.ts';
-import { SCHEMA_VERSION, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
+import { buildTables, SCHEMA_VERSION } from '../../agent/clickhouse/tables/schema.ts';
 import { columnOf } from './columns.ts';
 
 export interface Hostile {
@@ -40,7 +40,7 @@ const packed = (bytes: Uint8Array) =>
   ]);
 const texts = (name: string, values: readonly string[]) => ({
   name,
-  type: typeOf('String'),
+  type: parseType('String'),
   values: { table: newTextTable(values) },
 });
 
@@ -66,23 +66,23 @@ function askedColumns(statement: string) {
     const key = { recording: 'UInt64', number: 'UInt64', node: 'LowCardinality(String)', owner: 'String' } as const;
     return events.split(', ').map((quoted) => {
       const name = quoted.slice(1, -1);
-      const type = types.get(name) ?? typeOf(key[name as keyof typeof key]);
+      const type = types.get(name) ?? parseType(key[name as keyof typeof key]);
       return zeros(name, type);
     });
   }
   if (/ AS hash/.test(statement) && !/whole_id, hash/.test(statement))
     return [
-      ...['hash', 'started', 'lasted'].map((name) => zeros(name, typeOf('UInt64'))),
-      zeros('has_failed', typeOf('UInt8')),
-      zeros('on_nodes', typeOf('Array(String)')),
+      ...['hash', 'started', 'lasted'].map((name) => zeros(name, parseType('UInt64'))),
+      zeros('has_failed', parseType('UInt8')),
+      zeros('on_nodes', parseType('Array(String)')),
     ];
   if (/whole_id/.test(statement))
-    return [texts('whole_id', lines(4)), zeros('hash', typeOf('UInt64')), zeros('value', typeOf('UInt64'))];
+    return [texts('whole_id', lines(4)), zeros('hash', parseType('UInt64')), zeros('value', parseType('UInt64'))];
   if (/SELECT DISTINCT text/.test(statement)) return [texts('text', lines(4))];
   return [texts('version', lines(4))];
 }
 
-function zeros(name: string, type: ReturnType<typeof typeOf>) {
+function zeros(name: string, type: ReturnType<typeof parseType>) {
   switch (type.kind) {
     case 'integer':
       return columnOf(name, type.integer, Array(ROWS).fill(0n));
@@ -126,7 +126,7 @@ const WRONG_TYPES = () =>
       columnOf('number', 'UInt8', [1n]),
       {
         name: 'key',
-        type: typeOf('Array(String)'),
+        type: parseType('Array(String)'),
         values: { ends: Uint32Array.of(1), items: { table: newTextTable(['x']) } },
       },
       texts('__proto__', ['a']),
@@ -294,7 +294,9 @@ function goodAnswer(statement: string): Buffer | undefined {
     );
   if (/FROM `meta`/.test(statement)) return Buffer.alloc(0);
   if (/FROM system\.columns/.test(statement)) {
-    const all = tablesOf(1n).flatMap(({ name: table, columns }) => columns.map(({ name }) => [table, name] as const));
+    const all = buildTables(1n).flatMap(({ name: table, columns }) =>
+      columns.map(({ name }) => [table, name] as const),
+    );
     const named = (name: string, values: string[]) => texts(name, values);
     return encoded(
       [

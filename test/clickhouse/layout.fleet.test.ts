@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { sql, text } from '../../agent/clickhouse/statements/sql.ts';
 import { createTables, upgradeTables } from '../../agent/clickhouse/tables/changes.ts';
 import { readDraft, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
-import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
+import { readServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { start } from '../daemon/command_line.ts';
 import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
@@ -28,7 +28,7 @@ async function newPlace(url = server.url, database = `layout_${++count}`) {
   const settings = { urls: [url], database };
   const connection = connect({ ...settings, urls: [server.url] });
   open.push(() => connection.close());
-  const place = { database, version: await versionAt({ ...settings, urls: [server.url] }) };
+  const place = { database, version: await readServerVersion({ ...settings, urls: [server.url] }) };
   const init = (bucketNs?: bigint) => createTables(settings, place, { bucketNs, nowNs: BigInt(Date.now()) });
   return { connection, place, init };
 }

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
-import { typeOf } from '../../agent/clickhouse/native/types.ts';
+import { parseType } from '../../agent/clickhouse/native/types.ts';
 import { times } from '../repeats.ts';
 import { anyValue, columnOf, HOSTILE, TYPE_NAMES, textsOf, type Value, valuesOf } from './columns.ts';
 import { type ClickHouseServer, endServers, startServer } from './server.ts';
@@ -28,7 +28,7 @@ async function selected(statement: string): Promise<Value[][]> {
 
 describe('a table of 18.16', () => {
   test.each(TYPE_NAMES)('gives back what it got in a column of %s', async (typeName) => {
-    const type = typeOf(typeName);
+    const type = parseType(typeName);
     const random = fc.sample(anyValue(type), { seed: 1, numRuns: times(1000) });
     const extremes: Value[] = type.kind === 'text' || type.kind === 'dictionary' ? HOSTILE : [];
     const values = [...extremes, ...random];
@@ -97,7 +97,10 @@ describe('a table of 18.16', () => {
     await server.sql(
       'INSERT INTO t FORMAT Native',
       encoder.encode(
-        [columnOf('row', 'UInt32', [1n, 2n, 3n]), { name: 'a', type: typeOf('LowCardinality(String)'), values: twice }],
+        [
+          columnOf('row', 'UInt32', [1n, 2n, 3n]),
+          { name: 'a', type: parseType('LowCardinality(String)'), values: twice },
+        ],
         3,
       ),
     );

@@ -10,11 +10,11 @@ import { join, resolve } from 'node:path';
 import fc from 'fast-check';
 import { decodeBlocks } from '../../agent/clickhouse/native/decode.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
-import { nameOf, typeOf } from '../../agent/clickhouse/native/types.ts';
+import { formatTypeName, parseType } from '../../agent/clickhouse/native/types.ts';
 import { accountStatements, passwordHash, ROLES, sharedAccounts } from '../../agent/clickhouse/tables/accounts.ts';
 import { addColumn, createDatabase, createTable, type Place } from '../../agent/clickhouse/tables/ddl.ts';
-import { BUCKET_NS_DEFAULT, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
-import { versionOf } from '../../agent/clickhouse/tables/server_version.ts';
+import { BUCKET_NS_DEFAULT, buildTables } from '../../agent/clickhouse/tables/schema.ts';
+import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { anyValue, columnOf, HOSTILE, TYPE_NAMES, type Value, valuesOf } from './columns.ts';
 
 interface Session {
@@ -34,7 +34,7 @@ try {
   const session = new Session(join(folder, 'data'));
   const version = session.query('SELECT version()', 'TabSeparated').trim();
   console.log(`ClickHouse ${version}`);
-  makeTables(session, { database: 'kreplay', version: versionOf(version) });
+  makeTables(session, { database: 'kreplay', version: parseServerVersion(version) });
   for (const typeName of TYPE_NAMES) await passBlocks(session, typeName);
   parseAccounts(session);
   console.log('all right');
@@ -44,7 +44,7 @@ try {
 
 /** Tables are made twice, and columns come back that were dropped. */
 function makeTables(session: Session, place: Place): void {
-  const tables = tablesOf(BUCKET_NS_DEFAULT);
+  const tables = buildTables(BUCKET_NS_DEFAULT);
   const statements = [createDatabase(place), ...tables.flatMap((table) => createTable(place, table))];
   for (const { text } of [...statements, ...statements]) session.query(text);
   const event = tables.find(({ name }) => name === 'event')!;
@@ -53,7 +53,7 @@ function makeTables(session: Session, place: Place): void {
   for (const { name, columns } of tables) {
     const statement = `SELECT name, type FROM system.columns WHERE database = 'kreplay' AND table = '${name}'`;
     const lines = session.query(statement, 'TabSeparated').trim().split('\n').toSorted();
-    assert.deepEqual(lines, columns.map((column) => `${column.name}\t${nameOf(column.type)}`).toSorted());
+    assert.deepEqual(lines, columns.map((column) => `${column.name}\t${formatTypeName(column.type)}`).toSorted());
   }
   session.query(
     'INSERT INTO kreplay.event (timestamp_ns, number) VALUES (119999999999, 1), (120000000000, 2), (120000000000, 2)',
@@ -68,7 +68,7 @@ function makeTables(session: Session, place: Place): void {
 
 /** It reads our blocks, and we read its own. */
 async function passBlocks(session: Session, typeName: string): Promise<void> {
-  const type = typeOf(typeName);
+  const type = parseType(typeName);
   const random = fc.sample(anyValue(type), { seed: 1, numRuns: 3000 });
   const extremes: Value[] = type.kind === 'text' || type.kind === 'dictionary' ? HOSTILE : [];
   const values = [...extremes, ...random];

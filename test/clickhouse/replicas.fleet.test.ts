@@ -1,6 +1,6 @@
 /** Tests which replica a statement goes to when one is away, silent, refusing, or fails in the midst of its answer. */
 import type { Socket } from 'node:net';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import { sql } from '../../agent/clickhouse/statements/sql.ts';
 import { columnOf } from './columns.ts';

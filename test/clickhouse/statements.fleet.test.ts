@@ -1,7 +1,7 @@
 /** Tests that values in statements reach a real server as they are, whatever they contain. */
 import fc from 'fast-check';
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
 import {
   and,

@@ -1,18 +1,18 @@
 /** Tests the tables on a real server: made, repeated, completed; what is sent again is one row. */
 import { type Connection, connect } from '../../agent/clickhouse/connection/connection.ts';
-import { anyRowsOf as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
+import { readAnyRows as rowsOf } from '../../agent/clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../agent/clickhouse/native/encode.ts';
-import { nameOf } from '../../agent/clickhouse/native/types.ts';
+import { formatTypeName } from '../../agent/clickhouse/native/types.ts';
 import { identifier, sql, text } from '../../agent/clickhouse/statements/sql.ts';
 import { createTables, upgradeTables } from '../../agent/clickhouse/tables/changes.ts';
 import type { Place } from '../../agent/clickhouse/tables/ddl.ts';
 import { columnsInServer, readMeta, writeMeta } from '../../agent/clickhouse/tables/meta.ts';
-import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from '../../agent/clickhouse/tables/schema.ts';
-import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
+import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from '../../agent/clickhouse/tables/schema.ts';
+import { readServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { columnOf, type Value } from './columns.ts';
 import { type ClickHouseServer, endServers, startServer } from './server.ts';
 
-const TABLES = tablesOf(BUCKET_NS_DEFAULT);
+const TABLES = buildTables(BUCKET_NS_DEFAULT);
 const open: Connection[] = [];
 let server: ClickHouseServer;
 let count = 0;
@@ -30,7 +30,7 @@ async function newPlace() {
   const settings = { urls: [server.url], database: `fleet_${++count}` };
   const connection = connect(settings);
   open.push(connection);
-  const place: Place = { database: settings.database, version: await versionAt(settings) };
+  const place: Place = { database: settings.database, version: await readServerVersion(settings) };
   const init = (bucketNs = BUCKET_NS_DEFAULT, nowNs = 1n) => createTables(settings, place, { bucketNs, nowNs });
   return { connection, place, init };
 }
@@ -45,7 +45,7 @@ describe('tables', () => {
     });
     const found = await columnsInServer(connection);
     for (const { name, columns } of TABLES) {
-      const wanted = columns.map((column) => [column.name, nameOf(column.type)]);
+      const wanted = columns.map((column) => [column.name, formatTypeName(column.type)]);
       expect([...found.get(name)!].toSorted()).toEqual(wanted.toSorted());
     }
     expect((await init()).added).toEqual([]);
@@ -174,7 +174,7 @@ async function send(connection: Connection, table: string, rows: readonly Record
     const empty = type.kind === 'fixed_text' ? '00'.repeat(type.bytes) : EMPTY[type.kind]!;
     return columnOf(
       name,
-      nameOf(type),
+      formatTypeName(type),
       rows.map((row) => row[name] ?? empty),
     );
   });

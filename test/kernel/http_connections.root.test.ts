@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { BpfObject, btfTypeExists } from 'libbpf-ts';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
-import { CONTEXT_OFFSET, u64At } from '../../agent/attribution/fill.ts';
+import { CONTEXT_OFFSET, readU64At } from '../../agent/attribution/fill.ts';
 import { applyLayers, layerStates } from '../../agent/capture/layers.ts';
 import { requestReading } from '../../agent/capture/probes.ts';
 import { createLossCounters } from '../../agent/capture/recorder.ts';
@@ -61,7 +61,7 @@ function ownedBySize(object: BpfObject): Record<number, boolean> {
     const requested = block.columns.get('sys_write.bytes_requested')! as BigUint64Array;
     for (let i = 0; i < block.typeCounts[1]!; i++) {
       const size = Number(requested[i]);
-      if (size > 2000 && size < 2010) owned[size] = u64At(words, typeRecordOffsets[1]![i]! + CONTEXT_OFFSET) !== 0;
+      if (size > 2000 && size < 2010) owned[size] = readU64At(words, typeRecordOffsets[1]![i]! + CONTEXT_OFFSET) !== 0;
     }
   }
   return owned;

@@ -9,7 +9,7 @@ import { pino } from 'pino';
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core';
 import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { newAuthority, newCertificate } from '../daemon/certificates.ts';
@@ -33,7 +33,7 @@ const running: Partial<Record<ProxyName, RunningProxy>> = {};
 beforeAll(async () => {
   const scopes: Scope[] = ['events:read', 'replay:control'];
   const stored = (name: string, one: string) => {
-    const sha256 = hashOf(one).toString('hex');
+    const sha256 = hashSecret(one).toString('hex');
     return { name, sha256, scopes, created_at: '2026-01-01T00:00:00Z', expires_at: null };
   };
   const path = join(folder, 'tokens.json');

@@ -3,18 +3,18 @@ import fc from 'fast-check';
 import { formatEventId } from '../../daemon/base/event_id.ts';
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import {
-  buffersOf,
+  collectOrigins,
   type EventColumns,
   errorName,
   eventId,
   exactValue,
-  originsOf,
-  ownerOf,
-  recordingOf,
+  getOwner,
+  getRecording,
+  getThread,
+  getWhat,
+  listBuffers,
   startNs,
-  threadOf,
   typeName,
-  whatOf,
 } from '../../daemon/page/columns/event_columns.ts';
 import { mergeColumns } from '../../daemon/page/columns/merge.ts';
 import { times } from '../repeats.ts';
@@ -58,21 +58,21 @@ function read(lines: readonly string[]): EventColumns {
 
 /** A row of the columns as the event that it was made from. */
 function eventAt(columns: EventColumns, row: number): MadeEvent {
-  const { pid, tid, comm, service } = threadOf(columns, row);
-  const { transactionId, source, quality, queuedBy } = ownerOf(columns, row);
+  const { pid, tid, comm, service } = getThread(columns, row);
+  const { transactionId, source, quality, queuedBy } = getOwner(columns, row);
   return {
     start: startNs(columns, row) - BASE_NS,
     duration: exactValue(columns, 'duration', row)!,
     type: typeName(columns, row) as MadeEvent['type'],
-    ...recordingOf(columns, row),
+    ...getRecording(columns, row),
     ...{ pid, tid, comm, service, source, quality, queuedBy, transaction: transactionId },
-    operation: whatOf(columns, row).operation,
-    target: whatOf(columns, row).target,
+    operation: getWhat(columns, row).operation,
+    target: getWhat(columns, row).target,
     result: exactValue(columns, 'result', row)!,
     bytes: exactValue(columns, 'bytes', row),
     queue: exactValue(columns, 'queue', row),
     number: exactValue(columns, 'number', row)!,
-    origins: originsOf(columns, row).map((one) => [one.service, one.transactionId, Number(one.bytes)] as const),
+    origins: collectOrigins(columns, row).map((one) => [one.service, one.transactionId, Number(one.bytes)] as const),
   };
 }
 
@@ -96,10 +96,10 @@ test('columns survive the way from a worker, with their memory and exact values'
   const lines = linesOf([made({ duration: 2n ** 53n + 1n, origins: [['shop', null, 3]] }), made({ start: 7 })]);
   const columns = read(lines);
   const expected = rowsOf(columns);
-  const moved = structuredClone(columns, { transfer: buffersOf(columns) });
+  const moved = structuredClone(columns, { transfer: listBuffers(columns) });
   expect(rowsOf(moved)).toEqual(expected);
   expect(columns.start).toHaveLength(0);
-  expect(buffersOf(moved)).toHaveLength(13);
+  expect(listBuffers(moved)).toHaveLength(13);
 });
 
 test('a first picture can be made before the end, and the coverage has exact times', () => {

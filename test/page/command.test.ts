@@ -2,7 +2,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { commandFor } from '../../daemon/page/link/command.ts';
+import { buildCommand } from '../../daemon/page/link/command.ts';
 import { EMPTY_LINK, type Link } from '../../daemon/page/link/link.ts';
 import { hosted } from '../daemon/hosted.ts';
 import { recorded, START } from '../daemon/recorded.ts';
@@ -42,7 +42,7 @@ test.each([
   [link({ view: 'lanes', transaction: 'a', session: 's', speed: 0.5 }), 'kreplay replay a --speed 0.5'.split(' ')],
   [link({ view: 'live', event_type: ['sys_sync'] }), 'kreplay tail --type sys_sync'.split(' ')],
 ])('%#: a shell makes these words of it', (given, expected) => {
-  expect(words(commandFor(given, 'http://h:1'))).toEqual([...expected, '--url', 'http://h:1']);
+  expect(words(buildCommand(given, 'http://h:1'))).toEqual([...expected, '--url', 'http://h:1']);
 });
 
 const answering = (name: string) =>
@@ -54,7 +54,7 @@ test.each([HOSTILE, '--help', '-x'])('kreplay answers what the page asks, about 
   const { url } = await answering(name);
   const run = async (given: Partial<Link>) => {
     let shown = '';
-    for (const command of commandFor(link(given), url).split(' && ')) {
+    for (const command of buildCommand(link(given), url).split(' && ')) {
       const { code, stdout } = await hosted(...words(command).slice(1));
       expect(code).toBe(0);
       shown += stdout;
@@ -73,7 +73,7 @@ test.each([HOSTILE, '--help', '-x'])('kreplay answers what the page asks, about 
 
 test('a shell runs two commands of a comparison as one line', async () => {
   const { url } = await answering(HOSTILE);
-  const line = commandFor(link({ view: 'compare', transaction: HOSTILE, other: HOSTILE }), url);
+  const line = buildCommand(link({ view: 'compare', transaction: HOSTILE, other: HOSTILE }), url);
   const command = line.replace(/^kreplay|(?<=&& )kreplay/g, resolve('build/kreplay'));
   const { stdout } = await promisify(execFile)('sh', ['-c', command]);
   expect(stdout.match(/touch x/g)!.length).toBeGreaterThanOrEqual(2);

@@ -1,6 +1,6 @@
 /** Counts by process and time, against the events that they count. */
 import fc from 'fast-check';
-import { bucketFor, type CountedRow, countsOf, lastEndNs, mostWithin } from '../../daemon/page/draw/counts.ts';
+import { type CountedRow, computeBucketNs, lastEndNs, mostWithin, sumCounts } from '../../daemon/page/draw/counts.ts';
 
 const event = fc.record({
   at: fc.bigInt({ min: 0n, max: 5000n }),
@@ -23,7 +23,7 @@ test('the counts are those of the events, and no window has more than is said', 
         const times = events.map(({ at }) => baseNs + at);
         const first = times.reduce((a, b) => (a < b ? a : b));
         const last = times.reduce((a, b) => (a > b ? a : b));
-        const bucketNs = bucketFor(first, last, most);
+        const bucketNs = computeBucketNs(first, last, most);
         // As the daemon sums them up: a row for each bucket and group.
         const rows = [...Map.groupBy(events, (one) => JSON.stringify(groupOf(one, baseNs, bucketNs), text))].map(
           ([, some]): CountedRow => {
@@ -36,10 +36,10 @@ test('the counts are those of the events, and no window has more than is said', 
             };
           },
         );
-        const counts = countsOf(rows, first, last, bucketNs);
+        const counts = sumCounts(rows, first, last, bucketNs);
         expect(counts.bucketCount).toBeLessThanOrEqual(Math.max(most, 2));
         // More may have been recorded since the end was asked for.
-        expect(countsOf(rows, first, first, bucketNs).all).toEqual(counts.all);
+        expect(sumCounts(rows, first, first, bucketNs).all).toEqual(counts.all);
         const sum = (values: Uint32Array) => values.reduce((a, b) => a + b, 0);
         expect(sum(counts.all.counts)).toBe(events.length);
         expect(sum(counts.all.failed)).toBe(events.filter(({ isFailed }) => isFailed).length);

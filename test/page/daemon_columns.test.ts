@@ -1,16 +1,16 @@
 /** The page reads what the daemon writes. */
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import {
+  collectOrigins,
   errorName,
   eventId,
   exactValue,
-  originsOf,
-  ownerOf,
-  recordingOf,
+  getOwner,
+  getRecording,
+  getThread,
+  getWhat,
   startNs,
-  threadOf,
   typeName,
-  whatOf,
 } from '../../daemon/page/columns/event_columns.ts';
 import { type PlainEvent, plainEvent } from '../daemon/column_answer.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
@@ -38,17 +38,17 @@ test.each([
   for (const line of text.split('\n').slice(0, -1)) builder.add(line);
   const columns = builder.finish();
   const events = Array.from({ length: columns.count }, (_, row): PlainEvent => {
-    const { pid, tid, comm, service } = threadOf(columns, row);
-    const { operation, target, fileKind } = whatOf(columns, row);
-    const { transactionId, source, quality, queuedBy } = ownerOf(columns, row);
+    const { pid, tid, comm, service } = getThread(columns, row);
+    const { operation, target, fileKind } = getWhat(columns, row);
+    const { transactionId, source, quality, queuedBy } = getOwner(columns, row);
     return {
-      ...{ event_id: eventId(columns, row), node: recordingOf(columns, row).node, event_type: typeName(columns, row) },
+      ...{ event_id: eventId(columns, row), node: getRecording(columns, row).node, event_type: typeName(columns, row) },
       ...{ timestamp_ns: startNs(columns, row), duration_ns: exactValue(columns, 'duration', row)! },
       ...{ thread: [BigInt(pid), BigInt(tid), comm, service], what: [operation, target, fileKind] },
       ...{ owner: [transactionId, source, quality, queuedBy], result: exactValue(columns, 'result', row)! },
       ...{ error: errorName(columns, row), bytes: exactValue(columns, 'bytes', row) },
       queue_ns: exactValue(columns, 'queue', row),
-      origins: originsOf(columns, row).map((one) => [one.service, one.transactionId, one.bytes]),
+      origins: collectOrigins(columns, row).map((one) => [one.service, one.transactionId, one.bytes]),
     };
   });
   expect(events).toEqual((await app.lines('/api/events')).map(plainEvent));

@@ -3,13 +3,21 @@ import fc from 'fast-check';
 import { binTrack, isInView, newBins } from '../../daemon/page/draw/bins.ts';
 import { hitTrack } from '../../daemon/page/draw/hit.ts';
 import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
-import { layOut, trackAt } from '../../daemon/page/draw/layout.ts';
+import { findTrack, layOut } from '../../daemon/page/draw/layout.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../../daemon/page/draw/strips.ts';
-import { KINDS, paletteOf, pixelOf, THEMES } from '../../daemon/page/draw/theme.ts';
-import { stepAtLeast, ticksOf } from '../../daemon/page/draw/ticks.ts';
-import { columnCount, fitted, nsAt, panned, type View, xOf, zoomed } from '../../daemon/page/draw/view.ts';
+import { buildPalette, KINDS, THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
+import { computeTicks, stepAtLeast } from '../../daemon/page/draw/ticks.ts';
+import {
+  columnCount,
+  computeTimeNs,
+  computeXPx,
+  fitted,
+  panned,
+  type View,
+  zoomed,
+} from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
-import { firstFailedIn, longestIn, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
+import { findFirstFailed, findLongest, spread, type Track } from '../../daemon/page/lanes/tracks.ts';
 import { times } from '../repeats.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
 
@@ -80,9 +88,9 @@ test('the longest and the first failed event of any range are found', () => {
       const [from, to] = [Math.min(a, b, some.length), Math.min(Math.max(a, b), some.length)];
       const range = some.slice(from, to);
       const longest = range.findIndex(([length]) => length === Math.max(...range.map(([other]) => other)));
-      expect(longestIn(track!, from, to)).toBe(longest < 0 ? -1 : from + longest);
+      expect(findLongest(track!, from, to)).toBe(longest < 0 ? -1 : from + longest);
       const failed = range.findIndex(([, isFailed]) => isFailed);
-      expect(firstFailedIn(track!, from, to)).toBe(failed < 0 ? -1 : from + failed);
+      expect(findFirstFailed(track!, from, to)).toBe(failed < 0 ? -1 : from + failed);
     }),
     { numRuns: times(100) },
   );
@@ -126,7 +134,7 @@ function strips(model: LanesModel, shown: View): string[][] {
   const { tracks } = layOut(model, [shown], SIZES);
   const columns = columnCount(shown);
   const pixels = new Uint32Array(columns * ROWS_PER_TRACK * tracks.length).fill(0x12345678);
-  const palette = paletteOf('light');
+  const palette = buildPalette('light');
   createStripPainter(model).paint(tracks, shown, palette, pixels);
   const kindOf = new Map(Object.entries(KINDS).map(([kind, at]) => [palette[at]!, kind]));
   kindOf.set(palette[KINDS.neutral]!, 'grey').set(0, '.');
@@ -184,9 +192,9 @@ test('one failed event of 50 ns among a million is seen at every zoom', () => {
     const marks = strips(model, shown)[1]!;
     expect(marks.filter((kind) => kind === 'error').length).toBeGreaterThanOrEqual(3);
     const [track] = model.groups[0]!.lanes[0]!.tracks;
-    expect(hitTrack(track!, shown, xOf(shown, failed * 1000 + 25))).toBe(failed);
+    expect(hitTrack(track!, shown, computeXPx(shown, failed * 1000 + 25))).toBe(failed);
     if (shown.toNs - shown.fromNs === 2000) break;
-    shown = zoomed(shown, 0.37, xOf(shown, failed * 1000 + 25), bounds);
+    shown = zoomed(shown, 0.37, computeXPx(shown, failed * 1000 + 25), bounds);
     expect(zoom).toBeLessThan(40);
   }
 });
@@ -276,7 +284,7 @@ test('lanes without an event in view are thin lines in their place, and tracks a
     [10, 58, 2],
   ]);
   expect(places(layout.lanes)).toEqual([[9, 22, 32]]);
-  expect([21, 22, 37, 38, 53, 54, 59].map((yPx) => trackAt(layout, yPx))).toEqual([-1, 0, 0, 1, 1, -1, -1]);
+  expect([21, 22, 37, 38, 53, 54, 59].map((yPx) => findTrack(layout, yPx))).toEqual([-1, 0, 0, 1, 1, -1, -1]);
   expect(layout.heightPx).toBe(60);
   const kept = new Set(model.groups[0]!.lanes.slice(0, 1).map(({ key }) => key));
   const tids = ({ lanes }: typeof layout) => lanes.map(({ lane }) => lane.tid);
@@ -294,7 +302,7 @@ test('ticks are at multiples of a round step, exact, apart from each other, and 
   fc.assert(
     fc.property(start, length, fc.integer({ min: 300, max: 3000 }), fc.nat(1000), (fromNs, ns, widthPx, originNs) => {
       const shown = { fromNs, toNs: fromNs + ns, widthPx, dpr: 1 };
-      const ticks = ticksOf(shown, originNs);
+      const ticks = computeTicks(shown, originNs);
       const labels = ticks.map(({ label }) => label);
       expect(new Set(labels).size).toBe(labels.length);
       for (const [i, { ns: at, label }] of ticks.entries()) {
@@ -319,10 +327,10 @@ test('ticks are at multiples of a round step, exact, apart from each other, and 
 
 test('ticks of a transaction and of a deep zoom', () => {
   const shown = { fromNs: 0, toNs: 100e6, widthPx: 500, dpr: 1 };
-  expect(ticksOf(shown).map(({ label }) => label)).toEqual(['0 ms', '20 ms', '40 ms', '60 ms', '80 ms', '100 ms']);
+  expect(computeTicks(shown).map(({ label }) => label)).toEqual(['0 ms', '20 ms', '40 ms', '60 ms', '80 ms', '100 ms']);
   const deep = { fromNs: 85_495_000, toNs: 85_497_000, widthPx: 400, dpr: 1 };
   const labels = ['85.4950 ms', '85.4955 ms', '85.4960 ms', '85.4965 ms', '85.4970 ms'];
-  expect(ticksOf(deep).map(({ label }) => label)).toEqual(labels);
+  expect(computeTicks(deep).map(({ label }) => label)).toEqual(labels);
 });
 
 test('zoom keeps the time under the pointer, pan and zoom stay within the bounds', () => {
@@ -333,10 +341,10 @@ test('zoom keeps the time under the pointer, pan and zoom stay within the bounds
       (moves) => {
         let shown: View = { ...bounds, widthPx: 1000, dpr: 2 };
         for (const [factor, at] of moves) {
-          const before = nsAt(shown, at * 1000);
+          const before = computeTimeNs(shown, at * 1000);
           const next = zoomed(shown, factor, at * 1000, bounds);
           const isFree = next.fromNs > bounds.fromNs && next.toNs < bounds.toNs;
-          if (isFree) expect(Math.abs(nsAt(next, at * 1000) - before)).toBeLessThanOrEqual(2);
+          if (isFree) expect(Math.abs(computeTimeNs(next, at * 1000) - before)).toBeLessThanOrEqual(2);
           shown = panned(next, at - 0.5, bounds);
           expect(shown.toNs - shown.fromNs).toBe(next.toNs - next.fromNs);
           expect(shown.toNs - shown.fromNs).toBeGreaterThanOrEqual(2000);
@@ -369,5 +377,5 @@ test('marks can be distinguished from the ground in both themes, but for what is
 });
 
 test('pixels are in the order of image data', () => {
-  expect([...new Uint8Array(Uint32Array.of(pixelOf('b34700')).buffer)]).toEqual([0xb3, 0x47, 0, 255]);
+  expect([...new Uint8Array(Uint32Array.of(toPixel('b34700')).buffer)]).toEqual([0xb3, 0x47, 0, 255]);
 });

@@ -1,7 +1,7 @@
 /** Filters that are typed: each way to write one gives the same link, and nothing else is accepted. */
 import fc from 'fast-check';
 import { filterText, readFilters } from '../../daemon/page/link/filter_text.ts';
-import { filtersOf } from '../../daemon/page/link/filters.ts';
+import { listFilters } from '../../daemon/page/link/filters.ts';
 import { EMPTY_LINK, FILTERED } from '../../daemon/page/link/link.ts';
 
 const NOW = 1_700_000_000_000_000_000n;
@@ -16,7 +16,7 @@ test('whatever a value is, it is read as it was written', () => {
     fc.property(filter, filter, (one, other) => {
       const { change, problems } = read(`${filterText(one.name, one.value)}  ${filterText(other.name, other.value)} `);
       expect(problems).toEqual([]);
-      const found = filtersOf({ ...EMPTY_LINK, ...change });
+      const found = listFilters({ ...EMPTY_LINK, ...change });
       // A value cannot be both kept and excluded: the later word counts.
       const isOpposite = one.name !== other.name && one.name.endsWith(other.name.replace('exclude_', ''));
       const isReplaced = isOpposite && one.value === other.value && bare(one.name) === bare(other.name);

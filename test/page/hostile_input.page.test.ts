@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
 import { createScanGate, type ScanGate } from '../../daemon/http/access/scan_gate.ts';
-import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { start } from '../daemon/command_line.ts';
@@ -270,7 +270,7 @@ describe('with tokens', () => {
     let now = Date.parse('2025-06-01T00:00:00Z');
     const path = join(newFolder(), 'tokens.json');
     const times = { created_at: '2025-01-01T00:00:00Z', expires_at: '2025-07-01T00:00:00Z' };
-    const token = { name: 'one', sha256: hashOf(secret).toString('hex'), scopes, ...times };
+    const token = { name: 'one', sha256: hashSecret(secret).toString('hex'), scopes, ...times };
     writeFileSync(path, JSON.stringify({ version: 1, tokens: [token] }), { mode: 0o600 });
     const nowMs = () => now;
     const bearer = createBearerCheck({ tokens: openTokens({ path, nowMs, log }), nowMs, log });

@@ -1,6 +1,13 @@
 /** Sets of time against sets of the nanoseconds in them. */
 import fc from 'fast-check';
-import { intersection, lengthNs, overlaps, union, unionOf, unionOfTwo } from '../../daemon/page/lanes/intervals.ts';
+import {
+  intersection,
+  lengthNs,
+  mergeIntervals,
+  overlaps,
+  union,
+  unionOfTwo,
+} from '../../daemon/page/lanes/intervals.ts';
 import { times } from '../repeats.ts';
 
 /** The last nanosecond that an interval may have. */
@@ -31,7 +38,7 @@ test('joined intervals have the nanoseconds of each, in intervals that do not to
     fc.property(intervals, intervals, (one, other) => {
       const [a, b] = [within(one), within(other)];
       expect(union(one)).toEqual(setOf(a));
-      expect(unionOf([one, other])).toEqual(setOf(new Set([...a, ...b])));
+      expect(mergeIntervals([one, other])).toEqual(setOf(new Set([...a, ...b])));
       expect(unionOfTwo(union(one), union(other))).toEqual(setOf(new Set([...a, ...b])));
       expect(intersection(union(one), union(other))).toEqual(setOf(common(a, b)));
       expect(lengthNs(union(one))).toBe(a.size);

@@ -1,10 +1,10 @@
 /** The model of the lanes, against slow and simple oracles. */
 import fc from 'fast-check';
 import type { EventColumns } from '../../daemon/page/columns/event_columns.ts';
-import { breakdownOf, PARTS } from '../../daemon/page/lanes/breakdown.ts';
+import { computeBreakdown, PARTS } from '../../daemon/page/lanes/breakdown.ts';
 import { createLinks } from '../../daemon/page/lanes/links.ts';
 import { createLanes, type LanesOptions, lanesBuffers } from '../../daemon/page/lanes/model.ts';
-import { neighboursOf } from '../../daemon/page/lanes/neighbours.ts';
+import { collectNeighbours } from '../../daemon/page/lanes/neighbours.ts';
 import { lanesSentence } from '../../daemon/page/lanes/sentence.ts';
 import { spread, TRACKS_MAX } from '../../daemon/page/lanes/tracks.ts';
 import { times } from '../repeats.ts';
@@ -110,7 +110,7 @@ test('the breakdown is that of each nanosecond by itself, and adds up', () => {
   fc.assert(
     fc.property(manyEvents, (events) => {
       const model = createLanes(columnsOf(events), OF_ORDER);
-      const breakdown = breakdownOf(model);
+      const breakdown = computeBreakdown(model);
       const expected = slowParts(events, Math.min(...events.map(({ start }) => Number(start))));
       expect(breakdown && PARTS.map((part) => breakdown.parts[part])).toEqual(expected?.parts ?? null);
       if (!breakdown) return;
@@ -125,7 +125,7 @@ test('the breakdown adds up with offsets of 19 digits, too', () => {
   const days = 100n * 86_400n * 10n ** 9n;
   const first = made({ duration: 1 });
   const columns = columnsOf([first, made({ start: days + 1n, duration: 2, type: 'sys_sync' })]);
-  const { durationNs, parts } = breakdownOf(createLanes(columns, OF_ORDER))!;
+  const { durationNs, parts } = computeBreakdown(createLanes(columns, OF_ORDER))!;
   expect(BigInt(durationNs)).toBe(days + 3n);
   expect(parts).toEqual({ queue: 0, service: 0, sync: 2, write: 1, request: 0, untraced: Number(days) });
 });
@@ -294,7 +294,7 @@ test('neighbours are counted by device and service while requests of the transac
         const key = `${other.node} ${other.target} ${other.service}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
-      const found = neighboursOf(model, mine);
+      const found = collectNeighbours(model, mine);
       expect(new Map(found.map(({ device, name, count }) => [`${device.node} ${device.name} ${name}`, count]))).toEqual(
         counts,
       );
@@ -308,7 +308,7 @@ describe('the sentence', () => {
   const ms = 1_000_000;
   const sentence = (events: readonly Partial<MadeEvent>[], shown?: (name: string) => string) => {
     const model = createLanes(columnsOf(events), { transactions: new Set(['order-77']) });
-    return lanesSentence(model, breakdownOf(model), 'order-77', shown);
+    return lanesSentence(model, computeBreakdown(model), 'order-77', shown);
   };
   const own = (start: number, duration: number, more: Partial<MadeEvent> = {}) => ({
     ...{ start: start * ms, duration: duration * ms, transaction: 'order-77', comm: 'walwriter', ...more },

@@ -1,27 +1,27 @@
 /** The map of latencies without a browser: where things lie, what is painted, and what a box has. */
 import fc from 'fast-check';
-import { pixelOf, THEMES } from '../../daemon/page/draw/theme.ts';
+import { THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
 import {
   boxOfCells,
   type CellBox,
-  cellBoxOf,
   cellsBetween,
-  countIn,
+  computeCellBox,
   moved,
   resized,
   rounded,
+  sumCellsInBox,
 } from '../../daemon/page/map/box.ts';
 import { clockTicks } from '../../daemon/page/map/clock_ticks.ts';
-import { cellPixels, paintCells, SHADE_COUNT, shadeOf, shadesOf } from '../../daemon/page/map/paint.ts';
+import { cellPixels, computeShade, computeShades, paintCells, SHADE_COUNT } from '../../daemon/page/map/paint.ts';
 import {
-  bandAt,
   bandStartNs,
-  cellsOf,
-  columnAt,
   columnStartNs,
+  computeBandPlace,
+  computeColumnPlace,
+  computeMapScale,
   durationMarks,
   type MapScale,
-  scaleOf,
+  mergeCells,
 } from '../../daemon/page/map/scale.ts';
 import { exactTail, narrowedTail, tailOfCells, tailSize } from '../../daemon/page/map/tail.ts';
 import { ROW_EDGES } from '../../daemon/sums/duration_rows.ts';
@@ -29,8 +29,8 @@ import { BASE, mapAnswer, timedAll } from './made_map.ts';
 
 const map = timedAll.map((all) => {
   const answer = mapAnswer(all);
-  const scale = scaleOf(answer);
-  return { all, answer, scale, cells: cellsOf(answer, scale) };
+  const scale = computeMapScale(answer);
+  return { all, answer, scale, cells: mergeCells(answer, scale) };
 });
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
@@ -50,7 +50,10 @@ test('each one is in the column and the band of its time and duration, and none 
   fc.assert(
     fc.property(map, ({ all, scale, cells }) => {
       for (const { at, durationNs } of all) {
-        const [column, band] = [Math.floor(columnAt(scale, at)), Math.floor(bandAt(scale, durationNs))];
+        const [column, band] = [
+          Math.floor(computeColumnPlace(scale, at)),
+          Math.floor(computeBandPlace(scale, durationNs)),
+        ];
         expect(columnStartNs(scale, column) <= at && at < columnStartNs(scale, column + 1)).toBe(true);
         expect(bandStartNs(scale, band) <= durationNs && durationNs < bandStartNs(scale, band + 1)).toBe(true);
         expect(cells.some((cell) => cell.column === column && cell.band === band)).toBe(true);
@@ -72,8 +75,8 @@ test('a box of cells has exactly the ones within its times and durations, also a
           at >= box_from! && at < box_to! && durationNs >= box_min! && (box_max === null || durationNs <= box_max),
       );
       const failed = within.filter((one) => one.failed).length;
-      expect(countIn(cells, own)).toEqual({ count: within.length, failed });
-      const drawn = cellBoxOf(scale, { box_from, box_to, box_min, box_max })!;
+      expect(sumCellsInBox(cells, own)).toEqual({ count: within.length, failed });
+      const drawn = computeCellBox(scale, { box_from, box_to, box_min, box_max })!;
       if (box_min! >= 100n) expect(drawn).toEqual(own);
       expect(rounded(scale, drawn).left).toBe(own.left);
     }),
@@ -114,9 +117,9 @@ test('a box outside the map is not drawn, and an open one is all of it', () => {
     fc.property(map, ({ scale }) => {
       const open = { box_from: null, box_to: null, box_min: null, box_max: null };
       const { columnCount, bandCount } = scale;
-      expect(cellBoxOf(scale, open)).toEqual({ left: 0, right: columnCount, bottom: 0, top: bandCount });
-      expect(cellBoxOf(scale, { ...open, box_from: columnStartNs(scale, columnCount) })).toBeNull();
-      expect(cellBoxOf(scale, { ...open, box_to: scale.fromNs })).toBeNull();
+      expect(computeCellBox(scale, open)).toEqual({ left: 0, right: columnCount, bottom: 0, top: bandCount });
+      expect(computeCellBox(scale, { ...open, box_from: columnStartNs(scale, columnCount) })).toBeNull();
+      expect(computeCellBox(scale, { ...open, box_to: scale.fromNs })).toBeNull();
     }),
   );
 });
@@ -126,8 +129,8 @@ test('each pixel has the shade of the most frequent cell there, and failures are
   fc.assert(
     fc.property(map, size, fc.boolean(), ({ cells, scale }, size, isFailedOnly) => {
       const pixels = paintCells(cells, scale, size, { theme: 'light', ink: 'rest', isFailedOnly });
-      const shades = shadesOf('light', 'rest').map((hex) => pixelOf(hex));
-      const error = pixelOf(THEMES.light.error);
+      const shades = computeShades('light', 'rest').map((hex) => toPixel(hex));
+      const error = toPixel(THEMES.light.error);
       const most = Math.max(...cells.map(({ count }) => count));
       const weight = (cell: (typeof cells)[number]) => (isFailedOnly ? cell.failed : cell.count);
       const placed = cells
@@ -139,7 +142,7 @@ test('each pixel has the shade of the most frequent cell there, and failures are
           const here = placed.filter(({ at }) => x >= at.left && x < at.right && y >= at.top && y < at.bottom);
           const pixel = pixels[y * size.width + x]!;
           const isFailure = pixel === error && here.some(({ cell }) => cell.failed > 0);
-          const shade = shades[shadeOf(Math.max(...here.map(({ cell }) => weight(cell))), most)];
+          const shade = shades[computeShade(Math.max(...here.map(({ cell }) => weight(cell))), most)];
           if (!isFailure && pixel !== (here.length === 0 ? 0 : shade)) wrong.push({ x, y, pixel, here });
         }
       expect(wrong).toEqual([]);
@@ -171,15 +174,15 @@ test('every shade stands out from the ground, and a larger count never has a wea
     ['dark', '1a212a'],
   ] as const)
     for (const ink of ['rest', 'selection'] as const) {
-      const contrasts = shadesOf(theme, ink).map((hex) => contrast(hex, ground));
+      const contrasts = computeShades(theme, ink).map((hex) => contrast(hex, ground));
       expect(Math.min(...contrasts)).toBeGreaterThanOrEqual(3);
       expect(contrasts.toSorted((a, b) => a - b)).toEqual(contrasts);
     }
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1e9 }), fc.integer({ min: 1, max: 1e9 }), (a, b) => {
       const [low, high] = [Math.min(a, b), Math.max(a, b)];
-      expect(shadeOf(low, high)).toBeLessThanOrEqual(shadeOf(high, high));
-      expect([shadeOf(1, high), shadeOf(high, high)]).toEqual([0, high === 1 ? 0 : SHADE_COUNT - 1]);
+      expect(computeShade(low, high)).toBeLessThanOrEqual(computeShade(high, high));
+      expect([computeShade(1, high), computeShade(high, high)]).toEqual([0, high === 1 ? 0 : SHADE_COUNT - 1]);
     }),
   );
 });
@@ -274,14 +277,16 @@ test('ticks of the clock are round, different, in the map, and not too many', ()
 });
 
 test('marks of durations are powers of ten, on the map', () => {
-  const scale = scaleOf(mapAnswer([{ at: 1_763_683_200_000_000_001n, durationNs: 31_302_187n, failed: false }]));
+  const scale = computeMapScale(
+    mapAnswer([{ at: 1_763_683_200_000_000_001n, durationNs: 31_302_187n, failed: false }]),
+  );
   expect(durationMarks(scale).map(({ label }) => label)).toEqual(['10 ms', '100 ms']);
   fc.assert(
     fc.property(map, ({ scale }) => {
       for (const { label, band } of durationMarks(scale)) {
         const [digits, unit] = label.split(' ') as [string, string];
         const ns = BigInt(digits) * { ns: 1n, µs: 1_000n, ms: 1_000_000n, s: 1_000_000_000n }[unit]!;
-        expect(bandAt(scale, ns)).toBe(band);
+        expect(computeBandPlace(scale, ns)).toBe(band);
       }
     }),
   );

@@ -10,10 +10,15 @@ import {
   ROW_COUNT,
   rowStartNs,
 } from '../../daemon/page/live/minute.ts';
-import { columnAt, columnsPerCell, drawMinute, rowAt } from '../../daemon/page/live/minute_picture.ts';
+import {
+  columnsPerCell,
+  computeMinuteColumn,
+  computeMinuteRow,
+  drawMinute,
+} from '../../daemon/page/live/minute_picture.ts';
 import { createNewest } from '../../daemon/page/live/newest.ts';
 import { rowTexts } from '../../daemon/page/live/row_cells.ts';
-import { secondsOf } from '../../daemon/page/live/seconds.ts';
+import { sumSeconds } from '../../daemon/page/live/seconds.ts';
 import { times } from '../repeats.ts';
 
 const START = 1_763_683_200_123_456_789n;
@@ -132,22 +137,22 @@ function expectMinute(
 }
 
 function columnOf(minute: Minute, at: number) {
-  const from = minute.placeOf(at) * ROW_COUNT;
+  const from = minute.computePlace(at) * ROW_COUNT;
   const cells: [number, { count: number; failed: number }][] = [];
   for (let row = 0; row < ROW_COUNT; row++) {
     const [count, failed] = [minute.counts[from + row]!, minute.failed[from + row]!];
     if (count + failed > 0) cells.push([row, { count, failed }]);
   }
-  return { startNs: minute.startOf(at), longest: minute.longestOf(at), isLost: minute.isLost(at), cells };
+  return { startNs: minute.computeStartNs(at), longest: minute.getLongestNs(at), isLost: minute.isLost(at), cells };
 }
 
 test('the seconds are the columns, added up', () => {
   const minute = createMinute(START);
   for (let i = 0n; i < 300n; i++) minute.add(START - i * 199_999_999n, i * 1000n, i % 7n === 0n);
   minute.lose(START - 3_000_000_000n, START - 3_000_000_000n);
-  const seconds = secondsOf(minute);
+  const seconds = sumSeconds(minute);
   expect(seconds).toHaveLength(60);
-  const first = minute.startOf(0);
+  const first = minute.computeStartNs(0);
   const starts = Array.from({ length: 300 }, (_, i) => START - BigInt(i) * 199_999_999n).filter((ns) => ns >= first);
   expect(seconds.reduce((sum, { count }) => sum + count, 0)).toBe(starts.length);
   for (const { startNs, count, longestNs, isLost } of seconds) {
@@ -177,7 +182,7 @@ test('losses before the first event are in the minute that its clock begins', ()
         kept.takeEvent(stringify({ timestamp_ns: endNs - 1n, duration_ns: 1, result: 0 }), 0);
         const minute = kept.minute!;
         for (let column = 0; column < MINUTE_COLUMNS; column++) {
-          const [fromNs, toNs] = [minute.startOf(column), minute.startOf(column) + COLUMN_NS];
+          const [fromNs, toNs] = [minute.computeStartNs(column), minute.computeStartNs(column) + COLUMN_NS];
           const isIn = losses.some(([agoS, lengthS]) => {
             const from = endNs - BigInt(agoS) * 1_000_000_000n;
             return from < toNs && from + BigInt(Math.min(lengthS, agoS)) * 1_000_000_000n >= fromNs;
@@ -201,9 +206,9 @@ test('one event among millions is seen at every width, and a loss where no event
       fc.boolean(),
       (width, height, column, durationNs, isFailed) => {
         const minute = createMinute(START);
-        const at = minute.startOf(column);
+        const at = minute.computeStartNs(column);
         minute.add(at, durationNs, isFailed);
-        const busy = minute.placeOf((column + 17) % MINUTE_COLUMNS) * ROW_COUNT;
+        const busy = minute.computePlace((column + 17) % MINUTE_COLUMNS) * ROW_COUNT;
         minute.counts[busy] = 4_000_000;
         const pixels = new Uint32Array(width * height);
         drawMinute(minute, palette, pixels, width, height);
@@ -212,14 +217,18 @@ test('one event among millions is seen at every width, and a loss where no event
         minute.lose(at, at);
         drawMinute(minute, palette, pixels, width, height);
         const hatched = Array.from(pixels.keys()).filter((place) => pixels[place] === lost);
-        const cell = columnAt(hatched[0]! % width, width);
-        expect(hatched.every((place) => columnAt(place % width, width) === cell)).toBe(true);
+        const cell = computeMinuteColumn(hatched[0]! % width, width);
+        expect(hatched.every((place) => computeMinuteColumn(place % width, width) === cell)).toBe(true);
         expect(cell <= column && column < cell + columnsPerCell(width)).toBe(true);
       },
     ),
     { numRuns: times(10) },
   );
-  expect([rowAt(0, 288), rowAt(287, 288), rowAt(2, 288)]).toEqual([ROW_COUNT - 1, 0, ROW_COUNT - 2]);
+  expect([computeMinuteRow(0, 288), computeMinuteRow(287, 288), computeMinuteRow(2, 288)]).toEqual([
+    ROW_COUNT - 1,
+    0,
+    ROW_COUNT - 2,
+  ]);
 });
 
 test('rates are those of whole seconds', () => {

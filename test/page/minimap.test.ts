@@ -1,9 +1,9 @@
 /** The strip of all events and the axis with a break, against slow and simple oracles. */
 import fc from 'fast-check';
-import { axisOf, isOnAxis, nsOnAxis, widthOf, xOnAxis } from '../../daemon/page/draw/axis.ts';
-import { dragged, gripAt } from '../../daemon/page/draw/brush.ts';
-import { densityOf, heightOf } from '../../daemon/page/draw/density.ts';
-import { extentsOf } from '../../daemon/page/draw/extents.ts';
+import { computeAxis, computeAxisWidthPx, isOnAxis, nsOnAxis, xOnAxis } from '../../daemon/page/draw/axis.ts';
+import { dragged, findGrip } from '../../daemon/page/draw/brush.ts';
+import { computeDensity, computeHeightShare } from '../../daemon/page/draw/density.ts';
+import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { LEAST_NS } from '../../daemon/page/draw/view.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
 import { columnsOf, type MadeEvent } from './made_columns.ts';
@@ -22,14 +22,14 @@ const parts = fc
   .map(({ fromNs, inView, between, later, widthPx, dpr }) => {
     const toNs = fromNs + inView;
     const folded = { fromNs: toNs + between, toNs: toNs + between + later };
-    return { axis: axisOf({ fromNs, toNs, widthPx, dpr }, folded), fromNs, toNs, folded, widthPx };
+    return { axis: computeAxis({ fromNs, toNs, widthPx, dpr }, folded), fromNs, toNs, folded, widthPx };
   });
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 
 test('with a break, a later time is never further left, and a position leads back to its time', () => {
   fc.assert(
     fc.property(parts, share, share, ({ axis, fromNs, toNs, folded, widthPx }, a, b) => {
-      expect(widthOf(axis)).toBe(widthPx);
+      expect(computeAxisWidthPx(axis)).toBe(widthPx);
       expect([xOnAxis(axis, fromNs), xOnAxis(axis, folded.toNs)]).toEqual([0, widthPx]);
       const timeAt = (at: number) => Math.round(fromNs + at * (folded.toNs - fromNs));
       const [early, late] = [timeAt(Math.min(a, b)), timeAt(Math.max(a, b))];
@@ -58,8 +58,8 @@ test('a time is on the axis if one of its parts has it', () => {
 
 test('a picture that is too narrow for a break has none', () => {
   const view = { fromNs: 0, toNs: 10, widthPx: 4, dpr: 1 };
-  expect(axisOf(view, { fromNs: 10, toNs: 20 })).toEqual({ view, folded: null });
-  expect(axisOf(view, null)).toEqual({ view, folded: null });
+  expect(computeAxis(view, { fromNs: 10, toNs: 20 })).toEqual({ view, folded: null });
+  expect(computeAxis(view, null)).toEqual({ view, folded: null });
 });
 
 const bars = fc.array(fc.tuple(fc.integer({ min: -500, max: 2500 }), fc.oneof(fc.nat(3), fc.nat(2000)), fc.boolean()), {
@@ -76,7 +76,7 @@ test('each column of the minimap has the number of its events, and of those that
       fc.integer({ min: 1, max: 90 }),
       (some, ...of) => {
         const [fromNs, length, columns] = of;
-        const density = densityOf(
+        const density = computeDensity(
           {
             starts: Float64Array.from(some, ([start]) => start),
             ends: Float64Array.from(some, ([start, long]) => start + long),
@@ -102,8 +102,8 @@ test('each column of the minimap has the number of its events, and of those that
 });
 
 test('one event is seen beside a million', () => {
-  expect(heightOf(1, 1_000_000)).toBeGreaterThan(0.04);
-  expect([heightOf(0, 9), heightOf(9, 9)]).toEqual([0, 1]);
+  expect(computeHeightShare(1, 1_000_000)).toBeGreaterThan(0.04);
+  expect([computeHeightShare(0, 9), computeHeightShare(9, 9)]).toEqual([0, 1]);
 });
 
 test('what is dragged stays within the bounds, has at least the least length, and follows the pointer', () => {
@@ -131,18 +131,18 @@ test('a pointer finds each edge and the middle, of a narrow part too', () => {
   fc.assert(
     fc.property(fc.nat(500), fc.nat(500), (fromPx, widthPx) => {
       const toPx = fromPx + widthPx;
-      expect(gripAt(fromPx, toPx, fromPx - 1)).toBe('from');
-      expect(gripAt(fromPx, toPx, toPx + 1)).toBe('to');
-      if (widthPx >= 4) expect(gripAt(fromPx, toPx, (fromPx + toPx) / 2)).toBe('whole');
-      expect(gripAt(fromPx, toPx, fromPx - 13)).toBe(null);
-      expect(gripAt(fromPx, toPx, toPx + 13)).toBe(null);
+      expect(findGrip(fromPx, toPx, fromPx - 1)).toBe('from');
+      expect(findGrip(fromPx, toPx, toPx + 1)).toBe('to');
+      if (widthPx >= 4) expect(findGrip(fromPx, toPx, (fromPx + toPx) / 2)).toBe('whole');
+      expect(findGrip(fromPx, toPx, fromPx - 13)).toBe(null);
+      expect(findGrip(fromPx, toPx, toPx + 13)).toBe(null);
     }),
   );
 });
 
 describe('what a picture shows at first', () => {
   const extents = (events: readonly Partial<MadeEvent>[]) =>
-    extentsOf(createLanes(columnsOf(events), { transactions: new Set(['order-1']) }));
+    computeExtents(createLanes(columnsOf(events), { transactions: new Set(['order-1']) }));
 
   test('is the own time; what was written back later is folded', () => {
     const later = { source: 'origin', type: 'block_io' as const, start: 5_000_000, duration: 1000 };

@@ -7,7 +7,7 @@ import {
   askApart,
   askMap,
   askSlowest,
-  selectionOf,
+  chooseSelection,
   slowestQuestion,
 } from '../../daemon/page/map/questions.ts';
 import { overviewSentence } from '../../daemon/page/map/sentence.ts';
@@ -35,7 +35,7 @@ async function overview(daemon: Asking, change: Partial<Link> = {}): Promise<{ a
   const link = { ...EMPTY_LINK, ...change };
   const map = await askMap(daemon, link, 100);
   const slowest = await askSlowest(daemon, slowestQuestion(link, map)!);
-  const selection = selectionOf(link, map, slowest)!;
+  const selection = chooseSelection(link, map, slowest)!;
   const apart = await askApart(daemon, map, selection);
   return { apart, sentence: overviewSentence(map, selection, apart.answer) };
 }

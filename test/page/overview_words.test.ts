@@ -5,10 +5,10 @@ import type { ComparedSide, DifferencesAnswer, DifferentValue } from '../../daem
 import { PARTS } from '../../daemon/page/lanes/breakdown.ts';
 import { OPEN_BOX } from '../../daemon/page/map/box.ts';
 import type { LatencyMap, Selection } from '../../daemon/page/map/questions.ts';
-import { cellsOf, scaleOf } from '../../daemon/page/map/scale.ts';
+import { computeMapScale, mergeCells } from '../../daemon/page/map/scale.ts';
 import { overviewSentence } from '../../daemon/page/map/sentence.ts';
 import { boxText, mapSummary } from '../../daemon/page/map/summary.ts';
-import { largestExtra, meansOf } from '../../daemon/page/map/time_spent.ts';
+import { computeMeans, largestExtra } from '../../daemon/page/map/time_spent.ts';
 import { rowClause, valueText } from '../../daemon/page/map/wording.ts';
 import { BASE, mapAnswer } from './made_map.ts';
 
@@ -24,7 +24,7 @@ const side = fc
 test('means are within half a nanosecond of the exact sums, and the largest extra part is that of the sums', () => {
   fc.assert(
     fc.property(side, side, (selected, others) => {
-      const means = [meansOf(selected), meansOf(others)] as const;
+      const means = [computeMeans(selected), computeMeans(others)] as const;
       for (const [at, one] of [selected, others].entries())
         for (const part of PARTS) {
           const error = means[at]!.parts[part] * BigInt(one.count) - BigInt(one.breakdown[`${part}_ns`]);
@@ -44,9 +44,9 @@ const made = (durationsNs: readonly bigint[]): LatencyMap => {
   const answer = mapAnswer(
     durationsNs.map((durationNs, at) => ({ at: BASE + BigInt(at), durationNs, failed: at === 0 })),
   );
-  const scale = scaleOf(answer);
+  const scale = computeMapScale(answer);
   const about = { key: '', of: 'transactions', isUnlabelled: false, filters: '', isFailedOnly: false } as const;
-  return { ...about, answer, scale, cells: cellsOf(answer, scale) };
+  return { ...about, answer, scale, cells: mergeCells(answer, scale) };
 };
 const map = made([1_000n, 2n ** 63n - 1n]);
 const sideOf = (count: number, ns: bigint): ComparedSide => ({

@@ -1,9 +1,9 @@
 /** Bars below the lanes that show where events would be with a latency, against what each pixel column should show. */
 import fc from 'fast-check';
-import { extentsOf } from '../../daemon/page/draw/extents.ts';
+import { computeExtents } from '../../daemon/page/draw/extents.ts';
 import { layOut } from '../../daemon/page/draw/layout.ts';
 import { paintProjected } from '../../daemon/page/draw/projected.ts';
-import { KINDS, paletteOf } from '../../daemon/page/draw/theme.ts';
+import { buildPalette, KINDS } from '../../daemon/page/draw/theme.ts';
 import { columnCount, type View } from '../../daemon/page/draw/view.ts';
 import { createLanes, type LanesModel } from '../../daemon/page/lanes/model.ts';
 import { type Latency, projected } from '../../daemon/page/replay/schedule.ts';
@@ -28,7 +28,7 @@ function projectedStrips(model: LanesModel, shown: View, latency: Latency): stri
   const { tracks } = layOut(model, [shown], SIZES, { times });
   const columns = columnCount(shown);
   const pixels = new Uint32Array(columns * tracks.length);
-  const palette = paletteOf('light');
+  const palette = buildPalette('light');
   paintProjected(tracks, model, times, shown, palette, pixels);
   const kindOf = new Map([
     [palette[KINDS.added]!, 'added'],
@@ -71,7 +71,7 @@ test('a lane whose events would be moved into view is not folded', () => {
 test('a picture is as long as what would take longer, and at most four times as long as what is recorded', () => {
   const model = modelOf([{ type: 'sys_write', start: 0, duration: 1_000_000 }]);
   const lengthOf = (laterNs?: number) => {
-    const { fromNs, toNs } = extentsOf(model, laterNs).normal;
+    const { fromNs, toNs } = computeExtents(model, laterNs).normal;
     return toNs - fromNs;
   };
   expect([lengthOf(), lengthOf(500_000)]).toEqual([1_060_000, 1_060_000]);

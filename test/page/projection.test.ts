@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { parseJson, stringify } from '../../daemon/base/exact_json.ts';
 import type { CurveLine } from '../../daemon/contract/received.ts';
 import { durationText, parseDuration } from '../../daemon/page/numbers/duration_text.ts';
-import { exactCurve, projectionOf } from '../../daemon/page/what_if/curve.ts';
+import { computeProjection, exactCurve } from '../../daemon/page/what_if/curve.ts';
 import { createPopulation } from '../../daemon/page/what_if/population.ts';
 import { LATENCIES, placeOn, TIMEOUTS } from '../../daemon/page/what_if/scale.ts';
 import { becomesText, deadlineText, populationText, sharesText } from '../../daemon/page/what_if/words.ts';
@@ -41,7 +41,7 @@ test('a projection is what each line says by itself', () => {
     fc.property(lines, latency, fc.option(deadline), (curve, latencyNs, timeoutNs) => {
       const ends = curve.map(({ events, end_ns }) => end_ns + BigInt(events) * latencyNs);
       const longest = ends.reduce((most, ns) => (ns > most ? ns : most), 0n);
-      const { durationNs, timesOut, smallestNs } = projectionOf(exactCurve(read(curve)), latencyNs, timeoutNs);
+      const { durationNs, timesOut, smallestNs } = computeProjection(exactCurve(read(curve)), latencyNs, timeoutNs);
       expect(durationNs).toBe(longest);
       expect(timesOut).toBe(timeoutNs !== null && longest > timeoutNs);
       const misses = (ns: bigint) => curve.some(({ events, end_ns }) => end_ns + BigInt(events) * ns > timeoutNs!);
@@ -83,7 +83,7 @@ test('the daemon computes the same, for one transaction and for how many of all'
       const answers = await Promise.all(ids.map((transactionId) => planner.whatIf({ transactionId, ...common })));
       for (const answer of answers) {
         const curve = exactCurve(read(curveView(answer.curve)));
-        expect(projectionOf(curve, extraLatencyNs, timeoutNs)).toEqual({
+        expect(computeProjection(curve, extraLatencyNs, timeoutNs)).toEqual({
           recordedNs: answer.recordedDurationNs,
           durationNs: answer.durationNs,
           timesOut: answer.afterTimeoutCount > 0,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import type { Daemon } from '../../daemon/page/feed/daemon.ts';
-import { FailedRequest, failureOf } from '../../daemon/page/feed/failure.ts';
+import { FailedRequest, readFailure } from '../../daemon/page/feed/failure.ts';
 import { type Frame, follow } from '../../daemon/page/replay/stream.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
@@ -161,7 +161,7 @@ describe('the stream', () => {
   function cutDaemon(url: string, bytesMax: () => number): Daemon {
     const ask: Daemon['ask'] = async (path, { method = 'GET', headers, signal } = {}) => {
       const response = await fetch(url + path, { method, headers: headers ?? {}, signal: signal ?? null });
-      if (!response.ok) throw new FailedRequest(await failureOf(response));
+      if (!response.ok) throw new FailedRequest(await readFailure(response));
       let left = bytesMax();
       const cut = new TransformStream<Uint8Array, Uint8Array>({
         transform(part, to) {

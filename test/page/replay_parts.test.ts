@@ -2,13 +2,13 @@
 
 import fc from 'fast-check';
 import type { Session } from '../../daemon/contract/received.ts';
-import { clockOffsetsIn, formatClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
+import { formatClockOffsets, parseClockOffsets } from '../../daemon/page/link/clock_offsets.ts';
 import { EMPTY_LINK, formatLink, parseLink } from '../../daemon/page/link/link.ts';
 import { createPace } from '../../daemon/page/replay/pace.ts';
 import { createDelayMeter, expectedRate, isAtOwnEnd, playsTo } from '../../daemon/page/replay/replay.ts';
 import { placeOfSpeed, SPEED_SCALE } from '../../daemon/page/replay/settings.ts';
-import { linkSettings, settingsIn } from '../../daemon/page/replay/settings_in_link.ts';
-import { unusedFilters, whereOf } from '../../daemon/page/what_if/question.ts';
+import { buildSessionSettings, linkSettings } from '../../daemon/page/replay/settings_in_link.ts';
+import { buildWhere, unusedFilters } from '../../daemon/page/what_if/question.ts';
 
 const SESSION: Session = {
   ...{ session_id: 's', transaction_id: 'order-1', speed_factor: 1, extra_latency_ns: 0, timeout_ns: null },
@@ -157,7 +157,7 @@ test('a link has the settings of a session, and makes the same again', () => {
     fc.property(session, (given) => {
       const { link, problems } = parseLink(formatLink({ ...EMPTY_LINK, ...linkSettings(given) }));
       expect(problems).toEqual([]);
-      const made = settingsIn(link, new Map());
+      const made = buildSessionSettings(link, new Map());
       expect({ speed_factor: 1, extra_latency_ns: 0n, timeout_ns: null, max_gap_ns: null, ...made }).toEqual({
         ...{ speed_factor: given.speed_factor, extra_latency_ns: given.extra_latency_ns },
         ...{ timeout_ns: given.timeout_ns, max_gap_ns: given.max_gap_ns, only: given.only, clock_offsets_ns: {} },
@@ -175,7 +175,7 @@ test('clock offsets are read as they were written', () => {
   fc.assert(
     fc.property(fc.uniqueArray(node), fc.array(offset), (nodes, offsets) => {
       const given = new Map(nodes.map((name, i) => [name, offsets[i] ?? 0n]));
-      const { offsets: read, problems } = clockOffsetsIn({ clock_offset: formatClockOffsets(given) }, nodes);
+      const { offsets: read, problems } = parseClockOffsets({ clock_offset: formatClockOffsets(given) }, nodes);
       expect(problems).toEqual([]);
       expect([...read]).toEqual([...given].filter(([, one]) => one !== 0n));
     }),
@@ -193,7 +193,7 @@ test('what is wrong with a clock offset is said, and the others count', () => {
     'n2:9223372036854775808',
     'n2:-7',
   ];
-  const { offsets, problems } = clockOffsetsIn({ clock_offset }, ['n1', 'n2']);
+  const { offsets, problems } = parseClockOffsets({ clock_offset }, ['n1', 'n2']);
   expect([...offsets]).toEqual([
     ['n1', 5n],
     ['n2', -7n],
@@ -209,9 +209,9 @@ test('what is wrong with a clock offset is said, and the others count', () => {
 });
 
 test('those like a transaction are what the link filters by, or of its service', () => {
-  expect(whereOf(EMPTY_LINK, 'shop')).toEqual({ service: ['shop'] });
-  expect(whereOf(EMPTY_LINK, null)).toEqual({});
-  expect(whereOf({ ...EMPTY_LINK, node: ['n1'], from: 1n }, 'shop')).toEqual({ node: ['n1'], from: 1n });
+  expect(buildWhere(EMPTY_LINK, 'shop')).toEqual({ service: ['shop'] });
+  expect(buildWhere(EMPTY_LINK, null)).toEqual({});
+  expect(buildWhere({ ...EMPTY_LINK, node: ['n1'], from: 1n }, 'shop')).toEqual({ node: ['n1'], from: 1n });
   const others = { ...EMPTY_LINK, service: ['a'], exclude_service: ['b'], comm: ['c'], has_error: true };
   expect(unusedFilters(others)).toEqual(['comm', 'exclude_service', 'has_error']);
 });

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { createColumnsBuilder } from '../../daemon/page/columns/builder.ts';
 import { eventId } from '../../daemon/page/columns/event_columns.ts';
-import { choicesOf } from '../../daemon/page/lanes/choices.ts';
+import { collectChoices } from '../../daemon/page/lanes/choices.ts';
 import { createLanes } from '../../daemon/page/lanes/model.ts';
-import { scheduleOf } from '../../daemon/page/replay/schedule.ts';
-import { placeIn } from '../../daemon/page/views/use_played.ts';
+import { computeSchedule } from '../../daemon/page/replay/schedule.ts';
+import { findPlayedPlace } from '../../daemon/page/views/use_played.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
 import { type Row, recordedOn, recordingPath, START } from '../daemon/recorded.ts';
 import { type Served, served } from '../daemon/served.ts';
@@ -79,7 +79,7 @@ test('every event is where the time line of a session has it, with what is skipp
         const clock_offsets_ns = Object.fromEntries(offsets);
         const { events, session } = await asked(daemon, { ...given, clock_offsets_ns });
         const of = { latencyNs: given.extra_latency_ns, only: given.only };
-        const schedule = scheduleOf(model, { ...of, maxGapNs: given.max_gap_ns });
+        const schedule = computeSchedule(model, { ...of, maxGapNs: given.max_gap_ns });
         expect(Array.from(schedule.rows, (row) => eventId(model.columns, row))).toEqual(
           events.map(({ event_id }) => event_id),
         );
@@ -104,7 +104,7 @@ test('at a position the last event that starts at or before it is played', () =>
       });
       const schedule = { rows: Uint32Array.from(gaps.keys(), (at) => at + 7), starts, cutCount: 0, cutNs: 0 };
       const at = starts.findLastIndex((start) => start <= positionNs);
-      expect(placeIn(schedule, positionNs)).toEqual(
+      expect(findPlayedPlace(schedule, positionNs)).toEqual(
         at < 0 ? { row: -1, offsetNs: 0 } : { row: at + 7, offsetNs: starts[at] },
       );
     }),
@@ -119,7 +119,7 @@ test('a latency can be narrowed to what the transaction has, not to what is in i
     { at: at + 2n, service: 'backup', transaction: 'other', type: 'block_io' },
   ]);
   const model = await modelOf(await served(folder), new Map());
-  expect(choicesOf(model)).toEqual({
+  expect(collectChoices(model)).toEqual({
     types: ['sys_write', 'sys_sync'],
     services: ['shop', '__proto__'],
     nodes: ['n1'],

@@ -6,7 +6,7 @@ import express from 'express';
 import { pino } from 'pino';
 import type { Scope } from '../../daemon/contract/words.ts';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { close, listen } from '../../daemon/server/server.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
@@ -132,7 +132,7 @@ describe('where tokens are needed', () => {
     const [reader, both] = [newSecret(), newSecret()];
     const stored = (name: string, secret: string, scopes: Scope[]) => {
       const created_at = '2025-01-01T00:00:00Z';
-      return { name, sha256: hashOf(secret).toString('hex'), scopes, created_at, expires_at: null };
+      return { name, sha256: hashSecret(secret).toString('hex'), scopes, created_at, expires_at: null };
     };
     const tokens = [stored('reader', reader, ['events:read']), stored('both', both, ['events:read', 'replay:control'])];
     const path = join(newFolder(), 'tokens.json');

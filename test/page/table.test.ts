@@ -38,9 +38,15 @@ test('cells have all digits, and nothing where the event has no such value', () 
 
 test('a table of some events in their order, and its pages', () => {
   const table = createEventTable(columns, 0n, Uint32Array.of(2, 0));
-  expect([table.rowCount, table.pageCount, table.rowOf(0), table.lineOf(0), table.lineOf(1)]).toEqual([2, 1, 2, 1, -1]);
+  expect([table.rowCount, table.pageCount, table.getRow(0), table.findLine(0), table.findLine(1)]).toEqual([
+    2, 1, 2, 1, -1,
+  ]);
   const all = createEventTable(columns);
-  expect([all.rowOf(1), all.lineOf(2), all.lineOf(3), all.linesOf(0)]).toEqual([1, 2, -1, [0, 3]]);
+  expect([all.getRow(1), all.findLine(2), all.findLine(3), all.computePageLines(0)]).toEqual([1, 2, -1, [0, 3]]);
   const long = createEventTable(columns, 0n, new Uint32Array(2 * PAGE_ROWS + 1));
-  expect([long.pageCount, long.linesOf(1), long.linesOf(2)]).toEqual([3, [10_000, 20_000], [20_000, 20_001]]);
+  expect([long.pageCount, long.computePageLines(1), long.computePageLines(2)]).toEqual([
+    3,
+    [10_000, 20_000],
+    [20_000, 20_001],
+  ]);
 });

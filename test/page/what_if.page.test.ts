@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { createBearerCheck } from '../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret } from '../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../daemon/http/access/token.ts';
 import { openTokens } from '../../daemon/http/access/tokens.ts';
 import { parseDuration } from '../../daemon/page/numbers/duration_text.ts';
 import { openRecordingStore } from '../../daemon/store/embedded/recording_store.ts';
@@ -176,7 +176,7 @@ test('a reader without control may ask, and not play', async () => {
   const path = join(newFolder(), 'tokens.json');
   const secret = newSecret();
   const created_at = '2025-01-01T00:00:00Z';
-  const reader = { name: 'reader', sha256: hashOf(secret).toString('hex'), scopes: ['events:read'], created_at };
+  const reader = { name: 'reader', sha256: hashSecret(secret).toString('hex'), scopes: ['events:read'], created_at };
   writeFileSync(path, JSON.stringify({ version: 1, tokens: [{ ...reader, expires_at: null }] }), { mode: 0o600 });
   const log = pino({ level: 'silent' });
   const bearer = createBearerCheck({ tokens: openTokens({ path, nowMs: Date.now, log }), nowMs: Date.now, log });

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTables } from '../../agent/clickhouse/tables/changes.ts';
-import { versionAt } from '../../agent/clickhouse/tables/server_version.ts';
+import { readServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { type ClickHouseServer, endWithServers, startServer } from '../clickhouse/server.ts';
 import { type Ended, type Running, start } from '../daemon/command_line.ts';
 import type { Row } from '../daemon/recorded.ts';
@@ -21,7 +21,7 @@ export async function startFleet(options: Parameters<typeof startServer>[0] = {}
 /** Makes the tables as `kreplay fleet init` does, also of a cluster. */
 export async function initFleet({ url }: Pick<ClickHouseServer, 'url'>, cluster?: string): Promise<void> {
   const settings = { urls: [url], database: 'kreplay' };
-  const place = { database: 'kreplay', version: await versionAt(settings), cluster };
+  const place = { database: 'kreplay', version: await readServerVersion(settings), cluster };
   await createTables(settings, place, { nowNs: BigInt(Date.now()) * 1_000_000n });
 }
 

@@ -1,6 +1,6 @@
 /** Tests the names of inserts: a newer server drops rows whose insert has the name of an earlier one. */
 import type { Connection } from '../../agent/clickhouse/connection/connection.ts';
-import { versionOf } from '../../agent/clickhouse/tables/server_version.ts';
+import { parseServerVersion } from '../../agent/clickhouse/tables/server_version.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { newPosition, type Position, positionBefore } from '../../agent/ship/position.ts';
 import { sender, sendSide } from '../../agent/ship/send_group.ts';
@@ -17,7 +17,7 @@ async function namesOf(folder: string, position: Position, missing = 0): Promise
     close: () => {},
   };
   const reader = openReader(recordingPath(folder));
-  const send = sender({ connection, version: versionOf('26.7.1') }, 'notes', new AbortController().signal);
+  const send = sender({ connection, version: parseServerVersion('26.7.1') }, 'notes', new AbortController().signal);
   const lost =
     missing > 0 ? [{ from: 0, count: missing, fromNs: START, toNs: START, cause: 'unshipped' as const }] : [];
   await sendSide(send, reader, position, lost);

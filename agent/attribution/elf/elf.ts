@@ -146,9 +146,9 @@ export function readElf(read: ReadAt): Elf | undefined {
     tls,
     loadBias(start, fileOffset) {
       const code = segments.find(
-        ({ type, flags, offset }) => type === PT_LOAD && flags & PF_X && pageOf(offset) === fileOffset,
+        ({ type, flags, offset }) => type === PT_LOAD && flags & PF_X && computePageStart(offset) === fileOffset,
       );
-      return code && start - pageOf(code.address);
+      return code && start - computePageStart(code.address);
     },
     exportedTlsSymbol: (name) => (tls ? exportedTlsSymbol(readAddress, dynamic, name) : undefined),
     tlsRelocations: () => tlsRelocations(readAddress, dynamic),
@@ -173,7 +173,7 @@ function isElf(header: DataView): boolean {
   );
 }
 
-function pageOf(address: number): number {
+function computePageStart(address: number): number {
   return Math.floor(address / PAGE_SIZE) * PAGE_SIZE;
 }
 

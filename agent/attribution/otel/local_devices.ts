@@ -24,10 +24,10 @@ export function createDeviceCheck(readMounts: () => string = readHostMounts): (d
 
 function readHostMounts(): string {
   // If the agent runs in a container, only init sees the host's mounts.
-  return ['self', '1'].map(readMountsOf).join('\n');
+  return ['self', '1'].map(readProcessMounts).join('\n');
 }
 
-function readMountsOf(process: string): string {
+function readProcessMounts(process: string): string {
   try {
     return readFileSync(`/proc/${process}/mountinfo`, 'latin1');
   } catch {

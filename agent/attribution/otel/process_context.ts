@@ -115,7 +115,7 @@ function readSnapshot(memory: ProcessMemory, address: number): Outcome<Snapshot,
   const after = readTime(memory, address);
   if (before === undefined || !hasHeader || after === undefined) return missing('unreadable');
   if (before === 0n || after !== before) return missing('updating');
-  if (signatureOf(header) !== SIGNATURE) return missing('not_published');
+  if (readSignature(header) !== SIGNATURE) return missing('not_published');
   if (header.getUint32(VERSION_AT, true) !== VERSION) return missing('unsupported_version');
   return payload ? found({ publishedAtNs: before, payload }) : missing('unreadable');
 }
@@ -125,7 +125,7 @@ function readTime(memory: ProcessMemory, address: number): bigint | undefined {
   return memory.read(address + PUBLISHED_AT, bytes) ? new DataView(bytes.buffer).getBigUint64(0, true) : undefined;
 }
 
-function signatureOf(header: DataView): string {
+function readSignature(header: DataView): string {
   return Buffer.from(header.buffer, 0, SIGNATURE.length).toString('latin1');
 }
 
@@ -155,11 +155,11 @@ export function decodeProcessContext(payload: Uint8Array): Omit<ProcessContext, 
       ? readAttribute(content as Uint8Array, attributes)
       : readMessage(content as Uint8Array, RESOURCE_MESSAGE, (_, one) => readAttribute(one as Uint8Array, resource)),
   );
-  return isWell ? { resource, attributes, threadKeys: threadKeysIn(attributes) } : undefined;
+  return isWell ? { resource, attributes, threadKeys: parseThreadKeys(attributes) } : undefined;
 }
 
 /** OTEP 4947. One unusable name makes the whole map unusable: it is unknown which index it was meant for. */
-function threadKeysIn(attributes: Attributes): readonly string[] | undefined {
+function parseThreadKeys(attributes: Attributes): readonly string[] | undefined {
   if (!THREAD_SCHEMAS.includes(attributes.get('threadlocal.schema_version') ?? null)) return undefined;
   const keys = attributes.get('threadlocal.attribute_key_map') ?? [];
   return Array.isArray(keys) && keys.every((key) => typeof key === 'string' && key !== '') ? keys : undefined;

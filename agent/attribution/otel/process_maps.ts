@@ -29,7 +29,7 @@ export function readMaps(pid: number): Outcome<string, ProcessReason> {
       closeSync(file);
     }
   } catch (error) {
-    return missing(reasonOf(error));
+    return missing(toProcessReason(error));
   }
 }
 
@@ -46,7 +46,7 @@ function readAll(file: number): Outcome<string, ProcessReason> {
   return missing('too_large');
 }
 
-export function reasonOf(error: unknown): ProcessReason {
+export function toProcessReason(error: unknown): ProcessReason {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'EACCES' || code === 'EPERM' ? 'not_permitted' : 'gone';
 }

@@ -1,7 +1,7 @@
 /** Reads another process's memory, but only parts that are available without waiting for another machine or program. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
-import { type Mapping, reasonOf } from './process_maps.ts';
+import { type Mapping, toProcessReason } from './process_maps.ts';
 
 export interface ProcessMemory {
   /** Fills `into` or returns false. Concurrent writes of the process may or may not be included. */
@@ -18,7 +18,7 @@ export function openProcessMemory(
   try {
     file = openSync(`/proc/${pid}/mem`, 'r');
   } catch (error) {
-    return missing(reasonOf(error));
+    return missing(toProcessReason(error));
   }
   return found({
     read(address, into) {

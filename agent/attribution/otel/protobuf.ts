@@ -57,7 +57,7 @@ export function readMessage(
     return message.subarray(at - size, at);
   }
 
-  function contentOf(type: WireType | undefined): FieldValue | undefined {
+  function readFieldValue(type: WireType | undefined): FieldValue | undefined {
     if (type === 'varint') return varint();
     if (type === 'fixed64') return bytes(8);
     if (type === 'fixed32') return bytes(4);
@@ -69,7 +69,7 @@ export function readMessage(
     if (typeof tag !== 'number' || tag >= TAG_LIMIT) return false;
     const field = tag >>> 3;
     const type = WIRE_TYPES[tag & 7];
-    const value = field === 0 ? undefined : contentOf(type);
+    const value = field === 0 ? undefined : readFieldValue(type);
     if (value === undefined) return false;
     const asked = fields.get(field);
     if (asked !== undefined && (asked !== type || !onField(field, value))) return false;

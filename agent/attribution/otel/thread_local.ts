@@ -5,7 +5,7 @@ import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSy
 import { type Elf, fileReader, type ReadAt, readElf } from '../elf/elf.ts';
 import { createDeviceCheck } from './local_devices.ts';
 import { found, missing, type Outcome, type ProcessReason } from './outcome.ts';
-import { type Mapping, parseMaps, readMaps, reasonOf } from './process_maps.ts';
+import { type Mapping, parseMaps, readMaps, toProcessReason } from './process_maps.ts';
 import { openProcessMemory, type ProcessMemory } from './process_memory.ts';
 import { accessBySlots, programBlockDistance, type ThreadLocal, type ThreadLocalAccess } from './tls_access.ts';
 
@@ -65,7 +65,7 @@ export function createThreadLocalResolver(): ThreadLocalResolver {
       const memory = openProcessMemory(pid, mappings, isLocal);
       if (memory.value === undefined) return memory;
       try {
-        const modules = modulesIn(mappings, executableOf(pid));
+        const modules = selectModules(mappings, readExecutablePath(pid));
         if (modules.length > MODULES_MAX) return missing('too_large');
         const budget = { bytes: BYTES_MAX };
         const search: Search = { pid, modules, memory: memory.value, budget, isLocal };
@@ -79,7 +79,7 @@ export function createThreadLocalResolver(): ThreadLocalResolver {
   };
 }
 
-function executableOf(pid: number): string | undefined {
+function readExecutablePath(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/exe`, 'latin1');
   } catch {
@@ -91,7 +91,7 @@ function executableOf(pid: number): string | undefined {
  * Returns one mapping per file, the program first. For the program any mapping will do: its code may have been moved to
  * larger pages.
  */
-function modulesIn(mappings: readonly Mapping[], executable: string | undefined): Module[] {
+function selectModules(mappings: readonly Mapping[], executable: string | undefined): Module[] {
   const libraries = new Map<string, Module>();
   const programs = new Map<string, Module>();
   for (const mapping of mappings) {
@@ -114,7 +114,7 @@ function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, is
   let settled: Settled = 'not_exported';
   for (const module of modules) {
     const access = isLocal(module.mapping.device)
-      ? files.examine(pid, module.mapping, budget, (elf) => accessIn(elf, module, memory))
+      ? files.examine(pid, module.mapping, budget, (elf) => findThreadLocalAccess(elf, module, memory))
       : 'unreadable';
     if (typeof access === 'object') return access;
     if (access !== undefined) settled = access;
@@ -125,7 +125,11 @@ function accessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, is
 }
 
 /** Returns undefined if the module does not have the variable. */
-function accessIn(elf: Elf, { mapping, isProgram }: Module, memory: ProcessMemory): ThreadLocalAccess | undefined {
+function findThreadLocalAccess(
+  elf: Elf,
+  { mapping, isProgram }: Module,
+  memory: ProcessMemory,
+): ThreadLocalAccess | undefined {
   const symbol = elf.exportedTlsSymbol(THREAD_CONTEXT_SYMBOL);
   if (!symbol || !elf.tls || symbol.size !== SYMBOL_SIZE || symbol.value + SYMBOL_SIZE > elf.tls.memorySize) {
     return undefined;
@@ -212,18 +216,18 @@ function createModuleFiles(): ModuleFiles {
       let file: number | undefined;
       try {
         const stat = statSync(path, { bigint: true });
-        const identity = identityOf(stat);
+        const identity = toFileIdentity(stat);
         // Opening a device may have any side effect.
         if ((Number(stat.mode) & constants.S_IFMT) !== constants.S_IFREG || negatives.has(identity)) return undefined;
         file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-        if (identityOf(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
+        if (toFileIdentity(fstatSync(file, { bigint: true })) !== identity) return 'unreadable';
         const elf = readElf(within(budget, fileReader(file)));
         const result = elf && examine(elf);
         if (result === undefined && budget.bytes >= 0) remember(identity);
         return result;
       } catch (error) {
         // Otherwise, the file has been unmapped or the process is gone.
-        return reasonOf(error) === 'not_permitted' ? 'not_permitted' : 'unreadable';
+        return toProcessReason(error) === 'not_permitted' ? 'not_permitted' : 'unreadable';
       } finally {
         if (file !== undefined) closeSync(file);
       }
@@ -231,7 +235,7 @@ function createModuleFiles(): ModuleFiles {
   };
 }
 
-function identityOf({ dev, ino, mtimeNs, size }: BigIntStats): string {
+function toFileIdentity({ dev, ino, mtimeNs, size }: BigIntStats): string {
   return `${dev} ${ino} ${mtimeNs} ${size}`;
 }
 

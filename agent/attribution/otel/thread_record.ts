@@ -32,8 +32,8 @@ export const THREAD_RECORD_HEAD_BYTES = 28;
 export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]): ThreadRecord | undefined {
   if (record.length < THREAD_RECORD_HEAD_BYTES || record[VALID_AT] !== 1) return undefined;
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.length);
-  const traceId = idAt(bytes, 0, SPAN_AT);
-  const spanId = idAt(bytes, SPAN_AT, VALID_AT);
+  const traceId = readHexId(bytes, 0, SPAN_AT);
+  const spanId = readHexId(bytes, SPAN_AT, VALID_AT);
   // Either both are set or neither is.
   const hasSpan = traceId !== null && spanId !== null;
   const end = THREAD_RECORD_HEAD_BYTES + bytes.readUInt16LE(SIZE_AT);
@@ -44,7 +44,7 @@ export function decodeThreadRecord(record: Uint8Array, keys: readonly string[]):
   };
 }
 
-function idAt(bytes: Buffer, from: number, to: number): string | null {
+function readHexId(bytes: Buffer, from: number, to: number): string | null {
   const id = bytes.toString('hex', from, to);
   return /[^0]/.test(id) ? id : null;
 }

@@ -83,23 +83,23 @@ function readSlot(
 ): ThreadLocal | undefined {
   const slot = new DataView(new ArrayBuffer(16));
   if (!read(address, new Uint8Array(slot.buffer, 0, kind === 'offset' ? 8 : 16))) return undefined;
-  if (kind === 'offset') return staticAt(readI64(slot, 0) + meaning.further);
-  if (kind === 'module') return moduleIn(slot, meaning);
+  if (kind === 'offset') return toStaticThreadLocal(readI64(slot, 0) + meaning.further);
+  if (kind === 'module') return readDynamicThreadLocal(slot, meaning);
   const argument = readI64(slot, 8);
-  if (argument < 0) return staticAt(argument + meaning.further);
+  if (argument < 0) return toStaticThreadLocal(argument + meaning.further);
   // An unbound slot may contain a pointer to the relocation, whose second word is no offset.
   if (!read(argument, new Uint8Array(slot.buffer))) return undefined;
   return meaning.blockOffset === undefined || readU64(slot, 8) === meaning.blockOffset
-    ? moduleIn(slot, meaning)
+    ? readDynamicThreadLocal(slot, meaning)
     : undefined;
 }
 
-function staticAt(offset: number): ThreadLocal | undefined {
+function toStaticThreadLocal(offset: number): ThreadLocal | undefined {
   return offset < 0 && offset > -DISTANCE_MAX ? { mode: 'static', offset } : undefined;
 }
 
 /** Module id and offset in its block. The second word of a slot for the module itself may be unused. */
-function moduleIn(pair: DataView, { blockOffset, further }: SlotMeaning): ThreadLocal | undefined {
+function readDynamicThreadLocal(pair: DataView, { blockOffset, further }: SlotMeaning): ThreadLocal | undefined {
   const moduleId = readU64(pair, 0);
   const offset = (blockOffset ?? readU64(pair, 8)) + further;
   const isModule = moduleId > 0 && moduleId < MODULES_MAX && offset >= 0 && offset < DISTANCE_MAX;

@@ -5,14 +5,14 @@ import { cleanName } from './clean_name.ts';
 const EXTENSION = /(?<=.)\.(py|js|mjs|cjs|ts|rb|pl|php|sh)$/;
 
 /** `args` is argv, the program's own name first. Returns undefined for no interpreter, or one that runs no file. */
-export function scriptNameOf(executable: string, args: readonly string[]): string | undefined {
-  const name = executable === 'java' ? javaProgramOf(args) : interpretedNameOf(executable, args);
+export function findScriptName(executable: string, args: readonly string[]): string | undefined {
+  const name = executable === 'java' ? findJavaProgram(args) : findInterpretedName(executable, args);
   return cleanName(name ?? '') || undefined;
 }
 
-function interpretedNameOf(executable: string, args: readonly string[]): string | undefined {
+function findInterpretedName(executable: string, args: readonly string[]): string | undefined {
   const interpreter = INTERPRETERS.find((each) => each.executable.test(executable));
-  const program = interpreter && programOf(interpreter, args);
+  const program = interpreter && findProgram(interpreter, args);
   if (program?.kind !== 'script') return program?.value;
   // Standard input and the shell's `<(...)` have numbers, not names.
   return program.value.startsWith('/dev/') ? undefined : basename(program.value).replace(EXTENSION, '');
@@ -23,7 +23,7 @@ interface Program {
   value: string;
 }
 
-function programOf({ options, isShell = false }: Interpreter, args: readonly string[]): Program | undefined {
+function findProgram({ options, isShell = false }: Interpreter, args: readonly string[]): Program | undefined {
   let next = 1;
   while (next < args.length) {
     const argument = args[next++]!;
@@ -31,7 +31,7 @@ function programOf({ options, isShell = false }: Interpreter, args: readonly str
     if (argument === '-') return undefined;
     const isOption = argument.startsWith('-') || (isShell && argument.startsWith('+'));
     if (!isOption) return { kind: 'script', value: argument };
-    for (const { following, attached } of optionsIn(argument, options)) {
+    for (const { following, attached } of parseOptionArgument(argument, options)) {
       if (following === 'code') return undefined;
       if (following === 'module' || following === 'script') {
         return { kind: following, value: attached || (args[next] ?? '') };
@@ -48,7 +48,7 @@ interface Option {
 }
 
 /** Parses `--name`, `--name=value`, or letters, of which the first that takes a value is followed by it. */
-function* optionsIn(argument: string, options: Interpreter['options']): Generator<Option> {
+function* parseOptionArgument(argument: string, options: Interpreter['options']): Generator<Option> {
   if (argument.startsWith('--')) {
     const [name = '', attached = ''] = argument.split(/=(.*)/s);
     yield { following: options.get(name), attached };
@@ -158,25 +158,25 @@ const SOURCE_FILE = /\.java$/;
 const MODULE_PREFIX = '--module=';
 
 /** Returns the jar or source file without its folder and extension, or the full name of the main class. */
-function javaProgramOf(args: readonly string[]): string | undefined {
+function findJavaProgram(args: readonly string[]): string | undefined {
   let isJar = false;
   for (let i = 1; i < args.length; i++) {
     const argument = args[i]!;
-    if (MODULE_OPTIONS.has(argument)) return mainClassOf(args[i + 1] ?? '');
-    if (argument.startsWith(MODULE_PREFIX)) return mainClassOf(argument.slice(MODULE_PREFIX.length));
+    if (MODULE_OPTIONS.has(argument)) return parseMainClass(args[i + 1] ?? '');
+    if (argument.startsWith(MODULE_PREFIX)) return parseMainClass(argument.slice(MODULE_PREFIX.length));
     // The next argument need not be the jar: more options may follow.
     if (argument === '-jar') isJar = true;
     else if (VALUE_OPTIONS.has(argument)) i++;
-    else if (!OPTION.test(argument)) return isJar || SOURCE_FILE.test(argument) ? fileNameOf(argument) : argument;
+    else if (!OPTION.test(argument)) return isJar || SOURCE_FILE.test(argument) ? parseFileName(argument) : argument;
   }
   return undefined;
 }
 
 /** Main class in `module/class`; without one, the module's name, as the module itself names its main class. */
-function mainClassOf(module: string): string {
+function parseMainClass(module: string): string {
   return module.slice(module.indexOf('/') + 1) || module;
 }
 
-function fileNameOf(path: string): string {
+function parseFileName(path: string): string {
   return basename(path).replace(/(?<=.)\.(jar|java)$/, '');
 }

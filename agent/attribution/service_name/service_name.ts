@@ -1,7 +1,7 @@
 /** Determines which service a process belongs to, from what is known without asking the process. */
 import type { EnvironmentName } from '../../../bpf/schema/environment_names.ts';
 import { cleanName } from './clean_name.ts';
-import { scriptNameOf } from './script_name.ts';
+import { findScriptName } from './script_name.ts';
 
 export interface ProcessFacts {
   /** File name of the program; empty if it is unknown. */
@@ -38,9 +38,9 @@ const CI_JOB_NAMES: readonly EnvironmentName[] = ['CI_JOB_NAME', 'GITHUB_JOB', '
 const SHORT_ID_LENGTH = 12;
 
 /** Never fails, whatever a program did to its arguments and its environment. */
-export function serviceNameOf(facts: ProcessFacts): ServiceName {
+export function chooseServiceName(facts: ProcessFacts): ServiceName {
   if (facts.isKernelThread) return { name: 'kernel', source: 'kernel' };
-  for (const [source, text] of candidatesOf(facts)) {
+  for (const [source, text] of listCandidates(facts)) {
     const name = cleanName(text ?? '');
     if (name !== '') return { name, source };
   }
@@ -48,7 +48,7 @@ export function serviceNameOf(facts: ProcessFacts): ServiceName {
 }
 
 /** Yields the most deliberate name first: an explicit service name, then what runs the program, then the program. */
-function* candidatesOf({
+function* listCandidates({
   executable,
   args,
   environment,
@@ -60,7 +60,7 @@ function* candidatesOf({
   yield ['otel_resource_attributes', attributes?.get('service.name')?.trim()];
   yield* cgroupCandidates(cgroupPath ?? '');
   for (const name of CI_JOB_NAMES) yield ['ci_job', variable(name)];
-  yield ['script', scriptNameOf(executable, args)];
+  yield ['script', findScriptName(executable, args)];
   yield ['executable', executable];
 }
 
@@ -75,12 +75,12 @@ export function serviceOfCgroup(path: string): string | undefined {
 
 function* cgroupCandidates(path: string): Generator<[source: ServiceSource, name: string | undefined]> {
   const { containerId, unit } = parseCgroupPath(path);
-  yield ['container', containerId && shortIdOf(containerId)];
+  yield ['container', containerId && shortenContainerId(containerId)];
   yield ['systemd_unit', unit?.replace(/\.service$/, '')];
 }
 
 /** An LXC container has a name in place of an id. */
-function shortIdOf(containerId: string): string {
+function shortenContainerId(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID_LENGTH) : containerId;
 }
 
@@ -127,7 +127,7 @@ export function parseCgroupPath(path: string): CgroupPath {
   const isLoginSession = folders.some((folder) => LOGIN_SESSION.test(folder));
   for (let i = 0; i < folders.length; i++) {
     const folder = folders[i]!;
-    const containerId = cleanName(folder === 'lxc' ? (folders[++i] ?? '') : containerIdOf(folder));
+    const containerId = cleanName(folder === 'lxc' ? (folders[++i] ?? '') : parseContainerId(folder));
     if (containerId) owner.containerId = containerId;
     const podUid = POD.exec(folder)?.[1];
     if (podUid) owner.podUid = podUid.replaceAll('_', '-');
@@ -137,7 +137,7 @@ export function parseCgroupPath(path: string): CgroupPath {
   return owner;
 }
 
-function containerIdOf(folder: string): string {
+function parseContainerId(folder: string): string {
   return (CONTAINER.exec(folder) ?? CONTAINER_AFTER_SLICE.exec(folder) ?? LXC_PAYLOAD.exec(folder))?.[1] ?? '';
 }
 

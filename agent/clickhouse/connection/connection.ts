@@ -10,13 +10,13 @@ import {
   type Answer,
   brokenAnswer,
   type Call,
-  chunksOf,
   newExchange,
-  startOf,
+  readAnswerStart,
+  readChunks,
 } from './exchange.ts';
 import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
-import { type ConnectionSettings, type Replica, replicaOf } from './settings.ts';
+import { type ConnectionSettings, parseReplicaUrl, type Replica } from './settings.ts';
 
 /** 18.16 knows gzip only. */
 export type Compression = 'none' | 'gzip' | 'zstd';
@@ -118,7 +118,7 @@ export function connect(settings: ConnectionSettings): Connection {
     for (const replica of replicas.inTurn()) {
       let isBegun = false;
       try {
-        for await (const block of blocksOf(await exchange.send(replica, call), limits)) {
+        for await (const block of readAnswerBlocks(await exchange.send(replica, call), limits)) {
           isBegun = true;
           yield block;
         }
@@ -132,7 +132,7 @@ export function connect(settings: ConnectionSettings): Connection {
     throw first;
   }
 
-  function callOf(
+  function buildCall(
     more: Record<string, string>,
     { body, isRead = false, isWhole, isInsert }: Pick<Call, 'body' | 'isWhole' | 'isInsert'> & { isRead?: boolean },
     options: InsertOptions,
@@ -155,7 +155,7 @@ export function connect(settings: ConnectionSettings): Connection {
   return {
     database,
     async run({ text }, options = {}) {
-      await done(callOf({ wait_end_of_query: '1' }, { body: () => text }, options));
+      await done(buildCall({ wait_end_of_query: '1' }, { body: () => text }, options));
     },
     select({ text }, options = {}) {
       const { whole: isWhole = false, bytesMax = isWhole ? WHOLE_BYTES_MAX : undefined } = options;
@@ -163,7 +163,7 @@ export function connect(settings: ConnectionSettings): Connection {
         ? { wait_end_of_query: '1', buffer_size: String(WHOLE_MEMORY_BYTES) }
         : {};
       const asked = { body: () => `${text}\nFORMAT Native`, isRead: true, isWhole };
-      return read(callOf(whole, asked, options), { bytesMax, check: options.check });
+      return read(buildCall(whole, asked, options), { bytesMax, check: options.check });
     },
     async insert({ table, columns }, blocks, options = {}) {
       const { compression = 'none' } = options;
@@ -178,9 +178,9 @@ export function connect(settings: ConnectionSettings): Connection {
       const query = { query: text, wait_end_of_query: '1', ...id };
       try {
         await done(
-          callOf(
+          buildCall(
             query,
-            { body: () => ({ blocks: watched(), packer: packerFor(compression) }), isInsert: true },
+            { body: () => ({ blocks: watched(), packer: createPacker(compression) }), isInsert: true },
             options,
             encoding,
           ),
@@ -201,7 +201,7 @@ function headerText(text: string): string {
 
 const CHUNK_BYTES = 64 * 1024;
 
-function packerFor(compression: Compression): Transform | undefined {
+function createPacker(compression: Compression): Transform | undefined {
   if (compression === 'none') return undefined;
   if (compression === 'gzip') return createGzip({ level: 1, chunkSize: CHUNK_BYTES });
   return createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES });
@@ -229,7 +229,7 @@ async function* readWith(blocks: Blocks, note: (error: unknown) => void): AsyncG
 
 async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
   const { response, replica } = answer;
-  const start = await startOf(answer);
+  const start = await readAnswerStart(answer);
   // A server that has begun to answer can only write an error behind that.
   if (start.includes('DB::')) throw brokenAnswer(replica, start, 'it reports something');
   if (!response.complete && start.length < ANSWER_START_BYTES) throw cut(replica);
@@ -240,11 +240,11 @@ async function readNothing(answer: Answer, { isInsert }: Call): Promise<void> {
 
 type AnswerLimits = Pick<SelectOptions, 'bytesMax' | 'check'>;
 
-async function* blocksOf(answer: Answer, { bytesMax, check }: AnswerLimits): AsyncGenerator<DecodedBlock> {
+async function* readAnswerBlocks(answer: Answer, { bytesMax, check }: AnswerLimits): AsyncGenerator<DecodedBlock> {
   const { response, replica, patience } = answer;
   let turnMs = performance.now();
   try {
-    for await (const block of decodeBlocks(chunksOf(answer), { answerBytesMax: bytesMax })) {
+    for await (const block of decodeBlocks(readChunks(answer), { answerBytesMax: bytesMax })) {
       check?.(block);
       if (block.rowCount > 0) patience.renew();
       yield block;
@@ -274,7 +274,7 @@ interface Replicas {
 
 /** Throws a UserError for a URL that cannot be, or must not be, used. */
 function newReplicas(urls: readonly string[]): Replicas {
-  const replicas = urls.map(replicaOf);
+  const replicas = urls.map(parseReplicaUrl);
   if (replicas.length === 0) throw new Error('there is no URL');
   let preferred = 0;
   return {

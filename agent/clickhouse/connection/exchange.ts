@@ -4,9 +4,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type Patience, patienceFor } from './patience.ts';
-import { errorOf, messageIn, ServerError } from './server_error.ts';
-import { type ConnectionSettings, type Replica, secureContextOf } from './settings.ts';
+import { createPatience, type Patience } from './patience.ts';
+import { createServerError, findServerMessage, ServerError } from './server_error.ts';
+import { type ConnectionSettings, createTlsContext, type Replica } from './settings.ts';
 
 // To import it costs 20 ms at each start, because that reads all its exports, and some load what only browsers' code uses.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http');
@@ -60,7 +60,7 @@ const INTERIM_ANSWERS_MAX = 10;
 const LOOK_MS = 1000;
 
 export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
-  const secureContext = secureContextOf(tls);
+  const secureContext = createTlsContext(tls);
   const secure = new HttpsAgent({ keepAlive: true, ...(secureContext && { secureContext }) });
   const agents = { http: new HttpAgent({ keepAlive: true }), https: secure };
 
@@ -75,12 +75,12 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
       call.signal?.throwIfAborted();
       const request = requestTo(replica, call);
       const progress = newProgress();
-      const patience = patienceFor(call);
+      const patience = createPatience(call);
       try {
         const response = await answerTo(request, call, progress);
         const answer = { response, replica, patience };
         if (response.statusCode === 200) return answer;
-        const refusal = await refusalOf(answer);
+        const refusal = await readRefusal(answer);
         // What is left of the body is of no use.
         if (!request.writableFinished) request.destroy();
         throw refusal;
@@ -89,7 +89,7 @@ export function newExchange({ tls = {} }: ConnectionSettings): Exchange {
         if (error instanceof ServerError) throw error;
         // The server closes a kept connection that was idle for some seconds, maybe just as it is used again.
         const isClosed = request.reusedSocket && isCut(error) && tries < TRIES_MAX;
-        if (!isClosed || !(call.isRead || progress.isUnsent())) throw failureOf(replica, progress, error);
+        if (!isClosed || !(call.isRead || progress.isUnsent())) throw describeFailure(replica, progress, error);
       }
     }
   }
@@ -174,8 +174,8 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
   };
 }
 
-async function sendBody(request: ClientRequest, { body: bodyOf, onSent }: Call): Promise<void> {
-  const body = bodyOf();
+async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call): Promise<void> {
+  const body = openBody();
   // Node sends headers in the encoding of a text that goes with them, and those that we make are bytes.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
@@ -232,17 +232,17 @@ function timeoutError(code: string): Error {
   return Object.assign(new Error('timeout'), { code });
 }
 
-function codeOf(error: unknown): string {
+function getErrorCode(error: unknown): string {
   return String((error as NodeJS.ErrnoException).code ?? '');
 }
 
 function isCut(error: unknown): boolean {
-  return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(codeOf(error));
+  return ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(getErrorCode(error));
 }
 
 /** An error before the connection stands may be one of this replica only; after it, what was sent may have been done. */
-function failureOf({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
-  const code = codeOf(error);
+function describeFailure({ origin }: Replica, { isConnected }: Progress, error: unknown): Error {
+  const code = getErrorCode(error);
   const { reason, message } = error as Error & { reason?: string };
   if (code === 'ESILENT') return silent(origin);
   if (code.startsWith('HPE_'))
@@ -277,7 +277,7 @@ function silent(origin: string): ServerError {
  * The body as it arrives. It ends without an error where the connection was cut: what came last may say why. Throws a
  * ServerError when nothing of use comes for too long.
  */
-export async function* chunksOf({ response, replica, patience }: Answer): AsyncGenerator<Buffer> {
+export async function* readChunks({ response, replica, patience }: Answer): AsyncGenerator<Buffer> {
   const chunks = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -291,7 +291,7 @@ export async function* chunksOf({ response, replica, patience }: Answer): AsyncG
       yield value;
     }
   } catch (error) {
-    if (codeOf(error) === 'ESILENT') throw silent(replica.origin);
+    if (getErrorCode(error) === 'ESILENT') throw silent(replica.origin);
     if (!isCut(error)) throw error;
   } finally {
     clearTimeout(timer);
@@ -300,12 +300,12 @@ export async function* chunksOf({ response, replica, patience }: Answer): AsyncG
 }
 
 /** Reads the error message of an answer that is not 200. */
-async function refusalOf(answer: Answer): Promise<ServerError> {
+async function readRefusal(answer: Answer): Promise<ServerError> {
   const { statusCode = 0, headers } = answer.response;
   const { origin } = answer.replica;
-  const text = (await startOf(answer)).toString();
+  const text = (await readAnswerStart(answer)).toString();
   const code = Number(headers['x-clickhouse-exception-code'] ?? /^Code: (\d+)[.,]/.exec(text)?.[1] ?? Number.NaN);
-  if (Number.isInteger(code)) return errorOf(origin, code, text);
+  if (Number.isInteger(code)) return createServerError(origin, code, text);
   if (statusCode >= 500 || statusCode === 429)
     return new ServerError(
       'refused',
@@ -320,10 +320,10 @@ async function refusalOf(answer: Answer): Promise<ServerError> {
 }
 
 /** The beginning of an answer; the rest is not read. */
-export async function startOf(answer: Answer): Promise<Buffer> {
+export async function readAnswerStart(answer: Answer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of chunksOf(answer)) {
+  for await (const chunk of readChunks(answer)) {
     chunks.push(chunk);
     length += chunk.length;
     if (length >= ANSWER_START_BYTES) break;
@@ -338,7 +338,7 @@ export function brokenAnswer(
   what: string,
   code: 'malformed' | 'too_large' = 'malformed',
 ): ServerError {
-  const found = messageIn(tail);
-  if (found) return errorOf(origin, found.code, found.text);
+  const found = findServerMessage(tail);
+  if (found) return createServerError(origin, found.code, found.text);
   return new ServerError(code, 'repeat', `the answer of ${origin} is not what was asked for: ${what}`);
 }

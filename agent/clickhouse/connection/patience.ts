@@ -17,7 +17,7 @@ const BYTES_OF_USE = 256 * 1024;
 /** A chunk that is there already needs no time, and a time-out of 0 would come before it. */
 const LEFT_MS_MIN = 1;
 
-export function patienceFor({ timeoutMs, isWhole }: { timeoutMs: number; isWhole?: boolean | undefined }): Patience {
+export function createPatience({ timeoutMs, isWhole }: { timeoutMs: number; isWhole?: boolean | undefined }): Patience {
   const untilMs = isWhole ? performance.now() + timeoutMs : Number.POSITIVE_INFINITY;
   let [leftMs, arrived] = [timeoutMs, 0];
   function renew(): void {

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DecodedBlock } from '../native/decode.ts';
 import type { SimpleValues } from '../native/encode.ts';
 import { NativeError } from '../native/errors.ts';
-import { textAt } from '../native/texts.ts';
+import { decodeText } from '../native/texts.ts';
 import type { NativeType } from '../native/types.ts';
 import type { Sql } from '../statements/sql.ts';
 import type { Connection, SelectOptions } from './connection.ts';
@@ -36,7 +36,7 @@ export const FEW_ROWS = { rowsMax: 10_000, bytesMax: 2 * 1024 * 1024 } as const;
 const ROWS_PER_TURN = 4096;
 
 /** The columns of the shape; others are left out. Throws a ServerError, also for an answer without them. */
-export async function rowsOf<const Own extends Shape>(
+export async function readTypedRows<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
   shape: Own,
@@ -47,13 +47,13 @@ export async function rowsOf<const Own extends Shape>(
 }
 
 /** Throws a ServerError if there is not one row. */
-export async function rowOf<const Own extends Shape>(
+export async function readSingleRow<const Own extends Shape>(
   connection: Connection,
   statement: Sql,
   shape: Own,
   options: RowsOptions = {},
 ): Promise<RowOf<Own>> {
-  return single(await rowsOf(connection, statement, shape, options));
+  return single(await readTypedRows(connection, statement, shape, options));
 }
 
 export function single<One>(rows: readonly One[]): One {
@@ -62,7 +62,7 @@ export function single<One>(rows: readonly One[]): One {
 }
 
 /** All columns, whatever they are. */
-export function anyRowsOf(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<Row[]> {
+export function readAnyRows(connection: Connection, statement: Sql, options: RowsOptions = {}): Promise<Row[]> {
   return readRows(connection, statement, undefined, options);
 }
 
@@ -89,7 +89,9 @@ async function readRows(
   for (const { rowCount: count, columns } of blocks) {
     const own = shape ? Object.keys(shape).map((name) => [name, columns.get(name)!] as const) : [...columns];
     for (let row = 0; row < count; row++) {
-      rows.push(Object.fromEntries(own.map(([name, { type, values }]) => [name, cellAt(type, values, row)] as const)));
+      rows.push(
+        Object.fromEntries(own.map(([name, { type, values }]) => [name, decodeCell(type, values, row)] as const)),
+      );
       if (rows.length % ROWS_PER_TURN === 0) await nextTurn();
     }
   }
@@ -100,11 +102,11 @@ function refuseOthers(columns: DecodedBlock['columns'], shape: Shape): void {
   for (const [name, kind] of Object.entries(shape)) {
     const column = columns.get(name);
     if (!column) throw new NativeError(`it has no column ${name}`);
-    if (kindOf(column.type) !== kind) throw new NativeError(`the column ${name} is of another type`);
+    if (toCellKind(column.type) !== kind) throw new NativeError(`the column ${name} is of another type`);
   }
 }
 
-function kindOf(type: NativeType): Kind | undefined {
+function toCellKind(type: NativeType): Kind | undefined {
   switch (type.kind) {
     case 'integer':
       return 'number';
@@ -118,19 +120,19 @@ function kindOf(type: NativeType): Kind | undefined {
   }
 }
 
-function cellAt(
+function decodeCell(
   type: NativeType,
   values: SimpleValues | { ends: Uint32Array; items: SimpleValues },
   row: number,
 ): Cell {
-  if (type.kind !== 'list' || !('items' in values)) return simpleCellAt(type, values as SimpleValues, row);
+  if (type.kind !== 'list' || !('items' in values)) return decodeSimpleCell(type, values as SimpleValues, row);
   const { ends, items } = values;
   const from = ends[row - 1] ?? 0;
-  return Array.from({ length: ends[row]! - from }, (_, i) => simpleCellAt(type.item, items, from + i));
+  return Array.from({ length: ends[row]! - from }, (_, i) => decodeSimpleCell(type.item, items, from + i));
 }
 
-function simpleCellAt(type: NativeType, values: SimpleValues, row: number): Cell {
-  if ('table' in values) return textAt(values, row);
+function decodeSimpleCell(type: NativeType, values: SimpleValues, row: number): Cell {
+  if ('table' in values) return decodeText(values, row);
   if (type.kind !== 'fixed_text') return BigInt(values[row]!);
   return Buffer.from(values.buffer, values.byteOffset + row * type.bytes, type.bytes).toString('hex');
 }

@@ -103,8 +103,8 @@ const WORDS_MAX = 300;
 const TOO_MANY_PARTITIONS = /Too many partitions for single INSERT/i;
 
 /** Makes the error of a server's message: `Code: 60, e.displayText() = DB::Exception: ...`, or of a newer one. */
-export function errorOf(place: string, code: number, text: string): ServerError {
-  const words = wordsOf(text);
+export function createServerError(place: string, code: number, text: string): ServerError {
+  const words = parseMessageWords(text);
   const [meaning, advice] = KNOWN.get(code) ?? (['wait', undefined] as const);
   const isNever = code === 252 && TOO_MANY_PARTITIONS.test(words);
   const sentence = isNever ? 'one insert has rows of too many hours' : advice;
@@ -115,13 +115,13 @@ export function errorOf(place: string, code: number, text: string): ServerError 
   );
 }
 
-function wordsOf(text: string): string {
+function parseMessageWords(text: string): string {
   const [, words = text] = /DB::Exception: (.*?)(?:, e\.what\(\)|\(version |$)/s.exec(text) ?? [];
   return words.trim().slice(0, WORDS_MAX);
 }
 
 /** Finds a server's message at the end of an answer that began well. */
-export function messageIn(tail: Buffer): { code: number; text: string } | undefined {
+export function findServerMessage(tail: Buffer): { code: number; text: string } | undefined {
   const text = tail.toString('latin1');
   const at = text.search(/Code: \d+[.,] (?:e\.displayText\(\) = )?DB::\w*Exception/);
   if (at < 0) return undefined;

@@ -27,7 +27,7 @@ export interface Replica {
 const PORTS = { http: 8123, https: 8443 } as const;
 
 /** Throws a UserError for a URL that cannot be, or must not be, used. */
-export function replicaOf(text: string): Replica {
+export function parseReplicaUrl(text: string): Replica {
   const url = URL.parse(text);
   const scheme = url?.protocol.slice(0, -1);
   if (!url || (scheme !== 'http' && scheme !== 'https'))
@@ -49,7 +49,7 @@ function printed(text: string): string {
 }
 
 /** Reads the files once. Throws a UserError if they cannot be used. */
-export function secureContextOf(tls: NonNullable<ConnectionSettings['tls']>): SecureContext | undefined {
+export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): SecureContext | undefined {
   const { ca, cert, key } = tls;
   if ((cert === undefined) !== (key === undefined))
     throw new UserError('a client certificate needs its key, and a key its certificate');
@@ -63,7 +63,7 @@ export function secureContextOf(tls: NonNullable<ConnectionSettings['tls']>): Se
     return createSecureContext(files);
   } catch (error) {
     // Certificates that can be parsed fail together with a key only.
-    throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${reasonOf(error)}`);
+    throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
   }
 }
 
@@ -78,12 +78,12 @@ function readCertificates(path: string): Buffer {
     // A context of TLS leaves out what it cannot parse.
     new X509Certificate(pem);
   } catch (error) {
-    throw new UserError(`${path} is no certificate in PEM: ${reasonOf(error)}`);
+    throw new UserError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);
   }
   return pem;
 }
 
-function reasonOf(error: unknown): string {
+function getErrorReason(error: unknown): string {
   const { reason, message } = error as Error & { reason?: string };
   return reason ?? message;
 }

@@ -11,8 +11,8 @@ import {
   INTEGERS,
   type IntegerName,
   type NativeType,
+  parseType,
   shown,
-  typeOf,
 } from './types.ts';
 
 export interface DecodedColumn {
@@ -74,7 +74,7 @@ async function readBlock(reader: ByteReader): Promise<DecodedBlock> {
   const columns = new Map<string, DecodedColumn>();
   for (let i = 0; i < columnCount; i++) {
     const name = await reader.text(NAME_BYTES_MAX, 'the length of a column name');
-    const type = typeOf(await reader.text(NAME_BYTES_MAX, 'the length of a type'));
+    const type = parseType(await reader.text(NAME_BYTES_MAX, 'the length of a type'));
     if (columns.has(name)) throw new NativeError(`it has a column ${shown(name)} twice`);
     columns.set(name, { type, values: await readColumn(reader, type, rowCount) });
   }
@@ -147,7 +147,7 @@ async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
     let wanted = 1;
     for (; row < count; row++) {
       const start = startOfText(buffer, at);
-      wanted = start < 0 ? buffer.length - at + 1 : start + lengthAt(buffer, at) - at;
+      wanted = start < 0 ? buffer.length - at + 1 : start + readTextLength(buffer, at) - at;
       if (start < 0 || at + wanted > buffer.length) break;
       starts[row] = used + start - from;
       at += wanted;
@@ -179,7 +179,7 @@ function startOfText(buffer: Buffer, at: number): number {
   return -1;
 }
 
-function lengthAt(buffer: Buffer, at: number): number {
+function readTextLength(buffer: Buffer, at: number): number {
   let [value, scale] = [0, 1];
   for (let i = at; ; i++) {
     const byte = buffer[i]!;

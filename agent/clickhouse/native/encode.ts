@@ -3,13 +3,13 @@ import { EncodeError } from './errors.ts';
 import { doubled, type Ids, type Texts, type TextTable } from './texts.ts';
 import {
   DICTIONARY_VERSION,
+  formatTypeName,
   HAS_OWN_KEYS,
   INDEX_ARRAYS,
   INTEGERS,
   type IntegerArray,
   type IntegerName,
   type NativeType,
-  nameOf,
   UPDATES_DICTIONARY,
 } from './types.ts';
 
@@ -42,7 +42,7 @@ export function newBlockEncoder(): BlockEncoder {
   function writeSimple(type: NativeType, values: SimpleValues, count: number): void {
     if (type.kind === 'integer') writeIntegers(type.integer, values, count);
     else if (type.kind === 'fixed_text') writeFixedTexts(writer, type.bytes, values, count);
-    else if (!('table' in values)) throw new EncodeError(`numbers cannot be a column of ${nameOf(type)}`);
+    else if (!('table' in values)) throw new EncodeError(`numbers cannot be a column of ${formatTypeName(type)}`);
     else if (type.kind === 'text') writeTexts(writer, values, count);
     else dictionaries.write(values, count);
   }
@@ -74,14 +74,14 @@ export function newBlockEncoder(): BlockEncoder {
       writer.varint(rowCount);
       for (const { name, type, values } of columns) {
         writer.text(name);
-        writer.text(nameOf(type));
+        writer.text(formatTypeName(type));
         // The server reads no values, and no version of a dictionary, of a block without rows.
         if (rowCount === 0) continue;
         if (type.kind !== 'list') {
-          if ('items' in values) throw new EncodeError(`lists cannot be a column of ${nameOf(type)}`);
+          if ('items' in values) throw new EncodeError(`lists cannot be a column of ${formatTypeName(type)}`);
           writeSimple(type, values, rowCount);
         } else if ('items' in values) writeLists(type, values, rowCount);
-        else throw new EncodeError(`a column of ${nameOf(type)} needs lists`);
+        else throw new EncodeError(`a column of ${formatTypeName(type)} needs lists`);
       }
       return writer.take();
     },

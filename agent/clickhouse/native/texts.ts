@@ -16,7 +16,7 @@ export interface Texts {
   readonly ids?: Ids | undefined;
 }
 
-export function textAt({ table, ids }: Texts, row: number): string {
+export function decodeText({ table, ids }: Texts, row: number): string {
   const id = ids ? ids[row]! : row;
   return table.bytes.toString('utf8', table.starts[id]!, table.ends[id]!);
 }

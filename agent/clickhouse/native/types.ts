@@ -36,9 +36,10 @@ function isIntegerName(name: string): name is IntegerName {
 }
 
 /** Throws a NativeError for a type that is not one of ours. */
-export function typeOf(name: string): NativeType {
+export function parseType(name: string): NativeType {
   const list = /^Array\((.*)\)$/.exec(name);
-  const type = name === 'LowCardinality(String)' ? ({ kind: 'dictionary' } as const) : simpleTypeOf(list?.[1] ?? name);
+  const type =
+    name === 'LowCardinality(String)' ? ({ kind: 'dictionary' } as const) : parseSimpleType(list?.[1] ?? name);
   if (type === undefined) throw new NativeError(`it has a column of type ${shown(name)}, which is not expected`);
   return list && type.kind !== 'dictionary' ? { kind: 'list', item: type } : type;
 }
@@ -48,7 +49,7 @@ export function shown(name: string): string {
   return name.slice(0, 80).replace(/[^\w(), '/+-]/g, '?');
 }
 
-function simpleTypeOf(name: string): SimpleType | undefined {
+function parseSimpleType(name: string): SimpleType | undefined {
   // Newer servers may add their time zone to the type.
   const plain = /^DateTime\('[\w/+-]+'\)$/.test(name) ? 'DateTime' : name;
   if (isIntegerName(plain)) return { kind: 'integer', integer: plain };
@@ -57,7 +58,7 @@ function simpleTypeOf(name: string): SimpleType | undefined {
   return bytes <= FIXED_BYTES_MAX ? { kind: 'fixed_text', bytes } : undefined;
 }
 
-export function nameOf(type: NativeType): string {
+export function formatTypeName(type: NativeType): string {
   switch (type.kind) {
     case 'integer':
       return type.integer;
@@ -68,7 +69,7 @@ export function nameOf(type: NativeType): string {
     case 'dictionary':
       return 'LowCardinality(String)';
     case 'list':
-      return `Array(${nameOf(type.item)})`;
+      return `Array(${formatTypeName(type.item)})`;
   }
 }
 

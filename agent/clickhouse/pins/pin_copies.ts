@@ -2,11 +2,11 @@
 
 import { max, min } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../connection/connection.ts';
-import { rowOf, rowsOf } from '../connection/rows.ts';
+import { readSingleRow, readTypedRows } from '../connection/rows.ts';
 import { and, columns, identifier, list, or, type Sql, sql, text } from '../statements/sql.ts';
 import { distributedName } from '../tables/ddl.ts';
 import { withinTimes } from '../tables/event_times.ts';
-import { BUCKET_NS_DEFAULT, TRACE_ID, TRANSACTION_ID, tablesOf } from '../tables/schema.ts';
+import { BUCKET_NS_DEFAULT, buildTables, TRACE_ID, TRANSACTION_ID } from '../tables/schema.ts';
 import { type FleetPin, PINNED, writePin } from './pins.ts';
 
 export interface CopiedFrom {
@@ -26,15 +26,15 @@ const TIMEOUT_MS = 300_000;
 const NO_TRACE = '0'.repeat(32);
 /** Throws a ServerError. */
 export async function copyPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<void> {
-  const known = await knownOf(connection, from, pin);
+  const known = await readKnownPin(connection, from, pin);
   if (!known) return;
   const { nodes, endNs } = known;
   if (endNs > pin.endNs || nodes.some((node) => !pin.nodes.includes(node))) await writePin(connection, known);
-  for (const { into, where } of copiesOf(from, known)) {
-    const copied = columns(columnsOf(PINNED[into]));
+  for (const { into, where } of buildCopies(from, known)) {
+    const copied = columns(listStoredColumns(PINNED[into]));
     await connection.run(
       sql`INSERT INTO ${identifier(into)} (pin, ${copied})
-SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${sourceOf(from, into)} WHERE ${where}`,
+SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${buildSourceSql(from, into)} WHERE ${where}`,
       { timeoutMs: TIMEOUT_MS },
     );
   }
@@ -42,12 +42,12 @@ SELECT toUInt64(${pin.pin}) AS pin, ${copied} FROM ${sourceOf(from, into)} WHERE
 
 /** How many events the copy would have. Throws a ServerError. */
 export async function countPinned(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<bigint> {
-  const known = await knownOf(connection, from, pin);
-  const wheres = known ? copiesOf(from, known).filter(({ into }) => into === 'pinned_event') : [];
+  const known = await readKnownPin(connection, from, pin);
+  const wheres = known ? buildCopies(from, known).filter(({ into }) => into === 'pinned_event') : [];
   let count = 0n;
   for (const { into, where } of wheres) {
-    const statement = sql`SELECT toUInt64(count()) AS events FROM ${sourceOf(from, into)} WHERE ${where}`;
-    count += (await rowOf(connection, statement, { events: 'number' })).events;
+    const statement = sql`SELECT toUInt64(count()) AS events FROM ${buildSourceSql(from, into)} WHERE ${where}`;
+    count += (await readSingleRow(connection, statement, { events: 'number' })).events;
   }
   return count;
 }
@@ -60,14 +60,14 @@ interface Known extends FleetPin {
 }
 
 /** The pin with what has come for its transaction; undefined if there is nothing of it. */
-async function knownOf(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
-  const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${sourceOf(from, 'pinned_by_id')}
+async function readKnownPin(connection: Connection, from: CopiedFrom, pin: FleetPin): Promise<Known | undefined> {
+  const statement = sql`SELECT node, owners, t_min, t_max, trace_id FROM ${buildSourceSql(from, 'pinned_by_id')}
 WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   const shape = { node: 'text', owners: 'texts', t_min: 'number', t_max: 'number', trace_id: 'id' } as const;
-  const rows = await rowsOf(connection, statement, shape);
+  const rows = await readTypedRows(connection, statement, shape);
   if (rows.length === 0) return undefined;
-  const distinct = (textsOf: (row: (typeof rows)[number]) => readonly string[], more: readonly string[] = []) => [
-    ...new Set([...more, ...rows.flatMap(textsOf)]),
+  const distinct = (listTexts: (row: (typeof rows)[number]) => readonly string[], more: readonly string[] = []) => [
+    ...new Set([...more, ...rows.flatMap(listTexts)]),
   ];
   return {
     ...pin,
@@ -79,7 +79,7 @@ WHERE kind = ${TRANSACTION_ID} AND id = ${text(pin.transactionId)}`;
   };
 }
 
-function copiesOf({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, owners, ...known }: Known): Copy[] {
+function buildCopies({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, owners, ...known }: Known): Copy[] {
   const id = text(known.transactionId);
   const before = and([
     withinTimes(bucketNs, { firstNs: fromNs, lastNs: startNs - 1n }),
@@ -104,12 +104,12 @@ function copiesOf({ bucketNs }: CopiedFrom, { fromNs, startNs, firstNs, endNs, o
   ];
 }
 
-function sourceOf({ isCluster }: CopiedFrom, into: Kept): Sql {
+function buildSourceSql({ isCluster }: CopiedFrom, into: Kept): Sql {
   return identifier(isCluster ? distributedName(PINNED[into]) : PINNED[into]);
 }
 
 /** Columns that the server does not compute. */
-function columnsOf(name: string): string[] {
-  const table = tablesOf(BUCKET_NS_DEFAULT).find((one) => one.name === name)!;
+function listStoredColumns(name: string): string[] {
+  const table = buildTables(BUCKET_NS_DEFAULT).find((one) => one.name === name)!;
   return table.columns.filter(({ computed }) => !computed).map((column) => column.name);
 }

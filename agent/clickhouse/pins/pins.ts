@@ -1,7 +1,7 @@
 /** Pins of a fleet: a row for each, and copies of what it keeps, which retention does not drop. */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../connection/connection.ts';
-import { rowsOf } from '../connection/rows.ts';
+import { readTypedRows } from '../connection/rows.ts';
 import { identifier, list, type Sql, sql, text } from '../statements/sql.ts';
 import { distributedName, dropPartition } from '../tables/ddl.ts';
 
@@ -25,7 +25,7 @@ export const PINNED = { pinned_event: 'event', pinned_by_id: 'by_id', pinned_tra
 const TIMEOUT_MS = 300_000;
 
 /** A transaction has one pin, however often it is pinned. */
-export function pinNumberOf(transactionId: string): bigint {
+export function computePinNumber(transactionId: string): bigint {
   return createHash('sha256').update(transactionId).digest().readBigUInt64BE();
 }
 
@@ -34,7 +34,7 @@ export async function readPins(
   connection: Connection,
   { isCluster, transactionId }: { isCluster: boolean; transactionId?: string | undefined },
 ): Promise<FleetPin[]> {
-  const own = transactionId === undefined ? sql`1` : sql`pin = ${pinNumberOf(transactionId)}`;
+  const own = transactionId === undefined ? sql`1` : sql`pin = ${computePinNumber(transactionId)}`;
   const statement = sql`SELECT pin, any(transaction_id) AS id, groupUniqArrayArray(nodes) AS on_nodes,
   min(from_ns) AS first, min(start_ns) AS start, max(end_ns) AS last, min(pinned_ns) AS pinned
 FROM ${identifier(isCluster ? distributedName('pin') : 'pin')} WHERE ${own} GROUP BY pin ORDER BY pinned, id`;
@@ -47,7 +47,7 @@ FROM ${identifier(isCluster ? distributedName('pin') : 'pin')} WHERE ${own} GROU
     last: 'number',
     pinned: 'number',
   } as const;
-  return (await rowsOf(connection, statement, shape)).map((row) => ({
+  return (await readTypedRows(connection, statement, shape)).map((row) => ({
     pin: row.pin,
     transactionId: row.id,
     nodes: [...row.on_nodes].sort(),

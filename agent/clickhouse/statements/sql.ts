@@ -4,7 +4,7 @@
  *   sql`SELECT ${columns(['number'])} FROM ${identifier('event')} WHERE service = ${text(name)}`
  */
 import { I64_MIN, U64_MAX } from '../../../daemon/base/bigints.ts';
-import { INTEGERS, type IntegerName, type NativeType, nameOf } from '../native/types.ts';
+import { formatTypeName, INTEGERS, type IntegerName, type NativeType } from '../native/types.ts';
 
 const MADE_HERE = Symbol('sql');
 
@@ -28,11 +28,11 @@ export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | num
   // A function that gets a list of texts could be called with any; a template of the source code is frozen.
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new SqlError('SQL is written as a template');
   let text = strings[0]!;
-  for (const [i, part] of parts.entries()) text += textOf(part) + strings[i + 1]!;
+  for (const [i, part] of parts.entries()) text += toSqlText(part) + strings[i + 1]!;
   return made(text);
 }
 
-function textOf(part: Sql | number | bigint): string {
+function toSqlText(part: Sql | number | bigint): string {
   if (typeof part === 'number' || typeof part === 'bigint') return number(part).text;
   if (part?.[MADE_HERE] !== true) throw new SqlError('a part of SQL must be made of SQL');
   return part.text;
@@ -51,7 +51,7 @@ export function identifier(name: string): Sql {
 }
 
 export function typeName(type: NativeType): Sql {
-  return made(nameOf(type));
+  return made(formatTypeName(type));
 }
 
 const WORD = /^[A-Za-z0-9_/{}.:+-]{1,500}$/;
@@ -99,13 +99,13 @@ export function integer(type: Exclude<IntegerName, 'DateTime'>, value: number | 
 /** Parts with commas in between. SQL has no empty lists. */
 export function list(parts: readonly Sql[]): Sql {
   if (parts.length === 0) throw new SqlError('a list in SQL has at least one item');
-  return made(parts.map(textOf).join(', '));
+  return made(parts.map(toSqlText).join(', '));
 }
 
 /** The rows of several SELECTs, as they are. */
 export function unionAll(selects: readonly Sql[]): Sql {
   if (selects.length === 0) throw new SqlError('a union in SQL has at least one SELECT');
-  return made(selects.map(textOf).join('\nUNION ALL\n'));
+  return made(selects.map(toSqlText).join('\nUNION ALL\n'));
 }
 
 export function and(conditions: readonly Sql[]): Sql {
@@ -118,5 +118,5 @@ export function or(conditions: readonly Sql[]): Sql {
 
 /** `none` is what no conditions mean. */
 function combined(conditions: readonly Sql[], word: string, none: string): Sql {
-  return made(conditions.length === 0 ? none : `(${conditions.map(textOf).join(word)})`);
+  return made(conditions.length === 0 ? none : `(${conditions.map(toSqlText).join(word)})`);
 }

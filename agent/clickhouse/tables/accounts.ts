@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { UserError } from '../../process/errors.ts';
 import type { Connection } from '../connection/connection.ts';
-import { rowsOf } from '../connection/rows.ts';
+import { readTypedRows } from '../connection/rows.ts';
 import { columns, identifier, list, type Sql, sql, text, word } from '../statements/sql.ts';
 
 /** `ship`: nodes; `read`: the central daemon; `pin`: its pins; `admin`: `kreplay fleet`. */
@@ -42,7 +42,10 @@ export async function refuseSharedAccounts(
   connection: Connection,
   { database, prefix }: Pick<Accounts, 'database' | 'prefix'>,
 ): Promise<void> {
-  const [shared] = await rowsOf(connection, sharedAccounts(database, prefix), { account: 'text', other: 'text' });
+  const [shared] = await readTypedRows(connection, sharedAccounts(database, prefix), {
+    account: 'text',
+    other: 'text',
+  });
   if (shared)
     throw new UserError(
       `the account ${shared.account} has rights in the database ${shared.other}: pass --account-prefix NAME_ for accounts of ${database} alone`,

@@ -4,12 +4,12 @@ import { UserError } from '../../process/errors.ts';
 import { type Connection, connect } from '../connection/connection.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
-import { nameOf } from '../native/types.ts';
+import { formatTypeName } from '../native/types.ts';
 import { addColumn, createDatabase, createTable, distributedName, type Place } from './ddl.ts';
-import { type Found, type FoundTable, foundAt } from './found.ts';
-import { type Layout, layoutOf, type Wanted } from './layout.ts';
+import { type Found, type FoundTable, readDatabaseState } from './found.ts';
+import { chooseLayout, type Layout, type Wanted } from './layout.ts';
 import { columnsInServer, type Meta, writeMeta } from './meta.ts';
-import { SCHEMA_VERSION, type Table, type TableColumn, tablesOf } from './schema.ts';
+import { buildTables, SCHEMA_VERSION, type Table, type TableColumn } from './schema.ts';
 import { inDefault, tableSettings } from './server_version.ts';
 
 export interface Changes {
@@ -33,8 +33,8 @@ export async function createTables(
 ): Promise<Changes> {
   const connection = connect(settings);
   try {
-    const found = await foundAt(connection, settings.urls[0]!);
-    const layout = layoutOf([found], wantedFrom(place, bucketNs), place.database);
+    const found = await readDatabaseState(connection, settings.urls[0]!);
+    const layout = chooseLayout([found], wantedFrom(place, bucketNs), place.database);
     if (!found.hasDatabase) await makeDatabase(settings, place);
     return await complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
   } finally {
@@ -54,9 +54,9 @@ async function makeDatabase(settings: ConnectionSettings, place: Place): Promise
 
 /** Adds tables and columns. Throws a UserError if there is nothing to add to, or a newer kreplay was here. */
 export async function upgradeTables(connection: Connection, place: Place, nowNs: bigint): Promise<Changes> {
-  const found = await foundAt(connection, place.database);
+  const found = await readDatabaseState(connection, place.database);
   refuseUnmade(found, place.database);
-  const layout = layoutOf([found], wantedFrom(place), place.database);
+  const layout = chooseLayout([found], wantedFrom(place), place.database);
   return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
@@ -79,7 +79,7 @@ interface Work {
 }
 
 async function complete(connection: Connection, { place, layout, found, nowNs }: Work): Promise<Changes> {
-  const [metaTable, ...tables] = tablesOf(layout.bucketNs) as [Table, ...Table[]];
+  const [metaTable, ...tables] = buildTables(layout.bucketNs) as [Table, ...Table[]];
   refuseOthers([metaTable, ...tables], found.tables, place);
   const added = await completeTable(connection, place, metaTable, found);
   // Tables that are made halfway say what the others have to be; those that say their version have all columns.
@@ -139,9 +139,9 @@ function refuseOthers(tables: readonly Table[], found: ReadonlyMap<string, Found
     for (const column of existing ? columns : []) {
       const type = existing!.columns.get(column.name)?.type;
       // A newer server writes the time zone behind DateTime.
-      if (type !== undefined && type.replace(/^DateTime\(.*\)$/, 'DateTime') !== nameOf(column.type))
+      if (type !== undefined && type.replace(/^DateTime\(.*\)$/, 'DateTime') !== formatTypeName(column.type))
         throw new UserError(
-          `${database}.${name}.${column.name} is ${type}, not ${nameOf(column.type)}: the table is not of kreplay, choose another database`,
+          `${database}.${name}.${column.name} is ${type}, not ${formatTypeName(column.type)}: the table is not of kreplay, choose another database`,
         );
     }
   }

@@ -20,7 +20,7 @@ export function createDatabase({ database }: Place): Sql {
 export function createTable(place: Place, table: Table): Sql[] {
   const { database, version, cluster } = place;
   const name = qualified(database, table.name);
-  const parts = table.columns.map((column) => columnOf(version, column));
+  const parts = table.columns.map((column) => buildColumnSql(version, column));
   const indexes = version.isCurrent ? (table.indexes ?? []) : [];
   const lines = list([
     ...parts,
@@ -32,7 +32,7 @@ export function createTable(place: Place, table: Table): Sql[] {
   const partition = table.partition ? sql` PARTITION BY ${table.partition}` : sql``;
   const inMemory = table.keyInMemory ? sql` PRIMARY KEY (${namesOf(table.keyInMemory)})` : sql``;
   const order = sql` ORDER BY (${namesOf(table.key)})`;
-  const local = sql`CREATE TABLE IF NOT EXISTS ${name} (${lines}) ENGINE = ${engineOf(place, table)}${partition}${inMemory}${order} SETTINGS ${settingsOf(place, table)}`;
+  const local = sql`CREATE TABLE IF NOT EXISTS ${name} (${lines}) ENGINE = ${buildEngineSql(place, table)}${partition}${inMemory}${order} SETTINGS ${buildSettingsSql(place, table)}`;
   if (cluster === undefined) return [local];
   const all = qualified(database, distributedName(table.name));
   const whole = sql`Distributed(${identifier(cluster)}, ${identifier(database)}, ${identifier(table.name)})`;
@@ -41,7 +41,7 @@ export function createTable(place: Place, table: Table): Sql[] {
 
 export function addColumn({ database, version }: Place, tableName: string, column: TableColumn): Sql {
   const ifMissing = version.isCurrent ? sql`IF NOT EXISTS ` : sql``;
-  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${ifMissing}${columnOf(version, column)}`;
+  return sql`ALTER TABLE ${qualified(database, tableName)} ADD COLUMN ${ifMissing}${buildColumnSql(version, column)}`;
 }
 
 /** The partitions of the table are numbers. One that is not there is no error. */
@@ -58,7 +58,7 @@ function qualified(database: string, name: string): Sql {
   return sql`${identifier(database)}.${identifier(name)}`;
 }
 
-function columnOf(version: ServerVersion, { name, type, computed, isDelta }: TableColumn): Sql {
+function buildColumnSql(version: ServerVersion, { name, type, computed, isDelta }: TableColumn): Sql {
   const value = computed
     ? sql` ${computed.when === 'DEFAULT' ? sql`DEFAULT` : sql`MATERIALIZED`} ${computed.value}`
     : sql``;
@@ -72,7 +72,7 @@ function columnOf(version: ServerVersion, { name, type, computed, isDelta }: Tab
   return sql`${identifier(name)} ${typeName(type)}${value}${codec}`;
 }
 
-function engineOf({ database, cluster }: Place, { name, versionColumn }: Table): Sql {
+function buildEngineSql({ database, cluster }: Place, { name, versionColumn }: Table): Sql {
   const version = versionColumn === undefined ? [] : [identifier(versionColumn)];
   if (cluster === undefined) return sql`ReplacingMergeTree(${version.length > 0 ? list(version) : sql``})`;
   // A path without the database's own macro, which 18.16 has not.
@@ -81,7 +81,7 @@ function engineOf({ database, cluster }: Place, { name, versionColumn }: Table):
 }
 
 /** A server does not wait for its disk unless told: these make it, where it can. */
-function settingsOf({ version, storagePolicy }: Place, { rowsPerMark = 8192 }: Table): Sql {
+function buildSettingsSql({ version, storagePolicy }: Place, { rowsPerMark = 8192 }: Table): Sql {
   const settings = [sql`index_granularity = ${rowsPerMark}`];
   if (version.isCurrent) settings.push(sql`fsync_after_insert = 1`, sql`fsync_part_directory = 1`);
   if (version.isCurrent && storagePolicy !== undefined) settings.push(sql`storage_policy = ${word(storagePolicy)}`);

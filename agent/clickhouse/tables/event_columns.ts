@@ -6,7 +6,7 @@ import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import type { Storage } from '../../../bpf/schema/kinds.ts';
-import { type IntegerName, type NativeType, typeOf } from '../native/types.ts';
+import { type IntegerName, type NativeType, parseType } from '../native/types.ts';
 
 /** Which part of what its source refers to a column holds. */
 export type Part =
@@ -45,8 +45,8 @@ const INTEGER_OF: Record<Storage, IntegerName> = {
   i64: 'Int64',
 };
 
-const WORD = typeOf('LowCardinality(String)');
-const TEXT = typeOf('String');
+const WORD = parseType('LowCardinality(String)');
+const TEXT = parseType('String');
 
 /** Names of SQL have no dots. */
 export function sqlName(name: string): string {
@@ -79,33 +79,33 @@ function columnsFrom(source: Column): EventColumn[] {
       if (source.slot > 0) return [number];
       return [
         column('transaction', TEXT, 'transaction_id'),
-        column('trace', typeOf('FixedString(16)'), 'trace_id'),
-        column('span', typeOf('FixedString(8)'), 'span_id'),
+        column('trace', parseType('FixedString(16)'), 'trace_id'),
+        column('span', parseType('FixedString(8)'), 'span_id'),
       ];
     case 'queuer':
       // As for origins.
       if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
       return [
         column('queuer_transaction', TEXT, 'queued_by_transaction_id'),
-        column('queuer_trace', typeOf('FixedString(16)'), 'queued_by_trace_id'),
+        column('queuer_trace', parseType('FixedString(16)'), 'queued_by_trace_id'),
       ];
     case 'origins':
       // An event has one type, so all types with origins share the lists.
       if (source.slot > 0) return [];
       return [
-        column('origin_services', typeOf('Array(String)'), 'origin_services'),
-        column('origin_transactions', typeOf('Array(String)'), 'origin_transactions'),
-        column('origin_traces', typeOf('Array(FixedString(16))'), 'origin_traces'),
-        column('origin_bytes', typeOf('Array(UInt64)'), 'origin_bytes'),
+        column('origin_services', parseType('Array(String)'), 'origin_services'),
+        column('origin_transactions', parseType('Array(String)'), 'origin_transactions'),
+        column('origin_traces', parseType('Array(FixedString(16))'), 'origin_traces'),
+        column('origin_bytes', parseType('Array(UInt64)'), 'origin_bytes'),
       ];
   }
 }
 
 /** The first column of a name counts. */
-export function eventColumnsOf(columns: readonly Column[]): readonly EventColumn[] {
+export function buildEventColumns(columns: readonly Column[]): readonly EventColumn[] {
   const byName = new Map<string, EventColumn>();
   for (const column of columns.flatMap(columnsFrom)) if (!byName.has(column.name)) byName.set(column.name, column);
   return [...byName.values()];
 }
 
-export const EVENT_COLUMNS = eventColumnsOf(COLUMNS);
+export const EVENT_COLUMNS = buildEventColumns(COLUMNS);

@@ -1,6 +1,6 @@
 /** What a server holds of a fleet: its tables, and what they say of themselves. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
-import { rowsOf } from '../connection/rows.ts';
+import { readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { sql, text } from '../statements/sql.ts';
 import { type MetaDraft, readDraft } from './meta.ts';
@@ -29,26 +29,26 @@ export interface Found {
 const QUESTION = { timeoutMs: QUESTION_MS };
 
 /** Throws a ServerError. */
-export async function foundAt(connection: Connection, place: string): Promise<Found> {
+export async function readDatabaseState(connection: Connection, place: string): Promise<Found> {
   const draft = await readDraft(connection);
   try {
-    return { place, hasDatabase: true, tables: await tablesIn(connection), draft };
+    return { place, hasDatabase: true, tables: await readFoundTables(connection), draft };
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== NO_DATABASE) throw error;
     return { place, hasDatabase: false, tables: new Map(), draft };
   }
 }
 
-async function tablesIn(connection: Connection): Promise<Map<string, FoundTable>> {
+async function readFoundTables(connection: Connection): Promise<Map<string, FoundTable>> {
   const here = sql`database = ${text(connection.database)}`;
   const columns = new Map<string, Map<string, FoundColumn>>();
   const all = sql`SELECT table, name, type, default_expression AS expression FROM system.columns WHERE ${here}`;
   const shape = { table: 'text', name: 'text', type: 'text', expression: 'text' } as const;
-  for (const { table, name, type, expression } of await rowsOf(connection, all, shape, QUESTION)) {
+  for (const { table, name, type, expression } of await readTypedRows(connection, all, shape, QUESTION)) {
     const own = columns.get(table) ?? new Map<string, FoundColumn>();
     columns.set(table, own.set(name, { type, expression }));
   }
   const named = sql`SELECT name, engine_full AS engine FROM system.tables WHERE ${here}`;
-  const tables = await rowsOf(connection, named, { name: 'text', engine: 'text' }, QUESTION);
+  const tables = await readTypedRows(connection, named, { name: 'text', engine: 'text' }, QUESTION);
   return new Map(tables.map(({ name, engine }) => [name, { engine, columns: columns.get(name) ?? new Map() }]));
 }

@@ -2,7 +2,7 @@
 import { UserError } from '../../process/errors.ts';
 import { distributedName } from './ddl.ts';
 import type { Found } from './found.ts';
-import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from './schema.ts';
+import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from './schema.ts';
 
 export interface Layout {
   bucketNs: bigint;
@@ -22,11 +22,11 @@ interface Said {
   storagePolicy: string | undefined;
 }
 
-const NAMES = tablesOf(BUCKET_NS_DEFAULT).map(({ name }) => name);
+const NAMES = buildTables(BUCKET_NS_DEFAULT).map(({ name }) => name);
 const BUCKETED = ['event', 'pinned_event'];
 
 /** Throws a UserError where servers differ, or something else is wanted than is there. */
-export function layoutOf(founds: readonly Found[], wanted: Wanted, database: string): Layout {
+export function chooseLayout(founds: readonly Found[], wanted: Wanted, database: string): Layout {
   for (const { place, draft } of founds)
     if ((draft?.schemaVersion ?? 0) > SCHEMA_VERSION)
       throw new UserError(
@@ -47,7 +47,7 @@ export function layoutOf(founds: readonly Found[], wanted: Wanted, database: str
   }
   return {
     bucketNs: bucketNs ?? wanted.bucketNs ?? BUCKET_NS_DEFAULT,
-    cluster: clusterOf(said, wanted.cluster, database) || undefined,
+    cluster: chooseCluster(said, wanted.cluster, database) || undefined,
     storagePolicy: (storagePolicy ?? wanted.storagePolicy) || undefined,
   };
 }
@@ -56,7 +56,7 @@ const bucketText = (ns: bigint): string => `buckets of ${ns} ns`;
 const policyText = (policy: string): string => (policy === '' ? 'no storage policy' : `the storage policy ${policy}`);
 const replicationText = (isReplicated: boolean): string => `${isReplicated ? '' : 'un'}replicated tables`;
 
-function clusterOf(said: readonly Said[], wanted: string | undefined, database: string): string | undefined {
+function chooseCluster(said: readonly Said[], wanted: string | undefined, database: string): string | undefined {
   const isReplicated = agreed(said, ({ isReplicated }) => isReplicated, replicationText);
   if (isReplicated === false && wanted !== undefined)
     throw new UserError(`the tables of ${database} are not replicated: leave out --cluster`);
@@ -79,33 +79,33 @@ function clusterOf(said: readonly Said[], wanted: string | undefined, database: 
 function agreed<T>(
   said: readonly Said[],
   read: (one: Said) => T | undefined,
-  textOf: (value: T) => string,
+  formatValue: (value: T) => string,
 ): T | undefined {
   const [first, ...others] = said.filter((one) => read(one) !== undefined);
   const value = first && read(first);
   const other = others.find((one) => read(one) !== value);
   if (other)
     throw new UserError(
-      `${first!.place} has ${textOf(value!)}, ${other.place} has ${textOf(read(other)!)}: they are not of one fleet, so name only those that are`,
+      `${first!.place} has ${formatValue(value!)}, ${other.place} has ${formatValue(read(other)!)}: they are not of one fleet, so name only those that are`,
     );
   return value;
 }
 
 function saidBy({ place, tables, draft }: Found, database: string): Said {
   const own = NAMES.filter((name) => tables.has(name));
-  const engineOf = (name: string): string => tables.get(name)?.engine ?? '';
-  const isReplicated = (name: string): boolean => engineOf(name).startsWith('Replicated');
+  const getEngine = (name: string): string => tables.get(name)?.engine ?? '';
+  const isReplicated = (name: string): boolean => getEngine(name).startsWith('Replicated');
   const alone = own.find((name) => !isReplicated(name));
   const replicated = own.find(isReplicated);
   if (alone !== undefined && replicated !== undefined)
     throw new UserError(
       `${place}: ${database}.${replicated} is replicated, ${database}.${alone} is not: drop the one that is wrong, and run the command again`,
     );
-  const twin = own.map((name) => /^Distributed\(['`]?(\w+)/.exec(engineOf(distributedName(name)))?.[1]).find(Boolean);
-  const policy = /storage_policy = '([^']*)'/.exec(engineOf(own.includes('event') ? 'event' : (own[0] ?? '')))?.[1];
+  const twin = own.map((name) => /^Distributed\(['`]?(\w+)/.exec(getEngine(distributedName(name)))?.[1]).find(Boolean);
+  const policy = /storage_policy = '([^']*)'/.exec(getEngine(own.includes('event') ? 'event' : (own[0] ?? '')))?.[1];
   return {
     place,
-    bucketNs: bucketIn({ place, tables, draft }, database),
+    bucketNs: findBucketNs({ place, tables, draft }, database),
     isReplicated: own.length > 0 ? replicated !== undefined : undefined,
     cluster: draft?.cluster ?? twin,
     storagePolicy: own.length > 0 ? (draft?.storagePolicy ?? policy ?? '') : undefined,
@@ -113,7 +113,7 @@ function saidBy({ place, tables, draft }: Found, database: string): Said {
 }
 
 /** The length of a bucket is in `meta`, and in the expression of each column `bucket`. */
-function bucketIn({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
+function findBucketNs({ place, tables, draft }: Omit<Found, 'hasDatabase'>, database: string): bigint | undefined {
   const places = new Map<string, bigint>(draft ? [['meta', draft.bucketNs]] : []);
   for (const name of BUCKETED.flatMap((name) => [name, distributedName(name)])) {
     const column = tables.get(name)?.columns.get('bucket');

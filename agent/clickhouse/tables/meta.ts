@@ -1,10 +1,10 @@
 /** The table `meta`: what is true of all tables, by key. */
 import { type Connection, QUESTION_MS } from '../connection/connection.ts';
-import { type RowsOptions, rowsOf } from '../connection/rows.ts';
+import { type RowsOptions, readTypedRows } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import { newBlockEncoder } from '../native/encode.ts';
 import { newTextTable } from '../native/texts.ts';
-import { typeOf } from '../native/types.ts';
+import { parseType } from '../native/types.ts';
 import { identifier, sql, text } from '../statements/sql.ts';
 import { NO_DATABASE } from './server_version.ts';
 
@@ -41,7 +41,7 @@ export async function readDraft(connection: Connection, options: RowsOptions = {
   const values = new Map<string, string>();
   try {
     const latest = sql`SELECT key, argMax(value, at) AS value FROM ${identifier('meta')} GROUP BY key`;
-    const rows = await rowsOf(
+    const rows = await readTypedRows(
       connection,
       latest,
       { key: 'text', value: 'text' },
@@ -79,9 +79,9 @@ async function insert(
   atNs: bigint,
 ): Promise<void> {
   const columns = [
-    { name: 'key', type: typeOf('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
-    { name: 'at', type: typeOf('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },
-    { name: 'value', type: typeOf('String'), values: { table: newTextTable(rows.map(([, value]) => value)) } },
+    { name: 'key', type: parseType('String'), values: { table: newTextTable(rows.map(([key]) => key)) } },
+    { name: 'at', type: parseType('UInt64'), values: new BigUint64Array(rows.length).fill(atNs) },
+    { name: 'value', type: parseType('String'), values: { table: newTextTable(rows.map(([, value]) => value)) } },
   ];
   const block = newBlockEncoder().encode(columns, rows.length);
   await connection.insert({ table: 'meta', columns: columns.map(({ name }) => name) }, () => [block]);
@@ -89,20 +89,23 @@ async function insert(
 
 /** A value with a key of its own; undefined if there is none. Throws a ServerError. */
 export async function readValue(connection: Connection, key: string): Promise<string | undefined> {
-  return (await latestOf(connection, key))?.value;
+  return (await readLatestValue(connection, key))?.value;
 }
 
 /** Replaces the value of a key, whatever the clock says. Throws a ServerError. */
 export async function writeValue(connection: Connection, key: string, value: string, nowNs: bigint): Promise<void> {
-  const latest = await latestOf(connection, key);
+  const latest = await readLatestValue(connection, key);
   const atNs = latest && latest.atNs >= nowNs ? latest.atNs + 1n : nowNs;
   await insert(connection, [[key, value]], atNs);
 }
 
-async function latestOf(connection: Connection, key: string): Promise<{ value: string; atNs: bigint } | undefined> {
+async function readLatestValue(
+  connection: Connection,
+  key: string,
+): Promise<{ value: string; atNs: bigint } | undefined> {
   const statement = sql`SELECT argMax(value, at) AS value, max(at) AS latest FROM ${identifier('meta')}
 WHERE key = ${text(key)} HAVING count() > 0`;
-  const [row] = await rowsOf(connection, statement, { value: 'text', latest: 'number' });
+  const [row] = await readTypedRows(connection, statement, { value: 'text', latest: 'number' });
   return row && { value: row.value, atNs: row.latest };
 }
 
@@ -114,7 +117,7 @@ export async function columnsInServer(
   const statement = sql`SELECT table, name, type FROM system.columns WHERE database = ${text(connection.database)}`;
   const tables = new Map<string, Map<string, string>>();
   const shape = { table: 'text', name: 'text', type: 'text' } as const;
-  for (const { table, name, type } of await rowsOf(connection, statement, shape, options)) {
+  for (const { table, name, type } of await readTypedRows(connection, statement, shape, options)) {
     const columns = tables.get(table) ?? new Map<string, string>();
     tables.set(table, columns.set(name, type));
   }

@@ -1,5 +1,5 @@
 /** The tables of a fleet: columns, keys and partitions. The statements for a version of the server follow from them. */
-import { type NativeType, typeOf } from '../native/types.ts';
+import { type NativeType, parseType } from '../native/types.ts';
 import { identifier, type Sql, sql } from '../statements/sql.ts';
 import { EVENT_COLUMNS, type EventColumn } from './event_columns.ts';
 
@@ -42,7 +42,7 @@ const HOUR_NS = 3_600_000_000_000n;
 const DAY_NS = 24n * HOUR_NS;
 
 function column(name: string, type: string, more: Partial<TableColumn> = {}): TableColumn {
-  return { name, type: typeOf(type), ...more };
+  return { name, type: parseType(type), ...more };
 }
 
 /** Several columns as `name type` in lines. */
@@ -53,8 +53,8 @@ function columns(lines: string): TableColumn[] {
   });
 }
 
-const hourOf = (name: string): Sql => sql`intDiv(${identifier(name)}, ${HOUR_NS})`;
-const dayOf = (name: string): Sql => sql`intDiv(${identifier(name)}, ${DAY_NS})`;
+const buildHourSql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${HOUR_NS})`;
+const buildDaySql = (name: string): Sql => sql`intDiv(${identifier(name)}, ${DAY_NS})`;
 const delta = (own: TableColumn): TableColumn => ({ ...own, isDelta: true });
 
 function eventTable(bucketNs: bigint): Table {
@@ -75,7 +75,7 @@ function eventTable(bucketNs: bigint): Table {
     ],
     key: ['bucket', 'owner', 'timestamp_ns', 'recording', 'number'],
     keyInMemory: ['bucket', 'owner', 'timestamp_ns'],
-    partition: hourOf('timestamp_ns'),
+    partition: buildHourSql('timestamp_ns'),
     rowsPerMark: 2048,
     indexes: [{ column: 'duration_ns', kind: sql`minmax`, granularity: 1 }],
   };
@@ -128,7 +128,7 @@ const TRANSACTION: Table = {
     ...SUMMARY,
   ],
   key: ['service', 't_min', 'id', 'recording', 'first_number'],
-  partition: hourOf('t_min'),
+  partition: buildHourSql('t_min'),
 };
 
 const STAT: Table = {
@@ -182,7 +182,7 @@ const BESIDE: readonly Table[] = [
     // A loss only grows, and an earlier state of it may arrive again.
     versionColumn: 'count',
     // It grows at its end, and must meet its earlier row in one partition. Those of whole nodes stay when days are dropped.
-    partition: sql`if(recording = 0, 0, ${dayOf('from_ns')})`,
+    partition: sql`if(recording = 0, 0, ${buildDaySql('from_ns')})`,
   },
   {
     name: 'clock',
@@ -232,7 +232,7 @@ const BESIDE: readonly Table[] = [
     // One that is sent again has arrived when it came first.
     versionColumn: 'seniority',
     indexes: [{ column: 'arrived', kind: sql`minmax`, granularity: 1 }],
-    partition: hourOf('t_min'),
+    partition: buildHourSql('t_min'),
   },
 ];
 
@@ -269,7 +269,7 @@ function pinned(table: Table): Table {
   };
 }
 
-export function tablesOf(bucketNs: bigint): readonly Table[] {
+export function buildTables(bucketNs: bigint): readonly Table[] {
   const event = eventTable(bucketNs);
   return [META, event, BY_ID, TRANSACTION, STAT, ...BESIDE, PIN, pinned(event), pinned(BY_ID), pinned(TRANSACTION)];
 }

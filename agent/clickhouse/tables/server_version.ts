@@ -1,6 +1,6 @@
 /** What a server of a version can do. 18.16 is Debian's; servers in between are not supported, and not refused. */
 import { type Compression, connect, QUESTION_MS } from '../connection/connection.ts';
-import { rowOf } from '../connection/rows.ts';
+import { readSingleRow } from '../connection/rows.ts';
 import { ServerError } from '../connection/server_error.ts';
 import type { ConnectionSettings } from '../connection/settings.ts';
 import { sql } from '../statements/sql.ts';
@@ -14,17 +14,17 @@ export interface ServerVersion {
 /** The oldest version that is supported for use; older ones are for trials. */
 const CURRENT_MAJOR = 24;
 
-export function versionOf(text: string): ServerVersion {
+export function parseServerVersion(text: string): ServerVersion {
   return { text, isCurrent: Number(/^(\d+)\./.exec(text)?.[1] ?? 0) >= CURRENT_MAJOR };
 }
 
 /** The database need not exist. Throws a ServerError, or a UserError for the settings. */
-export async function versionAt(settings: ConnectionSettings): Promise<ServerVersion> {
+export async function readServerVersion(settings: ConnectionSettings): Promise<ServerVersion> {
   try {
-    return await askedIn(settings);
+    return await queryVersion(settings);
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== NO_DATABASE) throw error;
-    return askedIn(inDefault(settings));
+    return queryVersion(inDefault(settings));
   }
 }
 
@@ -36,11 +36,13 @@ export function inDefault(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };
 }
 
-async function askedIn(settings: ConnectionSettings): Promise<ServerVersion> {
+async function queryVersion(settings: ConnectionSettings): Promise<ServerVersion> {
   const connection = connect(settings);
   try {
     const asked = sql`SELECT version() AS version`;
-    return versionOf((await rowOf(connection, asked, { version: 'text' }, { timeoutMs: QUESTION_MS })).version);
+    return parseServerVersion(
+      (await readSingleRow(connection, asked, { version: 'text' }, { timeoutMs: QUESTION_MS })).version,
+    );
   } finally {
     connection.close();
   }
@@ -52,7 +54,7 @@ export function tableSettings({ isCurrent }: ServerVersion): Record<string, numb
 }
 
 /** Packing of what is sent: the cheapest that the server knows. */
-export function compressionOf({ isCurrent }: ServerVersion): Compression {
+export function chooseInsertCompression({ isCurrent }: ServerVersion): Compression {
   return isCurrent ? 'zstd' : 'gzip';
 }
 

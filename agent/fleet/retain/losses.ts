@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
-import { type RowOf, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { type RowOf, readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { newBlockEncoder } from '../../clickhouse/native/encode.ts';
 import { newTextTable } from '../../clickhouse/native/texts.ts';
-import { typeOf } from '../../clickhouse/native/types.ts';
+import { parseType } from '../../clickhouse/native/types.ts';
 import { sql } from '../../clickhouse/statements/sql.ts';
 
 export interface Dropped {
@@ -23,26 +23,26 @@ const MINUTES_OF_HOUR = 60n;
 const DROPPED = { node: 'text', first: 'number', last: 'number', lost: 'number' } as const;
 
 /** Returns what is known as dropped, for each node, and what will be before `firstHour`. Throws a ServerError. */
-export async function droppedAt(
+export async function readDropped(
   connection: Connection,
   firstHour: bigint,
 ): Promise<{ known: Dropped[]; added: Dropped[] }> {
-  const known = await rowsOf(
+  const known = await readTypedRows(
     connection,
     sql`SELECT node, min(from_ns) AS first, max(to_ns) AS last, max(count) AS lost FROM loss
 WHERE recording = 0 AND cause = 'retention' GROUP BY node`,
     DROPPED,
   );
-  const added = await rowsOf(
+  const added = await readTypedRows(
     connection,
     sql`SELECT node, toUInt64(min(minute)) * ${MINUTE_NS} AS first, toUInt64(max(minute) + 1) * ${MINUTE_NS} - 1 AS last,
   toUInt64(sum(n)) AS lost FROM stat FINAL WHERE minute < ${firstHour * MINUTES_OF_HOUR} GROUP BY node`,
     DROPPED,
   );
-  return { known: known.map(droppedOf), added: added.map(droppedOf) };
+  return { known: known.map(toDropped), added: added.map(toDropped) };
 }
 
-function droppedOf({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped {
+function toDropped({ node, first, last, lost }: RowOf<typeof DROPPED>): Dropped {
   return { node, fromNs: first, toNs: last, count: lost };
 }
 
@@ -64,15 +64,15 @@ export function together(some: readonly Dropped[]): Dropped[] {
 /** Replaces the losses of these nodes. They are in one partition, so all are there or none. Throws a ServerError. */
 export async function writeDropped(connection: Connection, dropped: readonly Dropped[]): Promise<void> {
   if (dropped.length === 0) return;
-  const numbers = (name: string, numberOf: (one: Dropped) => bigint) => ({
+  const numbers = (name: string, getNumber: (one: Dropped) => bigint) => ({
     name,
-    type: typeOf('UInt64'),
-    values: BigUint64Array.from(dropped, numberOf),
+    type: parseType('UInt64'),
+    values: BigUint64Array.from(dropped, getNumber),
   });
-  const words = (name: string, wordOf: (one: Dropped) => string) => ({
+  const words = (name: string, getWord: (one: Dropped) => string) => ({
     name,
-    type: typeOf('LowCardinality(String)'),
-    values: textsOf(dropped.map(wordOf)),
+    type: parseType('LowCardinality(String)'),
+    values: buildTextColumn(dropped.map(getWord)),
   });
   const columns = [
     numbers('recording', () => 0n),
@@ -89,7 +89,7 @@ export async function writeDropped(connection: Connection, dropped: readonly Dro
 }
 
 /** A text in a column of words is a place in their table, whose first text is the empty one. */
-function textsOf(texts: readonly string[]) {
+function buildTextColumn(texts: readonly string[]) {
   const places = new Map([['', 0]]);
   for (const one of texts) if (!places.has(one)) places.set(one, places.size);
   return { table: newTextTable([...places.keys()]), ids: Uint32Array.from(texts, (one) => places.get(one)!) };

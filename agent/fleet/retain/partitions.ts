@@ -1,7 +1,7 @@
 /** The partitions of a fleet's tables: which there are, which go with an hour, and how they are dropped. */
 
 import type { Connection } from '../../clickhouse/connection/connection.ts';
-import { rowsOf, unexpected } from '../../clickhouse/connection/rows.ts';
+import { readTypedRows, unexpected } from '../../clickhouse/connection/rows.ts';
 import { list, sql, text, word } from '../../clickhouse/statements/sql.ts';
 import { dropPartition } from '../../clickhouse/tables/ddl.ts';
 import { HOUR_NS } from './plan.ts';
@@ -28,15 +28,15 @@ const KEPT_LOSSES = 0n;
 const TIMEOUT_MS = 600_000;
 
 /** Throws a ServerError. */
-export async function partitionsAt(connection: Connection): Promise<Partition[]> {
+export async function readPartitions(connection: Connection): Promise<Partition[]> {
   const tables = list([...BY_HOUR, ...BY_SEGMENT, ...BY_DAY].map(word));
   const statement = sql`SELECT table, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
 WHERE active AND database = ${text(connection.database)} AND table IN (${tables}) GROUP BY table, partition`;
-  const rows = await rowsOf(connection, statement, { table: 'text', partition: 'text', size: 'number' });
-  const segmentEnds = await segmentEndsAt(connection);
+  const rows = await readTypedRows(connection, statement, { table: 'text', partition: 'text', size: 'number' });
+  const segmentEnds = await readSegmentEnds(connection);
   return rows.map((row) => {
     const table = row.table;
-    const number = numberOf(row.partition);
+    const number = parsePartitionNumber(row.partition);
     const lastHour = (BY_SEGMENT.includes(table) && segmentEnds.get(number)) || number;
     const endHour = BY_DAY.includes(table) ? (number + 1n) * HOURS_OF_DAY : lastHour + 1n;
     return { table, number, endHour, bytes: row.size };
@@ -44,16 +44,16 @@ WHERE active AND database = ${text(connection.database)} AND table IN (${tables}
 }
 
 /** The number in the name of a partition of ours. */
-export function numberOf(partition: string): bigint {
+export function parsePartitionNumber(partition: string): bigint {
   if (/^\d{1,20}$/.test(partition)) return BigInt(partition);
   throw unexpected('a partition has no number');
 }
 
 /** The hour of the last event in the segments that begin in an hour. */
-async function segmentEndsAt(connection: Connection): Promise<Map<bigint, bigint>> {
+async function readSegmentEnds(connection: Connection): Promise<Map<bigint, bigint>> {
   const hours = sql`SELECT intDiv(t_min, ${HOUR_NS}) AS hour, intDiv(max(t_max), ${HOUR_NS}) AS last FROM segment GROUP BY hour`;
   return new Map(
-    (await rowsOf(connection, hours, { hour: 'number', last: 'number' })).map(({ hour, last }) => [hour, last]),
+    (await readTypedRows(connection, hours, { hour: 'number', last: 'number' })).map(({ hour, last }) => [hour, last]),
   );
 }
 

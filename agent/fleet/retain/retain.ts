@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { max } from '../../../daemon/base/bigints.ts';
 import type { Connection } from '../../clickhouse/connection/connection.ts';
-import { rowsOf } from '../../clickhouse/connection/rows.ts';
+import { readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { ServerError } from '../../clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
 import { type CopiedFrom, copyPinned } from '../../clickhouse/pins/pin_copies.ts';
@@ -17,8 +17,8 @@ import { distributedName } from '../../clickhouse/tables/ddl.ts';
 import { readValue, writeValue } from '../../clickhouse/tables/meta.ts';
 import { REMEMBERED_MS_MAX, raiseOldest, readOldest } from '../../clickhouse/tables/oldest.ts';
 import { UserError } from '../../process/errors.ts';
-import { type Dropped, droppedAt, together, writeDropped } from './losses.ts';
-import { dropAll, droppedBefore, type Partition, partitionsAt } from './partitions.ts';
+import { type Dropped, readDropped, together, writeDropped } from './losses.ts';
+import { dropAll, droppedBefore, type Partition, readPartitions } from './partitions.ts';
 import { firstKeptHour, HOUR_NS, type Limits } from './plan.ts';
 import { type FoundServers, findServers, type Shard } from './shards.ts';
 
@@ -72,19 +72,19 @@ interface Work {
 async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: RetainOptions): Promise<Retained[]> {
   const works: Work[] = [];
   for (const shard of shards) {
-    const partitions = droppedBefore(firstHour, await partitionsAt(shard.connection));
-    const { known, added } = await droppedAt(shard.connection, firstHour);
+    const partitions = droppedBefore(firstHour, await readPartitions(shard.connection));
+    const { known, added } = await readDropped(shard.connection, firstHour);
     works.push({ shard, partitions, added, journal: { firstHour, dropped: together([...known, ...added]) } });
   }
   const isNothing = works.every(({ partitions }) => partitions.length === 0);
-  const pins = isNothing || options.isDryRun ? [] : await copyLateIn(works);
+  const pins = isNothing || options.isDryRun ? [] : await copyLateFromShards(works);
   if (!isNothing && !options.isDryRun) await carryOut(works, options.nowNs);
   const retained: Retained[] = [];
   for (const [i, { shard, partitions, added }] of works.entries())
     retained.push({
       urls: shard.urls,
       oldestNs: await readOldest(shard.connection),
-      hours: hoursOf(partitions).length,
+      hours: listEventHours(partitions).length,
       events: added.reduce((sum, { count }) => sum + count, 0n),
       bytes: partitions.reduce((sum, { bytes }) => sum + bytes, 0n),
       pins: pins[i] ?? 0,
@@ -93,8 +93,8 @@ async function retainFrom(shards: readonly Shard[], firstHour: bigint, options: 
 }
 
 /** A pin is on one shard, and what it keeps comes from all. */
-async function copyLateIn(works: readonly Work[]): Promise<number[]> {
-  const hours = [...new Set(works.flatMap(({ partitions }) => hoursOf(partitions)))];
+async function copyLateFromShards(works: readonly Work[]): Promise<number[]> {
+  const hours = [...new Set(works.flatMap(({ partitions }) => listEventHours(partitions)))];
   const copied: number[] = [];
   for (const { shard } of works) {
     const { connection, meta } = shard;
@@ -104,7 +104,7 @@ async function copyLateIn(works: readonly Work[]): Promise<number[]> {
   return copied;
 }
 
-function hoursOf(partitions: readonly Partition[]): bigint[] {
+function listEventHours(partitions: readonly Partition[]): bigint[] {
   return partitions.filter(({ table }) => table === 'event').map(({ number }) => number);
 }
 
@@ -140,7 +140,7 @@ async function apply(
   for (const { shard, journal } of works) {
     const { connection } = shard;
     await writeDropped(connection, journal.dropped);
-    await dropAll(connection, droppedBefore(journal.firstHour, await partitionsAt(connection)));
+    await dropAll(connection, droppedBefore(journal.firstHour, await readPartitions(connection)));
     await clearJournal(connection);
   }
 }
@@ -203,7 +203,7 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
   let copied = 0;
   for (let i = 0; i < pins.length; i += IDS_MAX) {
     const some = pins.slice(i, i + IDS_MAX);
-    const ends = await endsOf(connection, from, some);
+    const ends = await readTransactionEnds(connection, from, some);
     for (const pin of some) {
       const endNs = ends.get(pin.transactionId) ?? 0n;
       const first = pin.fromNs / HOUR_NS;
@@ -217,7 +217,7 @@ async function copyLate(connection: Connection, from: CopiedFrom, hours: readonl
 }
 
 /** When the last event of each transaction began, as far as it has come. */
-async function endsOf(
+async function readTransactionEnds(
   connection: Connection,
   { isCluster }: CopiedFrom,
   pins: readonly FleetPin[],
@@ -225,6 +225,6 @@ async function endsOf(
   const table = identifier(isCluster ? distributedName('by_id') : 'by_id');
   const ids = list(pins.map(({ transactionId }) => text(transactionId)));
   const statement = sql`SELECT id, max(t_max) AS last FROM ${table} WHERE kind = 1 AND id IN (${ids}) GROUP BY id`;
-  const rows = await rowsOf(connection, statement, { id: 'text', last: 'number' });
+  const rows = await readTypedRows(connection, statement, { id: 'text', last: 'number' });
   return new Map(rows.map(({ id, last }) => [id, last]));
 }

@@ -1,15 +1,15 @@
 /** The servers of a fleet by shard, and what each says of its disks. */
 import { type Connection, connect } from '../../clickhouse/connection/connection.ts';
-import { type RowOf, rowOf, rowsOf } from '../../clickhouse/connection/rows.ts';
+import { type RowOf, readSingleRow, readTypedRows } from '../../clickhouse/connection/rows.ts';
 import { ServerError } from '../../clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../clickhouse/connection/settings.ts';
 import { sql, text } from '../../clickhouse/statements/sql.ts';
 import { type Meta, readMeta } from '../../clickhouse/tables/meta.ts';
 import { SCHEMA_VERSION } from '../../clickhouse/tables/schema.ts';
-import { versionAt } from '../../clickhouse/tables/server_version.ts';
+import { readServerVersion } from '../../clickhouse/tables/server_version.ts';
 import { counted } from '../../output/amounts.ts';
 import { UserError } from '../../process/errors.ts';
-import { numberOf } from './partitions.ts';
+import { parsePartitionNumber } from './partitions.ts';
 import type { DiskSpace } from './plan.ts';
 
 export interface Shard {
@@ -83,7 +83,7 @@ function refuseMissing(servers: readonly Server[], shardCount: number, away: rea
 async function askServer(settings: ConnectionSettings): Promise<Server> {
   const [url] = settings.urls;
   const { database } = settings;
-  const version = await versionAt(settings);
+  const version = await readServerVersion(settings);
   const connection = connect(settings);
   try {
     const meta = await readMeta(connection);
@@ -96,8 +96,8 @@ async function askServer(settings: ConnectionSettings): Promise<Server> {
     await refuseOtherClock(connection, url!);
     const { cluster } = meta;
     const { shard, shardCount } =
-      cluster === undefined ? { shard: url!, shardCount: 1n } : await placeIn(connection, cluster);
-    const disks = version.isCurrent ? await disksAt(connection) : undefined;
+      cluster === undefined ? { shard: url!, shardCount: 1n } : await readShardPlace(connection, cluster);
+    const disks = version.isCurrent ? await readDiskSpaces(connection) : undefined;
     return { url: url!, shard, shardCount, meta, version: version.text, disks };
   } finally {
     connection.close();
@@ -106,27 +106,29 @@ async function askServer(settings: ConnectionSettings): Promise<Server> {
 
 async function refuseOtherClock(connection: Connection, url: string): Promise<void> {
   const clock = sql`SELECT toUInt64(toUnixTimestamp(now())) AS seconds`;
-  const seconds = Number((await rowOf(connection, clock, { seconds: 'number' }, { timeoutMs: TIMEOUT_MS })).seconds);
+  const seconds = Number(
+    (await readSingleRow(connection, clock, { seconds: 'number' }, { timeoutMs: TIMEOUT_MS })).seconds,
+  );
   if (Math.abs(seconds * 1000 - Date.now()) > CLOCKS_APART_MS_MAX)
     throw new UserError(`${url}: its clock and that of this host are more than an hour apart: set them right first`);
 }
 
-async function placeIn(connection: Connection, cluster: string): Promise<{ shard: string; shardCount: bigint }> {
+async function readShardPlace(connection: Connection, cluster: string): Promise<{ shard: string; shardCount: bigint }> {
   const paths = sql`SELECT zookeeper_path AS path FROM system.replicas
 WHERE database = ${text(connection.database)} AND table = 'event'`;
   const count = sql`SELECT toUInt64(uniqExact(shard_num)) AS shards FROM system.clusters WHERE cluster = ${text(cluster)}`;
-  const [own] = await rowsOf(connection, paths, { path: 'text' });
-  const { shards } = await rowOf(connection, count, { shards: 'number' });
+  const [own] = await readTypedRows(connection, paths, { path: 'text' });
+  const { shards } = await readSingleRow(connection, count, { shards: 'number' });
   if (!own) throw new UserError(`the tables of ${connection.database} are not replicated everywhere`);
   return { shard: own.path, shardCount: shards };
 }
 
 /** Parts that were dropped are free soon: a server keeps their files for some minutes. */
-async function disksAt(connection: Connection): Promise<DiskSpace[]> {
+async function readDiskSpaces(connection: Connection): Promise<DiskSpace[]> {
   const own = sql`database = ${text(connection.database)}`;
   const known = sql`SELECT name, free_space AS free, total_space AS total FROM system.disks`;
-  const disks = await rowsOf(connection, known, { name: 'text', free: 'number', total: 'number' });
-  const parts = await rowsOf(
+  const disks = await readTypedRows(connection, known, { name: 'text', free: 'number', total: 'number' });
+  const parts = await readTypedRows(
     connection,
     sql`SELECT disk_name, active, partition, toUInt64(sum(bytes_on_disk)) AS size FROM system.parts
 WHERE ${own} AND table IN ('event', 'transaction', 'stat', 'name', 'segment') GROUP BY disk_name, active, partition`,
@@ -135,17 +137,17 @@ WHERE ${own} AND table IN ('event', 'transaction', 'stat', 'name', 'segment') GR
   const byDisk = Map.groupBy(parts, ({ disk_name }) => disk_name);
   return disks.flatMap(({ name, free, total }) => {
     const found = byDisk.get(name);
-    return found ? [spaceOf(found, free, total)] : [];
+    return found ? [sumDiskSpace(found, free, total)] : [];
   });
 }
 
 const PARTS = { disk_name: 'text', active: 'number', partition: 'text', size: 'number' } as const;
 
-function spaceOf(parts: readonly RowOf<typeof PARTS>[], freeBytes: bigint, totalBytes: bigint): DiskSpace {
+function sumDiskSpace(parts: readonly RowOf<typeof PARTS>[], freeBytes: bigint, totalBytes: bigint): DiskSpace {
   const bytesByHour = new Map<bigint, bigint>();
   let goingBytes = 0n;
   for (const { active, partition, size } of parts) {
-    const hour = numberOf(partition);
+    const hour = parsePartitionNumber(partition);
     if (active === 0n) goingBytes += size;
     else bytesByHour.set(hour, (bytesByHour.get(hour) ?? 0n) + size);
   }

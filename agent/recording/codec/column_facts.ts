@@ -15,7 +15,7 @@
  * odd.
  */
 import { crc32 } from 'node:zlib';
-import { wordsOf } from '../words64.ts';
+import { toWords } from '../words64.ts';
 import { SEGMENT_ROWS_MAX } from './encode_segment.ts';
 
 const CHECKSUM_BYTES = 4;
@@ -91,19 +91,19 @@ export function distinctValues(values: Uint32Array, from: number, to: number): U
 }
 
 /** The values, which are in ascending order, as ranges if they are few, else as a filter. */
-export function membersOf(sorted: Uint32Array): ColumnFacts {
+export function buildMemberFacts(sorted: Uint32Array): ColumnFacts {
   const ranges: Range[] = [];
   let from = 0;
   for (let i = 1; i <= sorted.length; i++) {
     if (i < sorted.length && sorted[i]! - sorted[i - 1]! === 1) continue;
-    if (ranges.length === RANGES_MAX) return { filter: filterOf(sorted) };
+    if (ranges.length === RANGES_MAX) return { filter: buildFilter(sorted) };
     ranges.push({ from: sorted[from]!, to: sorted[i - 1]! });
     from = i;
   }
   return { ranges };
 }
 
-function filterOf(values: Uint32Array): Filter {
+function buildFilter(values: Uint32Array): Filter {
   const bits = new Uint8Array(Math.min(values.length, FILTER_BYTES_MAX));
   const best = Math.round((FILTER_BITS_SHARE * 8 * bits.length) / values.length);
   const bitsOfValue = Math.min(Math.max(best, 1), FILTER_BITS_MAX);
@@ -144,7 +144,7 @@ export function extremesByType(
   from: number,
   to: number,
 ): Extremes[] {
-  const words = wordsOf(values);
+  const words = toWords(values);
   smallestRow.fill(-1);
   for (let row = from; row < to; row++) {
     const type = types[row]!;

@@ -42,7 +42,7 @@ export function openSegmentData(
 ): SegmentData {
   const { rowCount, groups } = readGroups(data, seed);
 
-  function encodedIn(group: Group, column: Column): Uint8Array | undefined {
+  function readEncodedColumn(group: Group, column: Column): Uint8Array | undefined {
     group.columns ??= readColumns(group, (bytes) =>
       // What is decompressed overwrites all of it, so new memory need not be zeros.
       make === newColumns
@@ -60,7 +60,7 @@ export function openSegmentData(
     column(column) {
       const group = groups.get(column.eventType);
       if (!group) return newColumnArray(column.storage, 0);
-      const encoded = encodedIn(group, column);
+      const encoded = readEncodedColumn(group, column);
       if (!encoded) return absentValues(column, group.rows, make);
       const values = make(column.name, column.storage, group.rows);
       decodeColumn(encoded, values);
@@ -68,11 +68,11 @@ export function openSegmentData(
     },
     has(column) {
       const group = groups.get(column.eventType);
-      return group !== undefined && encodedIn(group, column) !== undefined;
+      return group !== undefined && readEncodedColumn(group, column) !== undefined;
     },
     pick(column, from, target, to) {
       const group = groups.get(column.eventType);
-      const encoded = group && encodedIn(group, column);
+      const encoded = group && readEncodedColumn(group, column);
       return encoded !== undefined && pickValues(encoded, group!.rows, from, target, to);
     },
   };
@@ -107,8 +107,8 @@ function readGroups(data: Buffer, seed: number): { rowCount: number; groups: Map
   return { rowCount, groups };
 }
 
-function readColumns({ body, rawBytes }: Group, bytesOf: (count: number) => Uint8Array): Map<number, Uint8Array> {
-  const raw = rawBytes === 0 ? body! : decompress(body!, bytesOf(rawBytes));
+function readColumns({ body, rawBytes }: Group, takeBytes: (count: number) => Uint8Array): Map<number, Uint8Array> {
+  const raw = rawBytes === 0 ? body! : decompress(body!, takeBytes(rawBytes));
   const columns = new Map<number, Uint8Array>();
   for (let offset = 0; offset < raw.length; ) {
     const start = offset + ENTRY_HEAD_BYTES;

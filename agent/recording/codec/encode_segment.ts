@@ -68,7 +68,7 @@ export function segmentEncoder(
     .filter((group) => group.columns.length > 0);
   const { raw, blob } = workMemory();
   return (block, range, seed = 0) => {
-    const rows = groups.map(({ eventType }) => rowsOf(range, eventType));
+    const rows = groups.map(({ eventType }) => getTypeRows(range, eventType));
     const groupCount = rows.filter(({ from, to }) => to > from).length;
     blob.writeUInt16LE(range.to - range.from, 4);
     blob.writeUInt16LE(groupCount, 6);
@@ -93,7 +93,7 @@ export function segmentEncoder(
   };
 }
 
-function rowsOf(range: BlockRange, eventType: number): { from: number; to: number } {
+function getTypeRows(range: BlockRange, eventType: number): { from: number; to: number } {
   if (eventType === 0) return range;
   return { from: range.typeFrom[eventType]!, to: range.typeTo[eventType]! };
 }

@@ -4,7 +4,7 @@ import { EVENTS } from '../../../bpf/schema/index.ts';
 import { OWNERS, type OwnerColumns } from '../format/owner_columns.ts';
 import { toStored } from '../format/schema.ts';
 import { extremes } from '../words64.ts';
-import { type ColumnFacts, distinctValues, extremesByType, membersOf } from './column_facts.ts';
+import { buildMemberFacts, type ColumnFacts, distinctValues, extremesByType } from './column_facts.ts';
 import type { BlockRange } from './encode_segment.ts';
 
 /** The highest bit of an SQLite integer below its sign; event types with larger ids share it. */
@@ -54,7 +54,7 @@ export function columnFacts(
   }
   for (const name of WITH_MEMBERS) {
     const values = block.columns.get(name)! as Uint32Array;
-    facts.set(columnIds.get(name)!, membersOf(distinctValues(values, from, to)));
+    facts.set(columnIds.get(name)!, buildMemberFacts(distinctValues(values, from, to)));
   }
   return facts;
 }

@@ -2,8 +2,8 @@
 import type Database from 'better-sqlite3';
 import {
   BATCH_SIZE,
+  buildGroupsSql,
   contextOfKey,
-  groupsOf,
   HASHED_CONTEXTS,
   type HashLevel,
   LEVELS,
@@ -11,7 +11,7 @@ import {
 } from './context_hash.ts';
 
 const findContexts = (level: HashLevel, column: 'transaction_id' | 'trace_id') => `
-WITH RECURSIVE ${groupsOf(level)},
+WITH RECURSIVE ${buildGroupsSql(level)},
 starts (start) AS (
   SELECT (number << ${level.groupShift}) | (:hash << ${level.placeBits}) FROM groups WHERE number IS NOT NULL
 )

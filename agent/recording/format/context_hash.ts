@@ -23,7 +23,7 @@ export interface HashLevel {
   groupShift: number;
 }
 
-const levelOf = (table: string, placeBits: number): HashLevel => ({
+const createHashLevel = (table: string, placeBits: number): HashLevel => ({
   table,
   placeBits,
   size: 2 ** placeBits,
@@ -32,9 +32,9 @@ const levelOf = (table: string, placeBits: number): HashLevel => ({
 
 /** Groups of 8192 contexts, of 131,072 and of two million. The first level's are written whole, as batches. */
 export const LEVELS: readonly [HashLevel, HashLevel, HashLevel] = [
-  levelOf('context_hash', 13),
-  levelOf('context_hash_2', 13 + MERGED_BITS),
-  levelOf('context_hash_3', 13 + 2 * MERGED_BITS),
+  createHashLevel('context_hash', 13),
+  createHashLevel('context_hash_2', 13 + MERGED_BITS),
+  createHashLevel('context_hash_3', 13 + 2 * MERGED_BITS),
 ];
 
 /** Number of contexts in a batch. Contexts after the last complete batch are compared one by one. */
@@ -55,7 +55,7 @@ export const contextOfKey = ({ placeBits, size, groupShift }: HashLevel) =>
   `((key >> ${groupShift} << ${placeBits}) + (key & ${size - 1}) + 1)`;
 
 /** SQL of a recursive table with the groups that have keys; each is found with one seek in the index. */
-export const groupsOf = ({ table, placeBits, groupShift }: HashLevel) => `
+export const buildGroupsSql = ({ table, placeBits, groupShift }: HashLevel) => `
 groups (number) AS (
   SELECT min(key) >> ${groupShift} FROM ${table}
   UNION ALL

@@ -11,8 +11,8 @@ export function afterPowerLoss(number: number): number {
 }
 
 /** How many of the numbers [from, end) are known to have been given, if all below `seen` were. */
-export function givenIn(from: number, end: number, seen = 0): number {
+export function countGivenNumbers(from: number, end: number, seen = 0): number {
   const step = Math.floor(end / STEP) * STEP;
   if (from >= step) return Math.max(0, end - from);
-  return end - step + (seen > from ? givenIn(from, Math.min(seen, step)) : 0);
+  return end - step + (seen > from ? countGivenNumbers(from, Math.min(seen, step)) : 0);
 }

@@ -47,7 +47,7 @@ const PIECE_LAST = PIECES_MAX - 2;
  * The piece in which a writer of this version stores a new column. Each file records where its columns are, so this may
  * change for columns that a file does not have yet.
  */
-export function pieceOf({ name, eventType, source }: Column): number {
+export function choosePiece({ name, eventType, source }: Column): number {
   if (eventType === 0) return COMMON[name] ?? COMMON_REST;
   const own = FIRST_OWN + 2 * eventType;
   if (own + 1 > PIECE_LAST) throw new Error(`event type ${eventType} would need a piece above ${PIECE_LAST}`);

@@ -7,7 +7,7 @@ interface Names {
 }
 
 /** Null where it is not recorded. */
-export function queuerOf({ name, context }: Names, serviceId: number, contextId: number): Queuer | null {
+export function findQueuer({ name, context }: Names, serviceId: number, contextId: number): Queuer | null {
   const service_name = name(serviceId);
   const transaction_id = context(contextId).transactionId;
   return service_name === '' && transaction_id === null ? null : { service_name, transaction_id };

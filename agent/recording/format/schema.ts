@@ -218,7 +218,11 @@ export function isBlank(database: Database.Database): boolean {
 /** Throws unless the open database is a recording of the version that this program reads and writes. */
 export function checkFormat(database: Database.Database, path: string): void {
   if (isBlank(database)) {
-    throw new RecordingError('recording_missing', `${path} is empty: start the agent, it creates the recording`);
+    throw new RecordingError(
+      'recording_missing',
+      `${path} is empty: start the agent, which creates the recording; ` +
+        'if this is a copy of a recording in use, its events are in the -wal file of the original: use kreplay export',
+    );
   }
   if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
     throw new RecordingError('not_a_recording', `${path} is not a kreplay recording: give the path of one`);
@@ -267,14 +271,14 @@ function schemaCheck(createTables: string): SchemaCheck {
     .map((text) => text.trim());
   const indexes = new Set(statements.filter((text) => text.startsWith('CREATE INDEX')));
   const tables = Map.groupBy(
-    statements.map(tableOf).filter((table) => table !== undefined),
+    statements.map(parseCreateTable).filter((table) => table !== undefined),
     ({ name }) => name,
   );
 
   function isOurs(type: unknown, name: unknown, sql: unknown): boolean {
     if (type === 'index') return sql === null ? String(name).startsWith('sqlite_autoindex_') : indexes.has(String(sql));
     if (type !== 'table' || typeof sql !== 'string') return false;
-    const found = tableOf(sql);
+    const found = parseCreateTable(sql);
     if (!found || found.name !== name) return false;
     return (tables.get(found.name) ?? []).some(
       ({ options, parts }) => options === found.options && [...found.parts].every((part) => parts.has(part)),
@@ -291,7 +295,7 @@ function schemaCheck(createTables: string): SchemaCheck {
   };
 }
 
-function tableOf(sql: string): ({ name: string } & Shape) | undefined {
+function parseCreateTable(sql: string): ({ name: string } & Shape) | undefined {
   const [, name, body, options] = TABLE.exec(sql) ?? [];
   if (name === undefined || body === undefined || options === undefined) return undefined;
   // Commas inside the parentheses of a key do not separate columns.

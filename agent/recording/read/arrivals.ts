@@ -6,12 +6,12 @@ import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { type Loss, parseReason } from '../format/losses.ts';
-import { givenIn } from '../format/numbers.ts';
+import { countGivenNumbers } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
 import { type EventFilter, resolveFilter } from './event_filter.ts';
 import type { Lookup } from './lookup.ts';
-import { interestIn, matchingRows } from './match.ts';
+import { createSegmentMatcher, matchingRows } from './match.ts';
 import { readableBlock, type ScanSource, type SegmentRun } from './scan.ts';
 import { type Segment, UnreadableSegment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
@@ -109,9 +109,9 @@ export function openArrivals(
     }
   }
 
-  function rowsOf(segment: Segment, filter: ReturnType<typeof resolveFilter> & {}, from: number, end: number) {
+  function selectRowsFrom(segment: Segment, filter: ReturnType<typeof resolveFilter> & {}, from: number, end: number) {
     const rows = matchingRows(segment, filter, end);
-    const first = rows.findIndex((row) => segment.numberAt(row) >= from);
+    const first = rows.findIndex((row) => segment.readEventNumber(row) >= from);
     return first < 0 ? rows.subarray(0, 0) : rows.subarray(first);
   }
 
@@ -124,7 +124,7 @@ export function openArrivals(
       typeMask: resolved.typeMask,
       minDurationNs: toStored(resolved.minDurationNs),
     };
-    const isOfInterest = interestIn(resolved, source.columnIds());
+    const isOfInterest = createSegmentMatcher(resolved, source.columnIds());
     const runs: SegmentRun[] = [];
     let left = rowsMax;
     let next = end;
@@ -132,11 +132,11 @@ export function openArrivals(
     for (const meta of metas) {
       if (!isOfInterest(meta)) continue;
       const segment = open(meta);
-      const rows = segment ? rowsOf(segment, resolved, from, end).subarray(0, left) : undefined;
+      const rows = segment ? selectRowsFrom(segment, resolved, from, end).subarray(0, left) : undefined;
       if (segment && rows && rows.length > 0) runs.push({ segment, rows });
       left -= rows?.length ?? 0;
       if (left > 0) continue;
-      next = segment!.numberAt(rows!.at(-1)!) + 1;
+      next = segment!.readEventNumber(rows!.at(-1)!) + 1;
       break;
     }
     if (left > 0 && metas.length === OPENED_A_BLOCK_MAX) next = Math.min(end, metas.at(-1)!.endNumber);
@@ -158,7 +158,7 @@ export function openArrivals(
     extent: () => ({ end: source.index.ends().end, lossId: lastLoss.get()! }),
     arrivals: (request) => source.inTransaction(() => read(request)),
     removed(from, end) {
-      const given = givenIn(from, end);
+      const given = countGivenNumbers(from, end);
       const count = given > 0 ? given - stored.get({ from: end - given, end })! : 0;
       const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
       return { count, next, toNs: lastRemovedNs.get() ?? 0n };

@@ -7,11 +7,11 @@ import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { NUMBER } from '../format/pieces.ts';
-import { wordsOf } from '../words64.ts';
+import { toWords } from '../words64.ts';
 import type { Segment } from './segment.ts';
 
 /** The methods of a segment that rows are copied with. */
-export type RowSource = Pick<Segment, 'copy' | 'numberAt' | 'eventTypes' | 'typeRowCount' | 'places'>;
+export type RowSource = Pick<Segment, 'copy' | 'readEventNumber' | 'eventTypes' | 'typeRowCount' | 'places'>;
 
 /** Consecutive rows of the result that come from one segment. */
 export interface Run<Source extends RowSource = Segment> {
@@ -70,7 +70,7 @@ export function takeRows(block: NumberedBlock, rows: Uint32Array): NumberedBlock
   const places = typeRows(block);
   const source: RowSource = {
     copy: ({ name }, from, target, to) => nativeColumns.scatterValues(block.columns.get(name)!, from, target, to),
-    numberAt: (row) => Number(block.numbers[row]),
+    readEventNumber: (row) => Number(block.numbers[row]),
     eventTypes: () => block.columns.get('event_type') as Uint8Array,
     typeRowCount: (eventType) => (eventType === 0 ? block.rowCount : block.typeCounts[eventType]!),
     places: () => places,
@@ -150,11 +150,11 @@ function placesOfType(segment: RowSource, share: Share, eventType: number): { fr
 }
 
 function setNumbers(numbers: BigUint64Array, runs: readonly Run<RowSource>[]): void {
-  const pairs = wordsOf(numbers);
+  const pairs = toWords(numbers);
   let i = 0;
   for (const { segment, rows } of runs) {
     for (const row of rows) {
-      const number = segment.numberAt(row);
+      const number = segment.readEventNumber(row);
       pairs[i++] = number >>> 0;
       pairs[i++] = Math.floor(number / 2 ** 32);
     }

@@ -27,7 +27,7 @@ export interface EntryCheck {
 
 /** `everything` is a filter that all events match. */
 export function openEntryCheck(source: ScanSource, everything: () => ResolvedFilter | undefined): EntryCheck {
-  function wrongIn(meta: SegmentMeta): string[] {
+  function describeWrongEntry(meta: SegmentMeta): string[] {
     try {
       const segment = source.open(meta);
       const wrong = segment && wrongWith(segment, source.columnIds());
@@ -48,9 +48,9 @@ export function openEntryCheck(source: ScanSource, everything: () => ResolvedFil
       while (found.length < most) {
         const segments = source.inTransaction(plan.nextSealed);
         if (!segments) break;
-        for (const meta of segments) found.push(...source.inTransaction(() => wrongIn(meta)));
+        for (const meta of segments) found.push(...source.inTransaction(() => describeWrongEntry(meta)));
       }
-      return [...found, ...source.inTransaction(() => plan.tail().flatMap(wrongIn))].slice(0, most);
+      return [...found, ...source.inTransaction(() => plan.tail().flatMap(describeWrongEntry))].slice(0, most);
     },
   };
 }
@@ -59,7 +59,7 @@ export function openEntryCheck(source: ScanSource, everything: () => ResolvedFil
 function wrongWith(segment: Segment, columnIds: ReadonlyMap<string, number>): string | undefined {
   const { meta, rowCount } = segment;
   if (rowCount === 0) return undefined;
-  const block = blockOf(segment);
+  const block = readSegmentBlock(segment);
   const range = { from: 0, to: rowCount, typeFrom: new Uint32Array(block.typeCounts.length), typeTo: block.typeCounts };
   const { minTimestampNs, maxTimestampNs, maxDurationNs, typeMask, services } = segmentFacts(block, range);
   const denies =
@@ -79,7 +79,7 @@ function wrongWith(segment: Segment, columnIds: ReadonlyMap<string, number>): st
   return isTrue ? undefined : 'has facts that deny its events';
 }
 
-function blockOf(segment: Segment): Block {
+function readSegmentBlock(segment: Segment): Block {
   const typeCounts = new Uint32Array(Math.max(...EVENTS.map(({ id }) => id)) + 1);
   for (const { id } of EVENTS) typeCounts[id] = segment.typeRowCount(id);
   const columns = new Map<string, ColumnArray>(READ.map((column) => [column.name, segment.column(column)]));

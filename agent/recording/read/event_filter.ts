@@ -64,23 +64,24 @@ export interface ResolvedFilter {
 /** Returns undefined when nothing in this recording can match. */
 export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string): ResolvedFilter | undefined {
   const own = ownConditions(filter, lookup);
-  const ids = eventTypesOf(filter, own);
+  const ids = selectEventTypeIds(filter, own);
   const contexts: Ids[] = [];
-  if (filter.transactionId !== undefined) contexts.push(idsOf(lookup.contextsOfTransaction(filter.transactionId)));
-  if (filter.traceId !== undefined) contexts.push(idsOf(lookup.contextsOfTrace(filter.traceId)));
-  const nameIds = (names: readonly string[] | undefined) => names && idsOf(names.flatMap(lookup.nameIds));
+  if (filter.transactionId !== undefined)
+    contexts.push(toSortedIds(lookup.contextsOfTransaction(filter.transactionId)));
+  if (filter.traceId !== undefined) contexts.push(toSortedIds(lookup.contextsOfTrace(filter.traceId)));
+  const nameIds = (names: readonly string[] | undefined) => names && toSortedIds(names.flatMap(lookup.nameIds));
   const services = nameIds(filter.services);
   const comms = nameIds(filter.comms);
   const excluded = filter.excluded ?? {};
   const resolved: ResolvedFilter = {
-    eventTypes: idsOf(ids),
+    eventTypes: toSortedIds(ids),
     typeMask: typeMask(ids),
     firstNs: atLeastZero(filter.fromNs ?? 0n),
     lastNs: atMost((filter.toNs ?? U64_MAX + 1n) - 1n),
     minDurationNs: atLeastZero(filter.minDurationNs ?? 0n),
     maxDurationNs: atMost(filter.maxDurationNs ?? U64_MAX),
     contexts,
-    inSegments: contexts[0] ?? queuersOf(own),
+    inSegments: contexts[0] ?? collectQueuers(own),
     services,
     pid: filter.pid,
     comms,
@@ -88,8 +89,8 @@ export function resolveFilter(filter: EventFilter, lookup: Lookup, node: string)
     results: filter.results && new Set(filter.results),
     own,
     excluded: {
-      services: someOf(nameIds(excluded.services)),
-      comms: someOf(nameIds(excluded.comms)),
+      services: omitEmpty(nameIds(excluded.services)),
+      comms: omitEmpty(nameIds(excluded.comms)),
       results: excluded.results && new Set(excluded.results),
       own: ownConditions(excluded, lookup).filter(({ length }) => length > 0),
     },
@@ -110,7 +111,7 @@ export function* lookForFiles({ files, excluded }: EventFilter, lookup: Lookup):
 }
 
 /** Ids of the types that a matching event can be of: one that has each of the fields that are asked for. */
-function eventTypesOf({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
+function selectEventTypeIds({ eventTypes, excluded }: EventFilter, own: readonly OwnCondition[]): number[] {
   return EVENTS.filter(
     ({ name, id }) =>
       (!eventTypes || eventTypes.includes(name)) &&
@@ -120,17 +121,17 @@ function eventTypesOf({ eventTypes, excluded }: EventFilter, own: readonly OwnCo
 }
 
 /** Contexts of queuers that the conditions ask for; undefined if none does. */
-function queuersOf(own: readonly OwnCondition[]): Ids | undefined {
+function collectQueuers(own: readonly OwnCondition[]): Ids | undefined {
   const condition = own.find((values) => values.some(({ column }) => column.source === 'queuer'));
-  return condition && idsOf(condition.flatMap(({ numbers }) => [...numbers]));
+  return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
 /** An id that no event has excludes nothing. */
-function someOf(ids: Ids | undefined): Ids | undefined {
+function omitEmpty(ids: Ids | undefined): Ids | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
 
-function idsOf(ids: readonly number[]): Ids {
+function toSortedIds(ids: readonly number[]): Ids {
   return Uint32Array.from(new Set(ids)).sort();
 }
 
@@ -175,7 +176,7 @@ interface OwnColumn {
   kind: Kind;
 }
 
-const columnsOf = (field: string): OwnColumn[] =>
+const findFieldColumns = (field: string): OwnColumn[] =>
   EVENTS.flatMap((event) =>
     Object.entries(event.fields)
       .filter(([name, of]) => apiName(name, of) === field)
@@ -188,7 +189,7 @@ const columnsOf = (field: string): OwnColumn[] =>
 /** The columns that the conditions of each list look at, one for each type of event that has the field. */
 export const CONDITION_COLUMNS = Object.entries(OWN_FIELDS).map(([texts, field]) => ({
   texts: texts as keyof OwnTexts,
-  columns: columnsOf(field),
+  columns: findFieldColumns(field),
 }));
 
 /** Values of a column that one type of event has; the numbers are in ascending order, each once. */
@@ -204,20 +205,20 @@ export type OwnCondition = readonly OwnValues[];
 function ownConditions(given: OwnTexts, lookup: Lookup): OwnCondition[] {
   return CONDITION_COLUMNS.flatMap(({ texts, columns }) => {
     const wanted = given[texts];
-    return wanted ? [columns.flatMap((own) => valuesOf(own, wanted, lookup))] : [];
+    return wanted ? [columns.flatMap((own) => findOwnValues(own, wanted, lookup))] : [];
   });
 }
 
-function valuesOf({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
+function findOwnValues({ column, kind }: OwnColumn, wanted: readonly string[], lookup: Lookup): OwnValues[] {
   // The ids of files may be very many: they are in this form already.
   const numbers =
     kind.source === 'file'
       ? lookup.files.find(wanted)
-      : Uint32Array.from(new Set(wanted.flatMap((text) => numbersOf(kind, text, lookup)))).sort();
+      : Uint32Array.from(new Set(wanted.flatMap((text) => findNumbers(kind, text, lookup)))).sort();
   return numbers.length > 0 ? [{ column, numbers }] : [];
 }
 
-function numbersOf({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
+function findNumbers({ source, labels }: Kind, text: string, lookup: Lookup): number[] {
   if (source === 'text') return lookup.nameIds(text);
   if (source === 'queuer') return lookup.contextsOfTransaction(text);
   return [...(labels ?? [])].filter(([, label]) => label === text).map(([number]) => number);

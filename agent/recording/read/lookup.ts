@@ -57,7 +57,7 @@ const KINDS: Readonly<Partial<Record<Source, 'name' | 'file' | 'context'>>> = {
 };
 
 const REFERENCES = COLUMNS.flatMap((column) => {
-  const kind = dictionaryOf(column);
+  const kind = findDictionaryKind(column);
   return kind ? [{ column, kind }] : [];
 });
 
@@ -74,7 +74,7 @@ function readEach(ids: Uint32Array, length: number, seen: Uint32Array, read: (id
 }
 
 /** The dictionary that the ids of a column refer to; undefined for other values. */
-export function dictionaryOf({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
+export function findDictionaryKind({ name, source, storage }: Column): 'name' | 'file' | 'context' | undefined {
   if (source !== 'origins' && source !== 'queuer') return storage === 'u32' ? KINDS[source] : undefined;
   if (name.endsWith('_context')) return 'context';
   return name.endsWith('_service') ? 'name' : undefined;
@@ -120,9 +120,9 @@ export function openLookup(database: Database.Database, keep: Keep = (work) => w
 }
 
 /** An entry is written together with the event that refers to it, and stays as long as the event does. */
-function orDamaged(entryOf: (id: number) => unknown): (id: number) => void {
+function orDamaged(getEntry: (id: number) => unknown): (id: number) => void {
   return (id) => {
-    if (id !== 0 && entryOf(id) === undefined) throw corrupt('an event names what is not there');
+    if (id !== 0 && getEntry(id) === undefined) throw corrupt('an event names what is not there');
   };
 }
 

@@ -10,7 +10,7 @@ import { type ColumnFacts, decodeFacts, hasInFilter, type Range } from '../codec
 import { SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
 import { factsSeed } from '../format/pieces.ts';
-import { wordsOf } from '../words64.ts';
+import { toWords } from '../words64.ts';
 import type { Ids, OwnCondition, ResolvedFilter } from './event_filter.ts';
 import type { Segment } from './segment.ts';
 import type { SegmentMeta } from './segment_index.ts';
@@ -44,13 +44,13 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
     count = nativeColumns.keepRowsWithin(segment.column(column), min, max, rows, count);
   }
 
-  function keepOneOf(column: Column, ids: Ids): void {
-    if (count > 0) count = nativeColumns.keepRowsOf(segment.column(column), ids, rows, count);
+  function keepRowsWithIds(column: Column, ids: Ids): void {
+    if (count > 0) count = nativeColumns.keepSortedRows(segment.column(column), ids, rows, count);
   }
 
   /** Keeps the rows of which `markedRows` says so, or the others. */
   function keepMarked(markedRows: () => Uint8Array, wanted: Uint32Array): void {
-    if (count > 0) count = nativeColumns.keepRowsOf(markedRows(), wanted, rows, count);
+    if (count > 0) count = nativeColumns.keepSortedRows(markedRows(), wanted, rows, count);
   }
 
   function keepResults(results: ReadonlySet<bigint>, areWanted: boolean): void {
@@ -60,7 +60,7 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   // Most scans want all types, and most segments are wholly inside the time.
   const { typeMask, minNs, maxNs } = segment.meta;
   if ((typeMask & ~filter.typeMask) !== 0n && count > 0) {
-    count = nativeColumns.keepRowsOf(segment.eventTypes(), filter.eventTypes, rows, count);
+    count = nativeColumns.keepSortedRows(segment.eventTypes(), filter.eventTypes, rows, count);
   }
   const isInside = minNs >= filter.firstNs && maxNs <= filter.lastNs;
   if (!isInside) keepWithin(TIMESTAMP, filter.firstNs, filter.lastNs);
@@ -69,7 +69,7 @@ export function matchingRows(segment: Segment, filter: ResolvedFilter, endNumber
   const { services, excluded } = filter;
   if (services) keepMarked(() => ownedRows(segment, 'service', services), MARKED);
   if (filter.pid !== undefined) keepWithin(PID, BigInt(filter.pid), BigInt(filter.pid));
-  if (filter.comms) keepOneOf(COMM, filter.comms);
+  if (filter.comms) keepRowsWithIds(COMM, filter.comms);
   if (filter.failed === true) keepWithin(RESULT, SIGN, U64_MAX);
   if (filter.failed === false) keepWithin(RESULT, 0n, SIGN - 1n);
   if (filter.results) keepResults(filter.results, true);
@@ -95,7 +95,7 @@ function keepRowsWith(
   rows: Uint32Array,
   count: number,
 ): number {
-  const words = wordsOf(values);
+  const words = toWords(values);
   let kept = 0;
   for (let i = 0; i < count; i++) {
     const row = rows[i]!;
@@ -110,31 +110,31 @@ function rowsWith(segment: Segment, condition: OwnCondition): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
   for (const { column, numbers } of condition) {
     if (segment.typeRowCount(column.eventType) === 0) continue;
-    nativeColumns.markRowsOf(segment.column(column), numbers, segment.rowsOfType(column.eventType), marks);
+    nativeColumns.markSortedRows(segment.column(column), numbers, segment.rowsOfType(column.eventType), marks);
   }
   return marks;
 }
 
 function rowsNamed(segment: Segment, comms: Ids): Uint8Array {
   const marks = new Uint8Array(segment.rowCount);
-  nativeColumns.markRowsOf(segment.column(COMM), comms, undefined, marks);
+  nativeColumns.markSortedRows(segment.column(COMM), comms, undefined, marks);
   return marks;
 }
 
-function rowsBelow({ rowCount, numberAt }: Segment, endNumber: number): number {
+function rowsBelow({ rowCount, readEventNumber }: Segment, endNumber: number): number {
   let count = rowCount;
-  while (count > 0 && numberAt(count - 1) >= endNumber) count--;
+  while (count > 0 && readEventNumber(count - 1) >= endNumber) count--;
   return count;
 }
 
 /** Returns 1 for each row that one of the ids owns, wholly or in part. */
 function ownedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventType'>, ids: Ids): Uint8Array {
   const owned = new Uint8Array(segment.rowCount);
-  nativeColumns.markRowsOf(segment.column(OWN[kind]), ids, undefined, owned);
+  nativeColumns.markSortedRows(segment.column(OWN[kind]), ids, undefined, owned);
   for (const origin of ORIGINS) {
     if (segment.typeRowCount(origin.eventType) === 0) continue;
     const values = segment.storedColumn(origin[kind]);
-    if (values) nativeColumns.markRowsOf(values, ids, segment.rowsOfType(origin.eventType), owned);
+    if (values) nativeColumns.markSortedRows(values, ids, segment.rowsOfType(origin.eventType), owned);
   }
   return owned;
 }
@@ -153,13 +153,13 @@ const TRIED_MAX = 64;
 /** Whether a segment whose column has these facts may contain a match. */
 type Rule = (facts: ColumnFacts) => boolean;
 
-export function interestIn(
+export function createSegmentMatcher(
   filter: ResolvedFilter,
   columnIds: ReadonlyMap<string, number>,
 ): (segment: SegmentMeta) => boolean {
   const { services: wanted } = filter;
   const rules = new Map<number, Rule>();
-  for (const [name, rule] of rulesOf(filter)) {
+  for (const [name, rule] of listRules(filter)) {
     const id = columnIds.get(name);
     if (id !== undefined) rules.set(id, rule);
   }
@@ -175,15 +175,15 @@ export function interestIn(
     (rules.size === 0 || mayMatch(segment));
 }
 
-function* rulesOf(filter: ResolvedFilter): Generator<[column: string, Rule]> {
+function* listRules(filter: ResolvedFilter): Generator<[column: string, Rule]> {
   const { eventTypes, minDurationNs, maxDurationNs, pid, comms, failed } = filter;
   if (minDurationNs > 0n || maxDurationNs < U64_MAX) {
     yield ['duration_ns', reaches(eventTypes, minDurationNs, maxDurationNs)];
   }
   if (failed === true) yield ['result', reaches(eventTypes, NEGATIVE_MIN, U64_MAX)];
   if (failed === false) yield ['result', reaches(eventTypes, 0n, NEGATIVE_MIN - 1n)];
-  if (pid !== undefined) yield ['pid', hasOneOf([pid])];
-  if (comms) yield ['comm', hasOneOf(comms)];
+  if (pid !== undefined) yield ['pid', createMembershipRule([pid])];
+  if (comms) yield ['comm', createMembershipRule(comms)];
 }
 
 /** Whether an event of one of the types may have a value in [min, max]. */
@@ -193,7 +193,7 @@ function reaches(eventTypes: Ids, min: bigint, max: bigint): Rule {
 }
 
 /** `sorted` is in ascending order. */
-function hasOneOf(sorted: Ids | readonly number[]): Rule {
+function createMembershipRule(sorted: Ids | readonly number[]): Rule {
   const isReached = ({ from, to }: Range) => (sorted[firstNotBelow(sorted, from)] ?? Number.POSITIVE_INFINITY) <= to;
   const tried = sorted.slice(0, TRIED_MAX);
   return ({ ranges, filter }) => {

@@ -136,7 +136,7 @@ export function openReader(
     database.pragma(`cache_size = -${takesOnce ? ONCE.kibibytes : CACHE_KIBIBYTES}`);
     checkFormat(database, path);
     if (isForeign) checkSizes(database);
-    return readerOf(database, path, { isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
+    return createReader(database, path, { isDamaged, cached: takesOnce ? ONCE.entries : CACHED_MAX });
   } catch (error) {
     database?.close();
     throw openError(error, path);
@@ -163,7 +163,7 @@ interface Opening {
   cached: number;
 }
 
-function readerOf(database: Database.Database, path: string, { isDamaged, cached }: Opening): RecordingReader {
+function createReader(database: Database.Database, path: string, { isDamaged, cached }: Opening): RecordingReader {
   const origin = readOrigin(database);
   const { recordingId, node } = origin;
   const retainBytes = database.prepare<[], number>(RETAIN_BYTES).pluck();
@@ -174,7 +174,7 @@ function readerOf(database: Database.Database, path: string, { isDamaged, cached
   const cache = openPieceCache();
   const damage = damageNotes();
   if (isDamaged) damage.addFailure();
-  const guarded = guardOf(path, damage, followLog(database, damage, writer));
+  const guarded = createGuard(path, damage, followLog(database, damage, writer));
   const index = openSegmentIndex(database, damage.addEntry);
   const source: ScanSource = {
     index,
@@ -194,22 +194,26 @@ function readerOf(database: Database.Database, path: string, { isDamaged, cached
 
   const transactionIndex = openTransactionIndex({ database, lookup, inTransaction: source.inTransaction });
   const side = openLossReader(database);
-  const lossesIn = keep(side.losses, isShort);
+  const readLosses = keep(side.losses, isShort);
   const transactions = openTransactions(database, lookup);
   const state = openStateReader(database, path);
   /** Mostly answered from the cache: no agent changes what an id refers to, so these do not follow the writer. */
-  const entryOf = <Entry>(find: (id: number) => Entry) => {
+  const createEntryGetter = <Entry>(find: (id: number) => Entry) => {
     return (id: number) => withRecordingErrors(path, () => find(id));
   };
-  const entries = { name: entryOf(lookup.name), file: entryOf(lookup.file), context: entryOf(lookup.context) };
-  const filters = filtersOf(guarded, lookup, node);
+  const entries = {
+    name: createEntryGetter(lookup.name),
+    file: createEntryGetter(lookup.file),
+    context: createEntryGetter(lookup.context),
+  };
+  const filters = createFilterResolver(guarded, lookup, node);
   const passed = { damage: damage.found, addDamage: damage.addFound };
 
   const guardedReader = guard({
     ...side,
     ...state,
     unended: keep(openUnended(database, writer.locations, lookup, damage).unended),
-    ...withDamage(damage, lossesIn, state.lossTotals),
+    ...withDamage(damage, readLosses, state.lossTotals),
     ...transactions,
     transaction: keep(transactions.transaction),
     ...openPinReader(database),
@@ -266,7 +270,7 @@ function wholeReads(source: ScanSource, everything: () => ResolvedFilter): Entry
   return { ...openEntryCheck(source, everything), ...openSealedSegments(source, everything) };
 }
 
-function guardOf(path: string, damage: DamageNotes, before: () => void) {
+function createGuard(path: string, damage: DamageNotes, before: () => void) {
   return <Arguments extends unknown[], Result>(work: (...args: Arguments) => Result) =>
     (...args: Arguments): Result => {
       try {
@@ -280,7 +284,7 @@ function guardOf(path: string, damage: DamageNotes, before: () => void) {
     };
 }
 
-function filtersOf(guarded: ReturnType<typeof guardOf>, lookup: Lookup, node: string) {
+function createFilterResolver(guarded: ReturnType<typeof createGuard>, lookup: Lookup, node: string) {
   const resolve = guarded((filter: EventFilter) => resolveFilter(filter, lookup, node));
 
   function* look(filter: EventFilter): Generator<void, void> {
@@ -307,16 +311,16 @@ function eventNumbered(source: ScanSource, damage: DamageNotes, number: bigint):
   if (number < 0n || number > BigInt(Number.MAX_SAFE_INTEGER)) return undefined;
   for (const meta of source.index.around(Number(number))) {
     if (damage.has(meta)) throw corrupt('the segment of this event cannot be read');
-    const event = eventOf(source, meta, Number(number));
+    const event = readEvent(source, meta, Number(number));
     if (event) return event;
   }
   return undefined;
 }
 
-function eventOf(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
+function readEvent(source: ScanSource, meta: SegmentMeta, number: number): NumberedBlock | undefined {
   try {
     const segment = source.open(meta);
-    const row = segment && rowOf(segment, number);
+    const row = segment && findRow(segment, number);
     if (!segment || row === undefined) return undefined;
     const block = gather([{ segment, rows: Uint32Array.of(row) }], COLUMNS, () => {});
     source.onBlock(block);
@@ -329,9 +333,9 @@ function eventOf(source: ScanSource, meta: SegmentMeta, number: number): Numbere
 }
 
 /** Numbers grow with the rows. */
-function rowOf({ rowCount, numberAt }: Segment, number: number): number | undefined {
-  const row = firstPlace(0, rowCount - 1, (at) => numberAt(at) >= number);
-  return numberAt(row) === number ? row : undefined;
+function findRow({ rowCount, readEventNumber }: Segment, number: number): number | undefined {
+  const row = firstPlace(0, rowCount - 1, (at) => readEventNumber(at) >= number);
+  return readEventNumber(row) === number ? row : undefined;
 }
 
 export type { EventFilter, EventKey };
@@ -401,12 +405,12 @@ function openStateReader(database: Database.Database, path: string): StateReader
   const lost = database.prepare<[], [Loss['cause'], Loss['eventType'], number]>(LOST).raw();
   return {
     isWritten: () => written.get() !== undefined,
-    sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
+    sizeBytes: () => readFileSize(path) + readFileSize(`${path}-wal`),
     lossTotals: () => lost.all().map(([cause, eventType, count]) => ({ cause, eventType, count })),
   };
 }
 
-function sizeOf(path: string): number {
+function readFileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
@@ -703,11 +707,11 @@ function damageNotes(): DamageNotes {
 /** Adds the damage that was found to what the recording itself reports as lost. */
 function withDamage(
   damage: DamageNotes,
-  lossesIn: LossReader['losses'],
+  readLosses: LossReader['losses'],
   totals: StateReader['lossTotals'],
 ): Pick<LossReader & StateReader, 'losses' | 'lossTotals'> {
   return {
-    losses: (fromNs, toNs) => [...known(() => lossesIn(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
+    losses: (fromNs, toNs) => [...known(() => readLosses(fromNs, toNs), damage), ...damage.losses(fromNs, toNs)],
     lossTotals() {
       const damaged = damage.losses().map(({ cause, eventType, count }) => ({ cause, eventType, count }));
       if (damaged.length === 0 && damage.any()) damaged.push({ cause: 'damaged', eventType: null, count: 0 });

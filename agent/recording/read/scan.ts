@@ -13,7 +13,7 @@ import { firstPlaceNear } from '../../../daemon/base/binary_search.ts';
 import { toStored } from '../format/schema.ts';
 import { gather, type Run, wholeBlock } from './assemble_block.ts';
 import type { ResolvedFilter } from './event_filter.ts';
-import { interestIn, matchingRows } from './match.ts';
+import { createSegmentMatcher, matchingRows } from './match.ts';
 import { decodedSegments, type Segment, UnreadableSegment, withUnreadable } from './segment.ts';
 import type { SegmentBounds, SegmentIndex, SegmentMeta } from './segment_index.ts';
 
@@ -119,7 +119,7 @@ class Merge {
       runs.push({ segment: cursor.segment, rows });
       cursor.position += count;
       left -= count;
-      this.#last = keyAt(cursor, cursor.position - 1);
+      this.#last = getEventKey(cursor, cursor.position - 1);
       if (cursor.position === cursor.rows.length) this.#cursors = this.#cursors.filter((other) => other !== cursor);
     }
     if (runs.length === 0 && !paused) return undefined;
@@ -156,7 +156,7 @@ class Merge {
   #openReachable(openedMax: number): boolean {
     for (let next = this.#plan.peek(); next; next = this.#plan.peek()) {
       const nearest = this.#nearest(undefined);
-      if (nearest && this.#isBefore(keyAt(nearest, nearest.position), this.#edge(next))) return true;
+      if (nearest && this.#isBefore(getEventKey(nearest, nearest.position), this.#edge(next))) return true;
       if (this.#opened === openedMax) return false;
       this.#opened++;
       this.#plan.take();
@@ -185,7 +185,7 @@ class Merge {
     let nearest: Cursor | undefined;
     for (const cursor of this.#cursors) {
       if (cursor === except) continue;
-      if (!nearest || this.#isBefore(keyAt(cursor, cursor.position), keyAt(nearest, nearest.position)))
+      if (!nearest || this.#isBefore(getEventKey(cursor, cursor.position), getEventKey(nearest, nearest.position)))
         nearest = cursor;
     }
     return nearest;
@@ -195,7 +195,7 @@ class Merge {
   #countBeforeOthers(cursor: Cursor): number {
     const other = this.#nearest(cursor);
     const unopened = this.#plan.peek();
-    let stop = other && keyAt(other, other.position);
+    let stop = other && getEventKey(other, other.position);
     const edge = unopened && this.#edge(unopened);
     if (edge && (!stop || this.#isBefore(edge, stop))) stop = edge;
     if (!stop) return cursor.rows.length - cursor.position;
@@ -208,7 +208,7 @@ class Merge {
    */
   #countUntil(cursor: Cursor, key: EventKey): number {
     const length = cursor.rows.length;
-    const isAfter = (at: number) => this.#isBefore(key, keyAt(cursor, at));
+    const isAfter = (at: number) => this.#isBefore(key, getEventKey(cursor, at));
     return firstPlaceNear(cursor.position, length, isAfter) - cursor.position;
   }
 
@@ -226,8 +226,8 @@ class Merge {
   }
 }
 
-function keyAt({ segment, rows, timestamps }: Cursor, at: number): EventKey {
-  return { timestampNs: timestamps[at]!, number: BigInt(segment.numberAt(rows[at]!)) };
+function getEventKey({ segment, rows, timestamps }: Cursor, at: number): EventKey {
+  return { timestampNs: timestamps[at]!, number: BigInt(segment.readEventNumber(rows[at]!)) };
 }
 
 /** Sorts `rows` by (timestamp, number) in place; returns their timestamps in the same order. */
@@ -328,7 +328,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
     }
   }
 
-  function blockOf(runs: readonly SegmentRun[], makeColumn: ColumnMaker): NumberedBlock {
+  function collectBlock(runs: readonly SegmentRun[], makeColumn: ColumnMaker): NumberedBlock {
     return readableBlock(runs, {
       gather: ([run, ...others]) =>
         run && others.length === 0 && run.rows.length === run.segment.rowCount
@@ -350,7 +350,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
       runs.push(run);
       rows += run.rows.length;
     }
-    return blockOf(runs, make);
+    return collectBlock(runs, make);
   }
 
   for (let passed = 0; ; ) {
@@ -362,7 +362,7 @@ export function* scanUnordered(source: ScanSource, options: UnorderedOptions): G
   const parts = source.inTransaction(() =>
     plan.tail().flatMap((meta) => {
       const run = matchingRun(meta);
-      return run ? [blockOf([run], newColumns)] : [];
+      return run ? [collectBlock([run], newColumns)] : [];
     }),
   );
   yield* parts;
@@ -410,13 +410,13 @@ function planScan({ index, columnIds, filter, order, startNs }: PlanOptions): Sc
   const ascending = order === 'asc';
   const { end, sealedEnd } = index.ends();
   let tailStart = sealedEnd;
-  const bounds = boundsOf(filter, ascending, startNs);
+  const bounds = computeBounds(filter, ascending, startNs);
   const nearestFirst = (a: SegmentMeta, b: SegmentMeta) => {
     const [first, second] = ascending ? [a, b] : [b, a];
     const [firstNs, secondNs] = ascending ? [first.minNs, second.minNs] : [first.maxNs, second.maxNs];
     return firstNs < secondNs ? -1 : firstNs > secondNs ? 1 : first.firstNumber - second.firstNumber;
   };
-  const ofInterest = interestIn(filter, columnIds);
+  const ofInterest = createSegmentMatcher(filter, columnIds);
   const nextSealed = sealedSource({ index, filter, order, bounds, sealedEnd });
   // Both lists have the nearest segment last, where removing it is cheap.
   const furthestFirst = (segments: SegmentMeta[]) => segments.filter(ofInterest).sort((a, b) => nearestFirst(b, a));
@@ -462,9 +462,9 @@ interface UnorderedPlan {
 
 export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'order' | 'startNs'>): UnorderedPlan {
   const { end, sealedEnd } = index.ends();
-  const bounds = boundsOf(filter, true, undefined);
+  const bounds = computeBounds(filter, true, undefined);
   const next = sealedSource({ index, filter, order: 'asc', bounds, sealedEnd });
-  const ofInterest = interestIn(filter, columnIds);
+  const ofInterest = createSegmentMatcher(filter, columnIds);
   return {
     end,
     nextSealed: () => next()?.filter(ofInterest),
@@ -472,7 +472,7 @@ export function planUnordered({ index, columnIds, filter }: Omit<PlanOptions, 'o
   };
 }
 
-function boundsOf(filter: ResolvedFilter, ascending: boolean, startNs: bigint | undefined): SegmentBounds {
+function computeBounds(filter: ResolvedFilter, ascending: boolean, startNs: bigint | undefined): SegmentBounds {
   let { firstNs, lastNs } = filter;
   if (startNs !== undefined && ascending && startNs > firstNs) firstNs = startNs;
   if (startNs !== undefined && !ascending && startNs < lastNs) lastNs = startNs;

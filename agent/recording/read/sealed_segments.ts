@@ -48,7 +48,7 @@ const EVERYWHERE = { firstNs: 0n, lastNs: I64_MAX, typeMask: -1n, minDurationNs:
 export function openSealedSegments(source: ScanSource, everything: () => ResolvedFilter): SealedReader {
   const make = reusedColumns();
 
-  function blockOf(firstNumber: number): NumberedBlock | undefined {
+  function readSealedBlock(firstNumber: number): NumberedBlock | undefined {
     const [meta] = source.index.around(firstNumber).filter((found) => found.firstNumber === firstNumber);
     const segment = meta && source.open(meta, make);
     if (!segment) return undefined;
@@ -72,7 +72,7 @@ export function openSealedSegments(source: ScanSource, everything: () => Resolve
     sealedEvents: ({ firstNumber }) =>
       source.inTransaction(() => {
         try {
-          const block = blockOf(firstNumber);
+          const block = readSealedBlock(firstNumber);
           if (block) return { kind: 'events', block };
           return { kind: source.index.exists(firstNumber) ? 'damaged' : 'removed' };
         } catch (error) {
@@ -93,9 +93,9 @@ function isWithin(
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row++) rows[row] = row;
   const types = EVENT_TYPES.filter((type) => (maskOf([type]) & typeMask) !== 0n);
-  const { keepRowsWithin, keepRowsOf } = nativeColumns;
+  const { keepRowsWithin, keepSortedRows } = nativeColumns;
   return (
-    keepRowsOf(columns.get('event_type')!, Uint32Array.from(types), rows, rowCount) === rowCount &&
+    keepSortedRows(columns.get('event_type')!, Uint32Array.from(types), rows, rowCount) === rowCount &&
     keepRowsWithin(columns.get('timestamp_ns')!, minNs, maxNs, rows, rowCount) === rowCount &&
     keepRowsWithin(columns.get('duration_ns')!, 0n, maxDurationNs, rows, rowCount) === rowCount &&
     keepRowsWithin(numbers, BigInt(firstNumber), BigInt(endNumber - 1), rows, rowCount) === rowCount

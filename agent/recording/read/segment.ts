@@ -29,7 +29,7 @@ export interface Segment {
   /** Sets `target[to[i]]` to `column[from[i]]`; a few values are copied without decoding the others. */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   /** Number of the event in a row. */
-  numberAt(row: number): number;
+  readEventNumber(row: number): number;
   /** The segment's entry in the table, which is known without reading the rows. */
   readonly meta: SegmentMeta;
   eventTypes(): Uint8Array;
@@ -96,7 +96,7 @@ export function openSegment(
   }
 
   /** The data with the column; undefined when the file does not have it. */
-  function sourceOf(column: Column): SegmentData | undefined {
+  function findColumnData(column: Column): SegmentData | undefined {
     const piece = bytes.whole ? 0 : locations.pieces.get(column.name);
     if (piece === undefined) return undefined;
     const found = source(piece);
@@ -109,7 +109,7 @@ export function openSegment(
   function decode(column: Column): ColumnArray {
     const length = typeRowCount(column.eventType);
     if (length === 0) return newColumnArray(column.storage, 0);
-    const found = sourceOf(column);
+    const found = findColumnData(column);
     if (isNeverAbsent(column, meta) && !found?.has(column)) throw corrupt(`a segment has no ${column.name}`);
     return found?.column(column) ?? absentValues(column, length, make);
   }
@@ -117,7 +117,7 @@ export function openSegment(
   function copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void {
     // Picking some values costs less than decoding all, also if the next block picks the rest.
     const isPart = from.length < typeRowCount(column.eventType);
-    const picked = isPart && !columns.has(column.name) && sourceOf(column)?.pick(column, from, target, to);
+    const picked = isPart && !columns.has(column.name) && findColumnData(column)?.pick(column, from, target, to);
     if (!picked) nativeColumns.scatterValues(decoded(column), from, target, to);
   }
 
@@ -132,12 +132,12 @@ export function openSegment(
 
   function typeRowCount(eventType: number): number {
     if (eventType === 0) return eventCount;
-    typeCounts ??= countsOf(decoded(EVENT_TYPE) as Uint8Array);
+    typeCounts ??= countRowsByType(decoded(EVENT_TYPE) as Uint8Array);
     return typeCounts[eventType]!;
   }
 
   function placesInTypes(): Uint32Array {
-    typePlaces ??= placesOf(decoded(EVENT_TYPE) as Uint8Array);
+    typePlaces ??= computeTypePlaces(decoded(EVENT_TYPE) as Uint8Array);
     return typePlaces;
   }
 
@@ -146,16 +146,16 @@ export function openSegment(
     rowCount: eventCount,
     meta,
     column: (column) => guarded(() => decoded(column)),
-    storedColumn: (column) => guarded(() => (sourceOf(column)?.has(column) ? decoded(column) : undefined)),
+    storedColumn: (column) => guarded(() => (findColumnData(column)?.has(column) ? decoded(column) : undefined)),
     copy: (column, from, target, to) => guarded(() => copy(column, from, target, to)),
-    numberAt(row) {
+    readEventNumber(row) {
       if (meta.endNumber === firstNumber + eventCount) return firstNumber + row;
       return Number((segment.column(NUMBER) as BigUint64Array)[row]);
     },
     eventTypes: () => segment.column(EVENT_TYPE) as Uint8Array,
     typeRowCount: (eventType) => guarded(() => typeRowCount(eventType)),
     places: () => guarded(placesInTypes),
-    rowsOfType: (eventType) => rowsOf(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
+    rowsOfType: (eventType) => listTypeRows(segment.eventTypes(), eventType, segment.typeRowCount(eventType)),
     dropDecoded() {
       columns.clear();
       sources.clear();
@@ -195,19 +195,19 @@ export function withUnreadable<T>(meta: SegmentMeta, work: () => T): T {
 const TYPES_MAX = 256;
 
 /** Number of rows of each event type. */
-function countsOf(types: Uint8Array): Uint32Array {
+function countRowsByType(types: Uint8Array): Uint32Array {
   const counts = new Uint32Array(TYPES_MAX);
   nativeColumns.placeRows(types, counts, undefined);
   return counts;
 }
 
-function placesOf(types: Uint8Array): Uint32Array {
+function computeTypePlaces(types: Uint8Array): Uint32Array {
   const places = new Uint32Array(types.length);
   nativeColumns.placeRows(types, new Uint32Array(TYPES_MAX), places);
   return places;
 }
 
-function rowsOf(types: Uint8Array, eventType: number, count: number): Uint32Array {
+function listTypeRows(types: Uint8Array, eventType: number, count: number): Uint32Array {
   const rows = new Uint32Array(count);
   nativeColumns.rowsOfType(types, eventType, rows);
   return rows;
@@ -266,10 +266,10 @@ export function limitPieceCache(bytes: number): void {
 export function openPieceCache(): PieceCache {
   const reader = `${readers++}:`;
   // Numbers are below 2^53, and a key must not be rounded.
-  const keyOf = (firstNumber: number, piece: number) => `${reader}${firstNumber}:${piece % PIECES_MAX}`;
+  const buildPieceKey = (firstNumber: number, piece: number) => `${reader}${firstNumber}:${piece % PIECES_MAX}`;
   return {
     get(firstNumber, piece) {
-      const key = keyOf(firstNumber, piece);
+      const key = buildPieceKey(firstNumber, piece);
       const data = kept.get(key);
       if (!data) return undefined;
       kept.delete(key);
@@ -277,7 +277,7 @@ export function openPieceCache(): PieceCache {
       return data;
     },
     add(firstNumber, piece, data) {
-      const key = keyOf(firstNumber, piece);
+      const key = buildPieceKey(firstNumber, piece);
       if (seen.delete(key)) keep(key, data);
       else see(key);
     },

@@ -190,8 +190,8 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     return hasMissingNumbers;
   }
 
-  function metasOf(row: Row): SegmentMeta[] {
-    if (isSound(row)) return [metaOf(row)];
+  function listSoundMetas(row: Row): SegmentMeta[] {
+    if (isSound(row)) return [toSegmentMeta(row)];
     onDamagedEntry();
     return [];
   }
@@ -209,10 +209,10 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
       salvaged(
         () => (order === 'asc' ? ascending! : descending!).all({ ...bounds, sealedEnd, afterNs, afterNumber }),
         () => salvage.inOrder(order, { afterNs, afterNumber }, { ...bounds, sealedEnd }),
-      ).flatMap(metasOf),
+      ).flatMap(listSoundMetas),
     sealedWithContexts(contexts, sealedEnd, bounds) {
       const found = new Map<bigint, Row>();
-      for (const part of partsOf(contexts)) {
+      for (const part of splitIntoQueries(contexts)) {
         const wanted = { sealedEnd, contexts: JSON.stringify(part) };
         const some = salvaged(
           () => withContexts!.all({ ...bounds, ...wanted }),
@@ -220,11 +220,11 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
         );
         for (const row of some) found.set(row[0], row);
       }
-      return [...found.values()].flatMap(metasOf);
+      return [...found.values()].flatMap(listSoundMetas);
     },
-    tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(metasOf),
+    tail: (sealedEnd, endNumber, bounds) => tail!.all({ ...bounds, sealedEnd, end: endNumber }).flatMap(listSoundMetas),
     arrived: (from, endNumber, bounds, limit) =>
-      arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(metasOf),
+      arrived.all({ ...bounds, from, end: endNumber, limit }).flatMap(listSoundMetas),
     earliestNs: (from) =>
       salvaged(
         () => earliest.get({ from }) ?? undefined,
@@ -243,7 +243,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
     around(number) {
       const found: SegmentMeta[] = [];
       for (const row of around.iterate(number)) {
-        for (const meta of metasOf(row)) {
+        for (const meta of listSoundMetas(row)) {
           if (number < meta.endNumber) found.push(meta);
           if (!canMissNumbers()) return found;
         }
@@ -253,7 +253,7 @@ export function openSegmentIndex(database: Database.Database, onDamagedEntry: ()
   };
 }
 
-function* partsOf(ids: Iterable<number>): Generator<number[]> {
+function* splitIntoQueries(ids: Iterable<number>): Generator<number[]> {
   let part: number[] = [];
   for (const id of ids) {
     if (part.push(id) < CONTEXTS_A_QUERY) continue;
@@ -290,7 +290,7 @@ function isSound(row: Row): boolean {
   );
 }
 
-function metaOf(row: Row): SegmentMeta {
+function toSegmentMeta(row: Row): SegmentMeta {
   const [firstNumber, sealed, eventCount, endNumber, minNs, maxNs, maxDurationNs, typeMask, services, facts] = row;
   return {
     firstNumber: Number(firstNumber),

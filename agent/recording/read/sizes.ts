@@ -3,7 +3,7 @@
  * are read.
  */
 import type Database from 'better-sqlite3';
-import { groupsOf, type HashLevel, LEVELS } from '../format/context_hash.ts';
+import { buildGroupsSql, type HashLevel, LEVELS } from '../format/context_hash.ts';
 import { corrupt } from '../format/errors.ts';
 import { WORD_MAX } from '../format/losses.ts';
 import { RecentMap } from '../recent_map.ts';
@@ -44,7 +44,7 @@ const WHOLE_TABLES = ['meta', 'column_name', 'service', 'pin', 'loss', 'clock'];
 const SPARSE_GROUPS_MAX = 4096;
 
 const countGroups = (level: HashLevel) => `
-WITH RECURSIVE ${groupsOf(level)}
+WITH RECURSIVE ${buildGroupsSql(level)}
 SELECT count(number) FROM (SELECT number FROM groups LIMIT ?)`;
 
 const lastGroup = ({ table, groupShift }: HashLevel) => `SELECT coalesce(max(key) >> ${groupShift}, -1) FROM ${table}`;
@@ -132,7 +132,7 @@ export function keepUntilCommit(version: () => number): Keep {
         keptAt = version();
         kept = new RecentMap(ANSWERS_MAX);
       }
-      const key = keyOf(args);
+      const key = buildArgumentsKey(args);
       const known = kept.get(key);
       if (known) return known.answer;
       const answer = work(...args);
@@ -142,6 +142,6 @@ export function keepUntilCommit(version: () => number): Keep {
   };
 }
 
-function keyOf(args: readonly Argument[]): string {
+function buildArgumentsKey(args: readonly Argument[]): string {
   return args.map((value) => `${typeof value} ${String(value).length} ${String(value)}`).join(' ');
 }

@@ -91,7 +91,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
   const summary = database.prepare<[number], Row>(SUMMARY).raw().safeIntegers();
   const newest = database.prepare<[object], Row>(NEWEST).raw().safeIntegers();
 
-  function summaryOf(row: Row): TransactionSummary {
+  function parseSummary(row: Row): TransactionSummary {
     const [key, transactionId, traceId, first, end, events, errors, slowest, slowestNumber, services, ...written] = row;
     const [writtenCount, writtenBytes, writtenEnd] = written;
     const numbers = [key, first, end, events, errors, slowest, slowestNumber, ...written];
@@ -117,7 +117,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
 
   function transactionOfKeys(keys: readonly number[]): TransactionSummary | undefined {
     const rows = keys.map((key) => summary.get(key));
-    const known = rows.filter((row) => row !== undefined).map(summaryOf);
+    const known = rows.filter((row) => row !== undefined).map(parseSummary);
     return known.length === 0 ? undefined : known.reduce(joinSummaries);
   }
 
@@ -126,7 +126,7 @@ export function openTransactions(database: Database.Database, lookup: Lookup): T
     transaction: (id) => transactionOfKeys(lookup.transactionKeys(id)),
     transactionOfKeys,
     transactions: ({ limit, beforeKey = Number.MAX_SAFE_INTEGER }) =>
-      newest.all({ limit, before: beforeKey }).map(summaryOf),
+      newest.all({ limit, before: beforeKey }).map(parseSummary),
   };
 }
 
@@ -139,12 +139,12 @@ export function openPinReader(database: Database.Database): PinReader {
 
 /** Joins what a recording has of a transaction; `a` is what it had first. */
 export function joinSummaries(a: TransactionSummary, b: TransactionSummary): TransactionSummary {
-  const slower = slowerOf(a, b);
-  const firstTimestampNs = firstOf([a, b]);
+  const slower = chooseSlower(a, b);
+  const firstTimestampNs = computeFirstStartNs([a, b]);
   return {
     ...a,
     firstTimestampNs,
-    lastEndNs: lastEndOf([a, b], firstTimestampNs),
+    lastEndNs: computeLastEndNs([a, b], firstTimestampNs),
     writtenBack: joinWrittenBack([a, b]),
     eventCount: a.eventCount + b.eventCount,
     errorCount: a.errorCount + b.errorCount,
@@ -162,19 +162,19 @@ function hasOwn({ writtenBack, eventCount }: Pick<TransactionSummary, 'writtenBa
 }
 
 /** When the first own event of all parts began; the first of all events without own ones. */
-export function firstOf(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
+export function computeFirstStartNs(parts: readonly (Ends & Pick<TransactionSummary, 'firstTimestampNs'>)[]): bigint {
   const own = parts.filter(hasOwn);
   const starts = (own.length > 0 ? own : parts).map(({ firstTimestampNs }) => firstTimestampNs);
   return starts.reduce(min);
 }
 
 /** When the own events of all parts ended; at least `firstNs`. */
-export function lastEndOf(parts: readonly Ends[], firstNs: bigint): bigint {
+export function computeLastEndNs(parts: readonly Ends[], firstNs: bigint): bigint {
   const ends = parts.filter(hasOwn).map(({ lastEndNs }) => lastEndNs);
   return ends.reduce(max, firstNs);
 }
 
-export function slowerOf<T extends TransactionSummary>(a: T, b: T): T {
+export function chooseSlower<T extends TransactionSummary>(a: T, b: T): T {
   if (hasOwn(a) !== hasOwn(b)) return hasOwn(a) ? a : b;
   return b.slowestDurationNs > a.slowestDurationNs ? b : a;
 }
@@ -190,7 +190,10 @@ export function joinWrittenBack(parts: readonly Pick<TransactionSummary, 'writte
 }
 
 /** When the last of all events of the transaction ended. */
-export function wholeEndOf({ lastEndNs, writtenBack }: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
+export function computeWholeEndNs({
+  lastEndNs,
+  writtenBack,
+}: Pick<TransactionSummary, 'lastEndNs' | 'writtenBack'>): bigint {
   return writtenBack.lastEndNs > lastEndNs ? writtenBack.lastEndNs : lastEndNs;
 }
 
@@ -235,7 +238,7 @@ interface TransactionTable {
   /** Changes whenever a row does. */
   readonly version: number;
   /** Place of the key, or where it would be inserted. */
-  placeOf(key: number): number;
+  findPlace(key: number): number;
   /** Replaces the row of this key, or adds it: at the end directly, elsewhere by moving the rows after it. */
   put(row: TransactionRow): void;
   /** Removes the rows from this place on. */
@@ -257,7 +260,7 @@ export function createTransactionTable(): TransactionTable {
     columns = larger;
   }
 
-  function placeOf(key: number): number {
+  function findPlace(key: number): number {
     const { keys, length } = columns;
     if (length === 0 || key > keys[length - 1]!) return length;
     return firstNotBelow(keys, key, 0, length);
@@ -266,13 +269,13 @@ export function createTransactionTable(): TransactionTable {
   function makeRoom(place: number): void {
     reserve(columns.length + 1);
     if (place < columns.length)
-      for (const values of arraysOf(columns)) values.copyWithin(place + 1, place, columns.length);
+      for (const values of listColumnArrays(columns)) values.copyWithin(place + 1, place, columns.length);
     columns.length++;
   }
 
   function leaveOutGone(): void {
     let kept = 0;
-    const arrays = arraysOf(columns);
+    const arrays = listColumnArrays(columns);
     for (let row = 0; row < columns.length; row++) {
       if (columns.gone[row] === 1) continue;
       for (const values of arrays) values[kept] = values[row]!;
@@ -289,10 +292,10 @@ export function createTransactionTable(): TransactionTable {
     get version() {
       return version;
     },
-    placeOf,
+    findPlace,
     put(row) {
       version++;
-      const place = placeOf(row.key);
+      const place = findPlace(row.key);
       if (place === columns.length || columns.keys[place] !== row.key) makeRoom(place);
       else if (columns.gone[place] === 1) goneCount--;
       columns.keys[place] = row.key;
@@ -334,13 +337,13 @@ function newColumns(rows: number): Growing {
 }
 
 /** The arrays, typed as if they were of one kind: values only move within their own array. */
-function arraysOf({ length: _, ...arrays }: TransactionColumns): Float64Array[] {
+function listColumnArrays({ length: _, ...arrays }: TransactionColumns): Float64Array[] {
   return Object.values(arrays) as unknown as Float64Array[];
 }
 
 function copyRows(from: Growing, to: Growing): void {
-  const targets = arraysOf(to);
-  for (const [i, values] of arraysOf(from).entries()) targets[i]!.set(values);
+  const targets = listColumnArrays(to);
+  for (const [i, values] of listColumnArrays(from).entries()) targets[i]!.set(values);
   to.length = from.length;
 }
 
@@ -430,7 +433,7 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
   let reading: Reading | undefined;
 
   /** All transactions share a few sets of services. */
-  function serviceSetOf(ids: string): number {
+  function internServiceSet(ids: string): number {
     let number = setNumbers.get(ids);
     if (number === undefined) {
       // A service may have got a new id because of its age; its old one may be gone.
@@ -451,13 +454,13 @@ export function openTransactionIndex({ database, lookup, inTransaction }: Indexe
       endNs: end,
       eventCount: Number(events),
       hasError: hasError === 1n,
-      serviceSet: serviceSetOf(services),
+      serviceSet: internServiceSet(services),
     });
   }
 
   function begin(): Reading {
     const changedFrom = seenEnd === 0 ? 0 : Math.max(0, (contextFrom.get(seenEnd) ?? 0) - IDS_IN_USE_MAX);
-    table.truncate(table.placeOf(changedFrom));
+    table.truncate(table.findPlace(changedFrom));
     leaveOutRemoved();
     for (const row of changedFrom > 1 ? continued.iterate({ changedFrom }) : []) put(row);
     return { after: changedFrom - 1, end: endNumber.get() ?? 0 };

@@ -20,7 +20,7 @@ import {
   type Unlisted,
 } from '../format/in_progress.ts';
 import { ORIGINS, OWN, type OwnerColumns } from '../format/owner_columns.ts';
-import { queuerOf } from '../format/queuer.ts';
+import { findQueuer } from '../format/queuer.ts';
 import { toStored } from '../format/schema.ts';
 import { wholeBlock } from './assemble_block.ts';
 import { conditionColumn, type EventValues, OWN_FIELDS, type OwnField, type OwnTexts } from './event_filter.ts';
@@ -81,7 +81,7 @@ export function openUnended(
   function readList(bytes: unknown): Omit<Unended, 'lost'> {
     if (bytes === undefined) return { events: [], unlisted: NONE_UNLISTED };
     try {
-      const block = blockOf(bytes, locations());
+      const block = decodeUnendedBlock(bytes, locations());
       lookup.remember(block);
       return { events: described(block, lookup), unlisted: ofUnknownTypes(block) };
     } catch (error) {
@@ -126,7 +126,7 @@ function byStart(a: UnendedEvent, b: UnendedEvent): number {
   return a.timestamp_ns < b.timestamp_ns ? -1 : a.timestamp_ns > b.timestamp_ns ? 1 : 0;
 }
 
-function blockOf(bytes: unknown, locations: ColumnLocations): NumberedBlock {
+function decodeUnendedBlock(bytes: unknown, locations: ColumnLocations): NumberedBlock {
   if (!Buffer.isBuffer(bytes) || bytes.length < HEAD_BYTES) throw corrupt('its list of calls in progress is malformed');
   const eventCount = bytes.readUInt16LE(4);
   const meta = {
@@ -149,7 +149,7 @@ function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 
   const values = (name: string) => block.columns.get(name)!;
   const [types, starts, pids, tids, comms] = ['event_type', 'timestamp_ns', 'pid', 'tid', 'comm'].map(values);
   const ownRows = typeRows(block);
-  const ownerAt = ({ service, context }: OwnerColumns, at: number): UnendedOwner => {
+  const readOwner = ({ service, context }: OwnerColumns, at: number): UnendedOwner => {
     const { transactionId, traceId } = lookup.context(Number(values(context.name)[at]));
     const service_name = lookup.name(Number(values(service.name)[at]));
     return { service_name, transaction_id: transactionId, trace_id: traceId };
@@ -165,12 +165,12 @@ function described(block: NumberedBlock, lookup: Pick<Lookup, 'name' | 'file' | 
     return {
       event_type: type.name,
       timestamp_ns: starts![row] as bigint,
-      ...ownerAt(OWN, row),
+      ...readOwner(OWN, row),
       pid: Number(pids![row]),
       tid: Number(tids![row]),
       comm: lookup.name(Number(comms![row])),
       ...ownTexts(type, (column) => Number(values(column)[own]), lookup),
-      origins: origins.map((columns) => ownerAt(columns, own)),
+      origins: origins.map((columns) => readOwner(columns, own)),
     };
   });
 }
@@ -180,16 +180,16 @@ type OwnText = Pick<UnendedEvent, OwnField>;
 /** The texts of a type that filters are about. */
 function ownTexts(
   type: NonNullable<ReturnType<typeof eventById>>,
-  numberIn: (column: string) => number,
+  readNumber: (column: string) => number,
   lookup: Pick<Lookup, 'name' | 'file' | 'context'>,
 ): OwnText {
   const wanted: readonly string[] = Object.values(OWN_FIELDS);
   const texts = Object.entries(type.fields).flatMap(([name, of]) => {
     const field = apiName(name, of);
     if (!wanted.includes(field)) return [];
-    const value = numberIn(conditionColumn(type.name, field, of.kind));
+    const value = readNumber(conditionColumn(type.name, field, of.kind));
     if (of.kind.source === 'queuer')
-      return [[field, queuerOf(lookup, numberIn(`${type.name}.${field}_service`), value)]];
+      return [[field, findQueuer(lookup, readNumber(`${type.name}.${field}_service`), value)]];
     if (of.kind.source === 'file') return [[field, lookup.file(value)?.path ?? null]];
     return [[field, of.kind.source === 'text' ? lookup.name(value) : of.kind.labels?.get(value)]];
   });
@@ -213,7 +213,7 @@ export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boo
   const hasOwn = ownTest(filter);
   const hasExcluded = ownTest(excluded);
   const owners = (event: UnendedEvent): UnendedOwner[] => [event, ...event.origins];
-  const isOf = (event: UnendedEvent, services: readonly string[]) =>
+  const isOwnedByService = (event: UnendedEvent, services: readonly string[]) =>
     owners(event).some(({ service_name }) => services.includes(service_name));
   return (event) =>
     (transactionId === undefined || owners(event).some(({ transaction_id }) => transaction_id === transactionId)) &&
@@ -221,11 +221,11 @@ export function unendedTest(filter: UnendedFilter): (event: UnendedEvent) => boo
     (pid === undefined || event.pid === pid) &&
     (filter.eventTypes?.includes(event.event_type) ?? true) &&
     (comms?.includes(event.comm) ?? true) &&
-    (!services || isOf(event, services)) &&
+    (!services || isOwnedByService(event, services)) &&
     hasOwn.every((has) => has(event)) &&
     !excluded.eventTypes?.includes(event.event_type) &&
     !withoutEmpty(excluded.comms)?.includes(event.comm) &&
-    !(excludedServices && isOf(event, excludedServices)) &&
+    !(excludedServices && isOwnedByService(event, excludedServices)) &&
     !hasExcluded.some((has) => has(event));
 }
 

@@ -25,12 +25,12 @@ export function parseUnended(text: string): Unended | undefined {
   if (text === '') return NOTHING;
   if (text.length > LENGTH_MAX) return undefined;
   try {
-    const { events, lost, unlisted } = fieldsOf(JSON.parse(text));
-    const { count, labelled, sinceNs } = fieldsOf(unlisted);
+    const { events, lost, unlisted } = parseFields(JSON.parse(text));
+    const { count, labelled, sinceNs } = parseFields(unlisted);
     return {
-      events: listOf(events).map(eventOf),
-      lost: listOf(lost).map(eventOf),
-      unlisted: { count: numberOf(count), labelled: numberOf(labelled), sinceNs: timeOf(sinceNs) },
+      events: parseList(events).map(parseEvent),
+      lost: parseList(lost).map(parseEvent),
+      unlisted: { count: parseNumber(count), labelled: parseNumber(labelled), sinceNs: parseTimeNs(sinceNs) },
     };
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
@@ -40,64 +40,64 @@ export function parseUnended(text: string): Unended | undefined {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function eventOf(value: unknown): UnendedEvent {
-  const fields = fieldsOf(value);
+function parseEvent(value: unknown): UnendedEvent {
+  const fields = parseFields(value);
   const { event_type, syscall, file, operation, device, queued_by } = fields;
   if (!EVENT_TYPES.includes(event_type as EventType)) throw malformed('event_type');
   return {
-    ...ownerOf(fields),
+    ...parseOwner(fields),
     event_type: event_type as EventType,
-    timestamp_ns: timeOf(fields.timestamp_ns),
-    pid: numberOf(fields.pid),
-    tid: numberOf(fields.tid),
-    comm: textOf(fields.comm),
-    ...(syscall !== undefined && { syscall: textOf(syscall) }),
+    timestamp_ns: parseTimeNs(fields.timestamp_ns),
+    pid: parseNumber(fields.pid),
+    tid: parseNumber(fields.tid),
+    comm: parseText(fields.comm),
+    ...(syscall !== undefined && { syscall: parseText(syscall) }),
     ...(file !== undefined && { file: textOrNull(file) }),
-    ...(operation !== undefined && { operation: textOf(operation) }),
-    ...(device !== undefined && { device: textOf(device) }),
-    ...(queued_by !== undefined && { queued_by: queued_by === null ? null : queuerOf(fieldsOf(queued_by)) }),
-    origins: listOf(fields.origins).map((origin) => ownerOf(fieldsOf(origin))),
+    ...(operation !== undefined && { operation: parseText(operation) }),
+    ...(device !== undefined && { device: parseText(device) }),
+    ...(queued_by !== undefined && { queued_by: queued_by === null ? null : parseQueuer(parseFields(queued_by)) }),
+    origins: parseList(fields.origins).map((origin) => parseOwner(parseFields(origin))),
   };
 }
 
-function queuerOf({ service_name, transaction_id }: Fields): Queuer {
-  return { service_name: textOf(service_name), transaction_id: textOrNull(transaction_id) };
+function parseQueuer({ service_name, transaction_id }: Fields): Queuer {
+  return { service_name: parseText(service_name), transaction_id: textOrNull(transaction_id) };
 }
 
-function ownerOf({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {
+function parseOwner({ service_name, transaction_id, trace_id }: Fields): UnendedOwner {
   return {
-    service_name: textOf(service_name),
+    service_name: parseText(service_name),
     transaction_id: textOrNull(transaction_id),
     trace_id: textOrNull(trace_id),
   };
 }
 
-function fieldsOf(value: unknown): Fields {
+function parseFields(value: unknown): Fields {
   if (typeof value !== 'object' || value === null) throw malformed('object');
   return value as Fields;
 }
 
-function listOf(value: unknown): readonly unknown[] {
+function parseList(value: unknown): readonly unknown[] {
   if (!Array.isArray(value)) throw malformed('list');
   return value;
 }
 
-function textOf(value: unknown): string {
+function parseText(value: unknown): string {
   if (typeof value !== 'string') throw malformed('text');
   return value;
 }
 
 function textOrNull(value: unknown): string | null {
-  return value === null ? null : textOf(value);
+  return value === null ? null : parseText(value);
 }
 
-function numberOf(value: unknown): number {
+function parseNumber(value: unknown): number {
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformed('number');
   return value as number;
 }
 
-function timeOf(value: unknown): bigint {
-  if (!/^\d{1,20}$/.test(textOf(value))) throw malformed('time');
+function parseTimeNs(value: unknown): bigint {
+  if (!/^\d{1,20}$/.test(parseText(value))) throw malformed('time');
   return BigInt(value as string);
 }
 

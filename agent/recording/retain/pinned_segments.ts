@@ -43,20 +43,20 @@ export function pinnedSegments(database: Database.Database): Pinned {
   const transactionKeys = new Set<number>();
   const pins = database.prepare<[], { transactionId: string; fromNs: bigint; toNs: bigint }>(PINS).safeIntegers().all();
   if (pins.length === 0) return { segments, transactionKeys, names: [], files: [] };
-  const { ofTransaction: contextsOf } = contextFinder(database);
+  const { ofTransaction: listContexts } = contextFinder(database);
   const withContext = database.prepare<[number], number>(WITH_CONTEXT).pluck();
   const before = database.prepare<[object], number>(BEFORE).pluck();
   for (const { transactionId, fromNs, toNs } of pins) {
-    for (const { context_id, transaction_key } of contextsOf(transactionId)) {
+    for (const { context_id, transaction_key } of listContexts(transactionId)) {
       transactionKeys.add(transaction_key);
       for (const firstNumber of withContext.all(context_id)) segments.add(firstNumber);
     }
     for (const firstNumber of before.all({ fromNs, toNs })) segments.add(firstNumber);
   }
-  return { segments, transactionKeys, ...idsOf(database, segments) };
+  return { segments, transactionKeys, ...readIdRanges(database, segments) };
 }
 
-function idsOf(database: Database.Database, segments: ReadonlySet<number>): Pick<Pinned, 'names' | 'files'> {
+function readIdRanges(database: Database.Database, segments: ReadonlySet<number>): Pick<Pinned, 'names' | 'files'> {
   const ids = database.prepare<[number], { nameFrom: number; nameEnd: number; fileFrom: number; fileEnd: number }>(IDS);
   const rows = [...segments].map((firstNumber) => ids.get(firstNumber)).filter((row) => row !== undefined);
   return {

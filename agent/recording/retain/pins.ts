@@ -61,12 +61,12 @@ export interface Pinned {
  */
 export function pinTransaction(path: string, { transactionId, beforeNs, nowNs }: PinRequest): Pinned | undefined {
   return writing(path, (database) => {
-    const firstNs = firstEventOf(database, transactionId);
+    const firstNs = readFirstEventNs(database, transactionId);
     if (firstNs === undefined) return undefined;
     const pin = database.prepare<[object], bigint>(PIN).pluck().safeIntegers();
     const times = { fromNs: toStored(firstNs - beforeNs), toNs: firstNs, pinnedNs: toStored(nowNs) };
     const fromNs = pin.get({ transactionId, ...times })!;
-    const pinnedBytes = bytesOf(database, pinnedSegments(database).segments);
+    const pinnedBytes = sumSegmentBytes(database, pinnedSegments(database).segments);
     const limit = database.prepare<[], number>(LIMIT).pluck().get();
     if (limit !== undefined && pinnedBytes > limit * PINNED_SHARE_MAX) throw pinsFull(pinnedBytes, limit);
     return { fromNs, pinnedBytes };
@@ -104,14 +104,14 @@ function writing<T>(path: string, work: (database: Database.Database) => T): T {
   });
 }
 
-function firstEventOf(database: Database.Database, transactionId: string): bigint | undefined {
+function readFirstEventNs(database: Database.Database, transactionId: string): bigint | undefined {
   const contexts = contextFinder(database).ofTransaction(transactionId);
   const keys = JSON.stringify([...new Set(contexts.map(({ transaction_key }) => transaction_key))]);
   const first = database.prepare<[string], bigint | null>(FIRST_EVENT).pluck().safeIntegers().get(keys);
   return first ?? undefined;
 }
 
-function bytesOf(database: Database.Database, segments: ReadonlySet<number>): number {
+function sumSegmentBytes(database: Database.Database, segments: ReadonlySet<number>): number {
   const bytes = database.prepare<[object], number>(BYTES).pluck();
   return [...segments].reduce((sum, first) => sum + bytes.get({ first })!, 0);
 }

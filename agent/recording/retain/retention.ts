@@ -232,12 +232,12 @@ function shippedNumber(path: string, recordingId: string): (nowNs: bigint) => bi
     const since = readNs === undefined ? LOOK_EVERY_NS : nowNs - readNs;
     if (since >= 0n && since < LOOK_EVERY_NS) return number;
     readNs = nowNs;
-    number = numberIn(path, recordingId);
+    number = readPositionNumber(path, recordingId);
     return number;
   };
 }
 
-function numberIn(path: string, recordingId: string): bigint {
+function readPositionNumber(path: string, recordingId: string): bigint {
   try {
     const position = JSON.parse(readFileSync(path, 'utf8')) as { recordingId?: unknown; number?: unknown } | null;
     const isOfThis = position?.recordingId === recordingId && Number.isSafeInteger(position.number);

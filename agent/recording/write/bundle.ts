@@ -38,7 +38,7 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const stored = openStoredDictionaries(database);
   const dictionaries = createDictionaries({ nextNumber: 0, ...stored.read() }, IDS_IN_USE_MAX);
   const segments = segmentWriter(database, columnPlaces(database));
-  const writeSummaries = summaryWriter(database, stored.transactionOf);
+  const writeSummaries = summaryWriter(database, stored.findTransaction);
   const notes = lossWriter(database);
   const guarded = <T>(work: () => T): T => withRecordingErrors(path, work);
 

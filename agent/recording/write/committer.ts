@@ -13,7 +13,7 @@ import { heartbeat, recordCleanEnd, recordGap } from './gaps.ts';
 import { endInProgress, inProgressWriter } from './in_progress.ts';
 import { lockRecording } from './lock.ts';
 import { lossWriter } from './loss_tables.ts';
-import { identityOf, makeOwnFile, ownFiles, placeOf } from './own_files.ts';
+import { findOpenFilePath, makeOwnFile, ownFiles, readFileIdentity } from './own_files.ts';
 import { segmentWriter } from './segment_writer.ts';
 import { openStoredDictionaries } from './stored_dictionaries.ts';
 import { summaryWriter } from './transaction_summaries.ts';
@@ -73,7 +73,7 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
     const { startNs, startMonotonicNs: _, retention, ...origin } = options;
     const database = openForWriting(path, { ...origin, createdNs: startNs });
     try {
-      return withRecordingErrors(path, () => committerOf(database, options, blocks, lock.close));
+      return withRecordingErrors(path, () => createCommitter(database, options, blocks, lock.close));
     } catch (error) {
       database.close();
       throw error;
@@ -84,7 +84,7 @@ export function openCommitter(options: CommitterOptions, blocks: readonly Block[
   }
 }
 
-function committerOf(
+function createCommitter(
   database: Database.Database,
   { path, startNs, startMonotonicNs, bootId, retention }: CommitterOptions,
   blocks: readonly Block[],
@@ -96,12 +96,12 @@ function committerOf(
   segments.sealLeftParts(dictionaries.nextIds());
   endInProgress(database, places);
   recordGap(database, { wallNs: startNs, monotonicNs: startMonotonicNs }, bootId);
-  const writeSummaries = summaryWriter(database, dictionaries.transactionOf);
+  const writeSummaries = summaryWriter(database, dictionaries.findTransaction);
   const notes = lossWriter(database);
   const alive = heartbeat(database);
   const writeInProgress = inProgressWriter(database, places);
   const retain = retention && openRetention(database, path, retention, dictionaries.nextIds);
-  const identity = identityOf(path);
+  const identity = readFileIdentity(path);
   const files = ownFiles(path);
   const recordingId = database.prepare<[], string>(RECORDING_ID).pluck().get()!;
   const rawId = openRawId(path);
@@ -110,10 +110,10 @@ function committerOf(
   let events = 0;
   let closed = false;
 
-  function leftBehind(): LeftBehind | undefined {
-    if (identity === undefined || identityOf(path) === identity) return undefined;
+  function findLeftBehind(): LeftBehind | undefined {
+    if (identity === undefined || readFileIdentity(path) === identity) return undefined;
     const [fromNs, held] = database.prepare<[], [bigint, bigint]>(HELD).raw().safeIntegers().get()!;
-    return { fromNs, events: Number(held), place: placeOf(identity), isOverwritten: false };
+    return { fromNs, events: Number(held), place: findOpenFilePath(identity), isOverwritten: false };
   }
 
   function end(endedNs: bigint | undefined): LeftBehind | undefined {
@@ -121,7 +121,7 @@ function committerOf(
       makeOwnFile(path);
       return { fromNs: startNs, events, place: undefined, isOverwritten: true };
     }
-    const left = leftBehind();
+    const left = findLeftBehind();
     if (endedNs !== undefined) recordCleanEnd(database, endedNs);
     // Leaving WAL mode allows reading by users who may not create the log's files; it fails while a reader has the file
     // open.
@@ -222,7 +222,7 @@ export function openRawId(path: string): RawId {
   /** Offset at which the id was last found; -1 until it was copied from the log to the file. */
   let place = -1;
 
-  function idAt(from: number, bytes: number): string | undefined {
+  function readRawId(from: number, bytes: number): string | undefined {
     const found = ID.exec(head.toString('latin1', 0, readSync(fd, head, 0, bytes, from)));
     if (!found) return undefined;
     place = from + found.index;
@@ -230,9 +230,9 @@ export function openRawId(path: string): RawId {
   }
 
   function differs(recordingId: string): boolean {
-    if (place >= 0 && idAt(place, ID_BYTES) === recordingId) return false;
+    if (place >= 0 && readRawId(place, ID_BYTES) === recordingId) return false;
     const wasThere = place >= 0;
-    const id = idAt(0, HEAD_BYTES);
+    const id = readRawId(0, HEAD_BYTES);
     return id === undefined ? wasThere : id !== recordingId;
   }
 

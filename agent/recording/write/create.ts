@@ -4,7 +4,7 @@ import type Database from 'better-sqlite3';
 import type { Column } from '../../../bpf/schema/columns.ts';
 import { damagedFrame, damagedLog, isCopiedPast, openDatabase, setChecksums } from '../format/database.ts';
 import { corrupt, RecordingError, toRecordingError } from '../format/errors.ts';
-import { pieceOf, STORED_COLUMNS } from '../format/pieces.ts';
+import { choosePiece, STORED_COLUMNS } from '../format/pieces.ts';
 import { APPLICATION_ID, CREATE_TABLES, checkFormat, FORMAT_VERSION, isBlank, PAGE_BYTES } from '../format/schema.ts';
 import { mayHaveLostPower } from './gaps.ts';
 
@@ -127,5 +127,5 @@ export function columnPlaces(database: Database.Database): ColumnPlaces {
 
 function addColumns(database: Database.Database, columns: readonly Column[]): void {
   const add = database.prepare(ADD_COLUMN);
-  for (const column of columns) add.run(column.name, column.storage, pieceOf(column));
+  for (const column of columns) add.run(column.name, column.storage, choosePiece(column));
 }

@@ -95,7 +95,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
     addLoss: notes.addLoss,
     addClockStep: notes.addClockStep,
     append(block, fromRow) {
-      let typeFrom = rangeOf(block, 0, fromRow, new Uint32Array(block.typeCounts.length)).typeTo;
+      let typeFrom = computeBlockRange(block, 0, fromRow, new Uint32Array(block.typeCounts.length)).typeTo;
       let from = fromRow;
       while (from < block.rowCount) {
         const rows = rowsWithRoom();
@@ -105,7 +105,7 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
           rows.idsFrom = dictionaries.nextIds();
         }
         const to = Math.min(block.rowCount, from + SEGMENT_ROWS_MAX - rows.block.rowCount);
-        const range = rangeOf(block, from, to, typeFrom);
+        const range = computeBlockRange(block, from, to, typeFrom);
         copyRows(rows, block, range);
         nextNumber += to - from;
         typeFrom = range.typeTo;
@@ -115,8 +115,8 @@ export function createGatherer(opened: OpenedRecording, blocks: readonly Block[]
       return from;
     },
     drop(block, fromRow) {
-      const { typeTo: typeFrom } = rangeOf(block, 0, fromRow, new Uint32Array(block.typeCounts.length));
-      const range = rangeOf(block, fromRow, block.rowCount, typeFrom);
+      const { typeTo: typeFrom } = computeBlockRange(block, 0, fromRow, new Uint32Array(block.typeCounts.length));
+      const range = computeBlockRange(block, fromRow, block.rowCount, typeFrom);
       const time = extremes(block.columns.get('timestamp_ns')! as BigUint64Array, fromRow, block.rowCount);
       range.typeTo.forEach((end, type) => {
         const count = end - typeFrom[type]!;
@@ -234,7 +234,7 @@ export function copyRows(rows: OpenRows, source: Block, range: BlockRange): void
 }
 
 /** Returns the range of a block's rows [from, to), whose rows by type begin at `typeFrom`. */
-function rangeOf(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
+function computeBlockRange(source: Block, from: number, to: number, typeFrom: Uint32Array): BlockRange {
   const eventType = source.columns.get('event_type')! as Uint8Array;
   const typeTo = typeFrom.slice();
   for (let row = from; row < to; row++) typeTo[eventType[row]!]!++;

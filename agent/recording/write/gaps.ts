@@ -51,7 +51,8 @@ export function recordGap(database: Database.Database, start: Moment, bootId: st
         database.prepare(SET).run(NEXT_NUMBER, afterPowerLoss(database.prepare<[], number>(END_NUMBER).pluck().get()!));
       const lastedNs = monotonicNs === undefined ? 0n : max(start.monotonicNs - monotonicNs, 0n);
       const { addLoss } = lossWriter(database);
-      for (const gap of gapsOf(aliveNs, start.wallNs, lastedNs)) addLoss({ cause, eventType: null, count: 0, ...gap });
+      for (const gap of computeGaps(aliveNs, start.wallNs, lastedNs))
+        addLoss({ cause, eventType: null, count: 0, ...gap });
     }
     const set = database.prepare(SET_TEXT);
     set.run(ALIVE_BOOT, bootId);
@@ -68,7 +69,7 @@ export function recordGap(database: Database.Database, start: Moment, bootId: st
  * as it is     |-- lasted --| now
  * ```
  */
-function gapsOf(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs: bigint; toNs: bigint }[] {
+function computeGaps(aliveNs: bigint, nowNs: bigint, lastedNs: bigint): { fromNs: bigint; toNs: bigint }[] {
   const before = { fromNs: aliveNs, toNs: aliveNs + lastedNs };
   const after = { fromNs: nowNs - lastedNs, toNs: nowNs };
   if (nowNs < aliveNs) return lastedNs === 0n ? [before] : [after, before];

@@ -73,11 +73,11 @@ function withRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
 /** Makes what was in progress when the last writer ended a loss; in its own transaction. */
 export function endInProgress(database: Database.Database, { ids }: ColumnPlaces): void {
   const get = database.prepare<[string], unknown>(GET).pluck().safeIntegers();
-  const blockAt = (key: string) => {
+  const readInProgressBlock = (key: string) => {
     const bytes = get.get(key);
     return bytes === undefined ? newBlock(0) : decode(bytes, ids);
   };
-  const listed = blockAt(IN_PROGRESS);
+  const listed = readInProgressBlock(IN_PROGRESS);
   const all = listed ?? newBlock(0);
   const counted = parseUnlisted(get.get(IN_PROGRESS_UNLISTED)) ?? UNKNOWN_UNLISTED;
   // A list that cannot be read counts as one unknown call.
@@ -98,7 +98,7 @@ export function endInProgress(database: Database.Database, { ids }: ColumnPlaces
     const { count, sinceNs } = others;
     const toNs = aliveNs > sinceNs ? aliveNs : sinceNs;
     if (count > 0) addLoss({ cause: CAUSE, eventType: null, count, fromNs: sinceNs, toNs });
-    const known = joined(blockAt(UNFINISHED) ?? newBlock(0), ended);
+    const known = joined(readInProgressBlock(UNFINISHED) ?? newBlock(0), ended);
     const newest = (count: number) => pickRows(known, range(known.rowCount - count, known.rowCount));
     const kept = newest(Math.min(known.rowCount, UNFINISHED_MAX));
     database.prepare(SET).run(UNFINISHED, fittingEncoder(ids)(kept, newest).bytes);

@@ -16,7 +16,7 @@ const LOOK_TIMEOUT_MS = 250;
 
 /** Whether an agent on this machine records to `path`; undefined where that cannot be determined. */
 export function isRecorded(path: string): boolean | undefined {
-  const lockPath = lockOf(path);
+  const lockPath = buildLockPath(path);
   if (!existsSync(lockPath)) return false;
   let database: Database.Database | undefined;
   try {
@@ -30,12 +30,12 @@ export function isRecorded(path: string): boolean | undefined {
   }
 }
 
-function lockOf(path: string): string {
+function buildLockPath(path: string): string {
   return join(dirname(path), 'recording.lock');
 }
 
 export function lockRecording(path: string): RecordingLock {
-  const lockPath = lockOf(path);
+  const lockPath = buildLockPath(path);
   let database: Database.Database | undefined;
   try {
     database = new Database(lockPath, { timeout: LOOK_TIMEOUT_MS });

@@ -10,20 +10,21 @@ export interface OwnFiles {
 /** Must be called when all files are open: while they are, no other file can have their inode numbers. */
 export function ownFiles(path: string): OwnFiles {
   const places = [path, `${path}-wal`, `${path}-shm`, join(dirname(path), 'recording.lock')];
-  const files = places.map((place) => ({ place, identity: identityOf(place) }));
+  const files = places.map((place) => ({ place, identity: readFileIdentity(place) }));
   return {
-    areThere: () => files.every(({ place, identity }) => identity === undefined || identityOf(place) === identity),
+    areThere: () =>
+      files.every(({ place, identity }) => identity === undefined || readFileIdentity(place) === identity),
   };
 }
 
 /** Identity of the file that has this name. */
-export function identityOf(place: string): string | undefined {
+export function readFileIdentity(place: string): string | undefined {
   const stats = statSync(place, { bigint: true, throwIfNoEntry: false });
   return stats && `${stats.dev}:${stats.ino}`;
 }
 
 /** Returns the current path of the open file with this identity; undefined when it has no name any more. */
-export function placeOf(identity: string): string | undefined {
+export function findOpenFilePath(identity: string): string | undefined {
   for (const fd of readdirSync('/proc/self/fd')) {
     const link = `/proc/self/fd/${fd}`;
     try {

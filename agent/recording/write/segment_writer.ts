@@ -145,7 +145,7 @@ export function segmentWriter(database: Database.Database, { ids, pieces }: Colu
         const block = readableBlock(part, ids);
         if (!block) {
           deletePart.run(part.firstNumber);
-          notes.addLoss(lossOf(part));
+          notes.addLoss(toLoss(part));
           continue;
         }
         const end = gathered && gathered.firstNumber + gathered.rows.block.rowCount;
@@ -185,7 +185,7 @@ function sealedRows({ rows, firstNumber }: LeftRows, idsEnd: NextIds): SegmentRo
 }
 
 /** The part's entry may be damaged too, and contain anything. */
-function lossOf({ eventCount, minNs, maxNs }: Part): Loss {
+function toLoss({ eventCount, minNs, maxNs }: Part): Loss {
   const integer = (value: unknown) => (typeof value === 'bigint' ? value : 0n);
   const fromNs = integer(minNs);
   const toNs = integer(maxNs);

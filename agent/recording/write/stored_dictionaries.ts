@@ -31,7 +31,7 @@ export interface StoredDictionaries {
   /** Must be called inside a flush's transaction. */
   write(entries: Pick<Batch, 'names' | 'files' | 'contexts'>): void;
   /** Returns undefined for a context without a transaction. */
-  transactionOf(contextId: number): ContextTransaction | undefined;
+  findTransaction(contextId: number): ContextTransaction | undefined;
   /** The next ids, as far as entries are written. */
   nextIds(): NextIds;
 }
@@ -84,7 +84,7 @@ export function openStoredDictionaries(database: Database.Database): StoredDicti
       last.context = Math.max(last.context, contexts.firstId + contexts.entries.length - 1);
       if (contexts.entries.length > 0) hashes.write(last.context);
     },
-    transactionOf(contextId) {
+    findTransaction(contextId) {
       let found = transactions.get(contextId);
       if (found === undefined) {
         const row = stored.get(contextId);
@@ -222,7 +222,7 @@ WHERE key IN (
 )`);
 
   /** Returns the group that is being merged, or that is next: there may be no keys of many old contexts. */
-  function groupAt(at: number): number {
+  function findMergeGroup(at: number): number {
     const group = Math.floor(at / (ranges + 1));
     return at % (ranges + 1) === 0 ? Math.max(group, firstGroup.get() ?? group) : group;
   }
@@ -230,7 +230,7 @@ WHERE key IN (
   return {
     step(hashed) {
       const at = position.get()!;
-      const into = groupAt(at);
+      const into = findMergeGroup(at);
       if ((into + 1) * to.size > hashed) return false;
       const range = at % (ranges + 1);
       let isDone = true;

@@ -6,7 +6,7 @@ import type { BlockRange } from '../codec/encode_segment.ts';
 import { isWrittenBack, ORIGINS, OWN } from '../format/owner_columns.ts';
 import { packIds, toStored, unpackIds } from '../format/schema.ts';
 import { RecentMap } from '../recent_map.ts';
-import { wordsOf, wordsToBigint } from '../words64.ts';
+import { toWords, wordsToBigint } from '../words64.ts';
 import type { StoredDictionaries } from './stored_dictionaries.ts';
 
 /** An own event ranks above all write-back. */
@@ -52,8 +52,8 @@ const LAST_KEY = 'SELECT coalesce(max(transaction_key), 0) FROM transaction_summ
 /** Returns a function that writes the summaries of a range; it must run inside the flush's transaction. */
 export function summaryWriter(
   database: Database.Database,
-  transactionOf: StoredDictionaries['transactionOf'],
-): (block: Block, range: BlockRange, numberAt: (row: number) => number) => void {
+  findTransaction: StoredDictionaries['findTransaction'],
+): (block: Block, range: BlockRange, getEventNumber: (row: number) => number) => void {
   const addSummary = database.prepare(ADD_SUMMARY);
   const lastStoredKey = database.prepare<[], number>(LAST_KEY).pluck();
   const storedServices = database.prepare<[number], Buffer>(SERVICES).pluck();
@@ -78,7 +78,7 @@ export function summaryWriter(
     return bytes;
   }
 
-  function servicesOf(transactionKey: number, found: readonly number[]): Buffer {
+  function mergeServices(transactionKey: number, found: readonly number[]): Buffer {
     let all = storedBefore(transactionKey);
     lastKey = Math.max(lastKey, transactionKey);
     if (all.length === 0) all = packed(found);
@@ -91,10 +91,10 @@ export function summaryWriter(
     return all;
   }
 
-  return (block, range, numberAt) => {
+  return (block, range, getEventNumber) => {
     const timestamp = block.columns.get('timestamp_ns')! as BigUint64Array;
     const duration = block.columns.get('duration_ns')! as BigUint64Array;
-    for (const [transactionKey, summary] of summarize(block, range, transactionOf)) {
+    for (const [transactionKey, summary] of summarize(block, range, findTransaction)) {
       addSummary.run(
         transactionKey,
         toStored(timestamp[summary.firstRow]!),
@@ -102,11 +102,11 @@ export function summaryWriter(
         summary.eventCount,
         summary.errorCount,
         toStored(duration[summary.slowestRow]!),
-        numberAt(summary.slowestRow),
-        numberAt(summary.lastRow),
+        getEventNumber(summary.slowestRow),
+        getEventNumber(summary.lastRow),
         summary.transaction.transactionId,
         summary.transaction.traceId,
-        servicesOf(transactionKey, summary.services),
+        mergeServices(transactionKey, summary.services),
         summary.writtenBackCount,
         summary.writtenBackBytes,
         toStored(wordsToBigint(summary.writtenBackEnd.low, summary.writtenBackEnd.high)),
@@ -155,9 +155,9 @@ interface Pass<Transaction extends Keyed> {
   duration: Uint32Array;
   result: Uint32Array;
   summaries: Map<number, Summary<Transaction>>;
-  transactionOf: TransactionOf<Transaction>;
+  findTransaction: TransactionOf<Transaction>;
   onRow: OnRow<Transaction> | undefined;
-  /** This is far smaller than the map that `transactionOf` searches; null means no transaction. */
+  /** This is far smaller than the map that `findTransaction` searches; null means no transaction. */
   byContext: Map<number, Summary<Transaction> | null>;
   /** Neighbouring rows mostly have the same owner, which is therefore cached. */
   lastContext: number;
@@ -172,17 +172,17 @@ type OnRow<Transaction extends Keyed> = (summary: Summary<Transaction>, row: num
 function summarize<Transaction extends Keyed>(
   block: Block,
   range: BlockRange,
-  transactionOf: TransactionOf<Transaction>,
+  findTransaction: TransactionOf<Transaction>,
   onRow?: OnRow<Transaction>,
 ): Map<number, Summary<Transaction>> {
   const ids = ({ name }: Column) => block.columns.get(name)! as Uint32Array;
-  const words = (name: string) => wordsOf(block.columns.get(name)! as BigUint64Array);
+  const words = (name: string) => toWords(block.columns.get(name)! as BigUint64Array);
   const pass: Pass<Transaction> = {
     timestamp: words('timestamp_ns'),
     duration: words('duration_ns'),
     result: words('result'),
     summaries: new Map(),
-    transactionOf,
+    findTransaction,
     onRow,
     byContext: new Map(),
     lastContext: 0,
@@ -247,7 +247,7 @@ function addContext<Transaction extends Keyed>(
   row: number,
   context: number,
 ): Summary<Transaction> | null {
-  const transaction = pass.transactionOf(context);
+  const transaction = pass.findTransaction(context);
   const known = transaction ? pass.summaries.get(transaction.transactionKey) : null;
   const summary = known === undefined ? newSummary(row, transaction!) : known;
   if (summary) pass.summaries.set(summary.transaction.transactionKey, summary);

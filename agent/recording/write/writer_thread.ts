@@ -78,17 +78,17 @@ export async function openWriterThread(options: WriterThreadOptions): Promise<Wr
   });
   const opened = await openedBy(worker);
   const blocks = memory.map((shared) => blockOver(shared, SEGMENT_ROWS_MAX));
-  return writerOf(worker, createGatherer(opened, blocks, nowNs), options);
+  return createWriter(worker, createGatherer(opened, blocks, nowNs), options);
 }
 
 async function openedBy(worker: Worker): Promise<OpenedRecording> {
   const [message] = (await once(worker, 'message')) as [FromWriterThread];
   if (message.kind === 'opened') return message.opened;
   await worker.terminate();
-  throw errorOf((message as Extract<FromWriterThread, { kind: 'not_opened' }>).failure);
+  throw toError((message as Extract<FromWriterThread, { kind: 'not_opened' }>).failure);
 }
 
-function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
+function createWriter(worker: Worker, gatherer: Gatherer, options: WriterThreadOptions): WriterThread {
   const { nowNs, onNotRetained, onCommitted } = options;
   let underWay: Batch | undefined;
   let flushWanted = false;
@@ -96,7 +96,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   let trouble: RecordingError | undefined;
   /** Why the log cannot be synced; commits go on meanwhile. */
   let syncTrouble: RecordingError | undefined;
-  const tell = changesOf(options.onTrouble);
+  const tell = createChangeReporter(options.onTrouble);
   let unsyncedSinceNs: bigint | undefined;
   /** With damage, trying again would not help. */
   let damage: RecordingError | undefined;
@@ -120,7 +120,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
     else if (message.kind === 'closed') closed.resolve(message);
     else if (message.kind === 'synced') {
       unsyncedSinceNs = message.unsyncedSinceNs;
-      syncTrouble = message.failure && (errorOf(message.failure) as RecordingError);
+      syncTrouble = message.failure && (toError(message.failure) as RecordingError);
       tell(trouble ?? syncTrouble);
     } else if (message.kind === 'written' || message.kind === 'failed' || message.kind === 'overwritten')
       answered(message);
@@ -197,7 +197,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
   async function closeThread(endedNs: bigint | undefined): Promise<LeftBehind | undefined> {
     send(worker, { kind: 'close', endedNs });
     const { left, failure } = await closed.promise;
-    if (failure && !damage) throw errorOf(failure);
+    if (failure && !damage) throw toError(failure);
     return left;
   }
 
@@ -237,7 +237,7 @@ function writerOf(worker: Worker, gatherer: Gatherer, options: WriterThreadOptio
 }
 
 /** Passes a trouble on when it is another one. */
-function changesOf(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
+function createChangeReporter(onTrouble: WriterThreadOptions['onTrouble']): WriterThreadOptions['onTrouble'] {
   let code: RecordingErrorCode | undefined;
   return (trouble) => {
     if (trouble?.code === code) return;
@@ -250,7 +250,7 @@ function send(worker: Worker, message: ToWriterThread): void {
   worker.postMessage(message);
 }
 
-function errorOf(failure: FailureMessage): Error {
+function toError(failure: FailureMessage): Error {
   return failure.code ? new RecordingError(failure.code, failure.message) : brokenBy(failure);
 }
 
@@ -278,7 +278,7 @@ export function toMessage({ contexts: { firstId, entries }, ...batch }: Batch): 
   return { kind: 'write', batch, contexts: { firstId, entries: JSON.stringify(entries) } };
 }
 
-export function batchOf({ batch, contexts }: Extract<ToWriterThread, { kind: 'write' }>): Batch {
+export function decodeBatch({ batch, contexts }: Extract<ToWriterThread, { kind: 'write' }>): Batch {
   const entries = JSON.parse(contexts.entries) as ContextRow[];
   return { ...batch, contexts: { firstId: contexts.firstId, entries } };
 }

@@ -7,7 +7,7 @@ import type { Batch } from './batch.ts';
 import { type Committer, type LeftBehind, openCommitter } from './committer.ts';
 import { type LogSync, logSync } from './log_sync.ts';
 import {
-  batchOf,
+  decodeBatch,
   type FailureMessage,
   type FromWriterThread,
   type ToWriterThread,
@@ -34,7 +34,7 @@ if (committer) {
       send({
         kind: 'synced',
         unsyncedSinceNs: sync.unsyncedSinceNs(),
-        failure: error && failureOf(error),
+        failure: error && toFailureMessage(error),
       });
     },
   });
@@ -52,13 +52,13 @@ function open(): Committer | undefined {
   try {
     return openCommitter(options, blocks);
   } catch (error) {
-    send({ kind: 'not_opened', failure: failureOf(error) });
+    send({ kind: 'not_opened', failure: toFailureMessage(error) });
     return undefined;
   }
 }
 
 function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread, { kind: 'write' }>): void {
-  const batch = batchOf(message);
+  const batch = decodeBatch(message);
   last = batch;
   if (writer.isOverwritten()) {
     send({ kind: 'overwritten' });
@@ -71,7 +71,7 @@ function write(writer: Committer, sync: LogSync, message: Extract<ToWriterThread
     const seconds = (performance.now() - startMs) / 1e3;
     send({ kind: 'written', seconds, unsyncedSinceNs: sync.unsyncedSinceNs() });
   } catch (error) {
-    send({ kind: 'failed', failure: failureOf(error) });
+    send({ kind: 'failed', failure: toFailureMessage(error) });
     return;
   }
   retainLater(writer);
@@ -96,7 +96,7 @@ function retainLater(writer: Committer): void {
     } catch (error) {
       if (!(error instanceof RecordingError)) throw error;
       if (error.code === 'recording_corrupt') {
-        send({ kind: 'damaged', failure: failureOf(error) });
+        send({ kind: 'damaged', failure: toFailureMessage(error) });
         return;
       }
       // Another process may hold the file for a moment, and on a full disk commits fail too, and report it.
@@ -114,13 +114,13 @@ async function close(writer: Committer, sync: LogSync, endedNs: bigint | undefin
   try {
     left = writer.close(endedNs);
   } catch (error) {
-    failure = failureOf(error);
+    failure = toFailureMessage(error);
   }
   send({ kind: 'closed', left, failure });
   port.close();
 }
 
-function failureOf(error: unknown): FailureMessage {
+function toFailureMessage(error: unknown): FailureMessage {
   if (error instanceof RecordingError) return { code: error.code, message: error.message };
   return { code: undefined, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }

@@ -48,16 +48,16 @@ export function groupRows(recording: ShippedRecording): GroupRows {
   let output = Buffer.allocUnsafeSlow(FIRST_BYTES);
   let chosen = { mask: 0n, ...chosenColumns(0n) };
 
-  function columnsFor(mask: bigint): typeof chosen {
+  function chooseColumns(mask: bigint): typeof chosen {
     if (chosen.mask !== mask) chosen = { mask, ...chosenColumns(mask) };
     return chosen;
   }
 
   return {
-    eventColumns: (mask) => columnsFor(mask).names,
+    eventColumns: (mask) => chooseColumns(mask).names,
     begin: () => nativeShipment.beginGroup(shipment),
     add({ columns, numbers, rowCount }, firstNumber, mask) {
-      const { places } = columnsFor(mask);
+      const { places } = chooseColumns(mask);
       const values = COLUMNS.map(({ name }) => columns.get(name)!);
       for (;;) {
         const size = nativeShipment.addSegment(shipment, values, numbers, rowCount, firstNumber, places, output);

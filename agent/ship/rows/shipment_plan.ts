@@ -5,19 +5,19 @@ import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { type ColumnHead, EVENT_PARTS, REFERS, type ShipmentPlan } from '../../../bpf/schema/native_shipment.ts';
 import { ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
-import { nameOf } from '../../clickhouse/native/types.ts';
+import { formatTypeName } from '../../clickhouse/native/types.ts';
 import { EVENT_COLUMNS, type EventColumn, type Part } from '../../clickhouse/tables/event_columns.ts';
-import { BUCKET_NS_DEFAULT, SEVERAL_OWNERS, type Table, tablesOf } from '../../clickhouse/tables/schema.ts';
+import { BUCKET_NS_DEFAULT, buildTables, SEVERAL_OWNERS, type Table } from '../../clickhouse/tables/schema.ts';
 import { typeMask } from '../../recording/codec/segment_facts.ts';
 import { isWrittenBack, ORIGINS, OWN } from '../../recording/format/owner_columns.ts';
-import { dictionaryOf } from '../../recording/read/lookup.ts';
+import { findDictionaryKind } from '../../recording/read/lookup.ts';
 import { sentColumns } from './table_rows.ts';
 
 /** Tables that are filled from events beside `event`, in the order in which they are sent. */
 export const BESIDE_EVENTS = ['by_id', 'transaction', 'stat', 'name'] as const;
 
 /** Columns do not depend on the length of a bucket. */
-const TABLES = new Map(tablesOf(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
+const TABLES = new Map(buildTables(BUCKET_NS_DEFAULT).map((table) => [table.name, table]));
 
 export function tableNamed(name: string): Table {
   const table = TABLES.get(name);
@@ -27,7 +27,7 @@ export function tableNamed(name: string): Table {
 
 const PLACES = new Map(COLUMNS.map(({ name }, place) => [name, place]));
 
-function placeOf(name: string): number {
+function getColumnPlace(name: string): number {
   const place = PLACES.get(name);
   if (place === undefined) throw new Error(`a recording has no column ${name}`);
   return place;
@@ -48,7 +48,7 @@ const NATIVE_PARTS: Partial<Record<Part, (typeof EVENT_PARTS)[number]>> = {
 };
 
 /** Words of a column by its numbers. */
-function wordsOf({ part, source }: EventColumn): string[] {
+function listColumnWords({ part, source }: EventColumn): string[] {
   if (part === 'event_type') return byNumber(EVENTS.map(({ id, name }) => [id, name]));
   if (part !== 'label') return [];
   const fields: Fields = EVENTS.find(({ id }) => id === source.eventType)?.fields ?? {};
@@ -72,33 +72,33 @@ const FIXED: ShipmentPlan['events'] = (['recording', 'number', 'owner', 'node'] 
 
 const FROM_EVENTS: ShipmentPlan['events'] = EVENT_COLUMNS.map((column) => ({
   name: column.name,
-  type: nameOf(column.type),
+  type: formatTypeName(column.type),
   part: partNumber(NATIVE_PARTS[column.part] ?? (column.part as (typeof EVENT_PARTS)[number])),
-  column: placeOf(column.source.name),
-  words: wordsOf(column),
+  column: getColumnPlace(column.source.name),
+  words: listColumnWords(column),
 }));
 
 const ORIGIN_TYPES = [...new Set(ORIGINS.map(({ eventType }) => eventType))];
 
-function isFor({ part, source }: EventColumn, mask: bigint): boolean {
+function matchesTypes({ part, source }: EventColumn, mask: bigint): boolean {
   const types = part.startsWith('origin_') ? ORIGIN_TYPES : [source.eventType];
   return types.includes(0) || (typeMask(types) & mask) !== 0n;
 }
 
 /** The columns of events of these types, as places in the plan: a column that is not sent is 0 or ''. */
 export function chosenColumns(mask: bigint): { names: string[]; places: Uint32Array } {
-  const own = EVENT_COLUMNS.flatMap((column, i) => (isFor(column, mask) ? [FIXED.length + i] : []));
+  const own = EVENT_COLUMNS.flatMap((column, i) => (matchesTypes(column, mask) ? [FIXED.length + i] : []));
   const places = Uint32Array.from([...FIXED.keys(), ...own]);
   return { names: Array.from(places, (place) => [...FIXED, ...FROM_EVENTS][place]!.name), places };
 }
 
 function recordedColumn(column: Column): ShipmentPlan['columns'][number] {
   const width = newColumnArray(column.storage, 0).BYTES_PER_ELEMENT;
-  return { eventType: column.eventType, width, refers: REFERS[dictionaryOf(column) ?? 'nothing'] };
+  return { eventType: column.eventType, width, refers: REFERS[findDictionaryKind(column) ?? 'nothing'] };
 }
 
-const headsOf = ({ columns }: Table): ColumnHead[] =>
-  sentColumns(columns).map(({ name, type }) => ({ name, type: nameOf(type) }));
+const listColumnHeads = ({ columns }: Table): ColumnHead[] =>
+  sentColumns(columns).map(({ name, type }) => ({ name, type: formatTypeName(type) }));
 
 export function shipmentPlan({ recordingId, node }: { recordingId: string; node: string }): ShipmentPlan {
   const roles = ['event_type', 'timestamp_ns', 'duration_ns', 'result', 'context_source'];
@@ -107,19 +107,19 @@ export function shipmentPlan({ recordingId, node }: { recordingId: string; node:
     recording: BigInt(`0x${recordingId}`),
     node,
     columns: COLUMNS.map(recordedColumn),
-    roles: Uint32Array.from([...roles, OWN.context.name, OWN.service.name], placeOf),
+    roles: Uint32Array.from([...roles, OWN.context.name, OWN.service.name], getColumnPlace),
     origins: Uint32Array.from(
       ORIGINS.flatMap(({ eventType, context, service, bytes }) => [
         eventType,
-        ...[context, service, bytes].map(({ name }) => placeOf(name)),
+        ...[context, service, bytes].map(({ name }) => getColumnPlace(name)),
       ]),
     ),
-    devices: Uint32Array.from(devices, ({ name }) => placeOf(name)),
+    devices: Uint32Array.from(devices, ({ name }) => getColumnPlace(name)),
     writtenBack: ATTRIBUTION_SOURCES.findIndex((_, source) => isWrittenBack(source)),
     severalOwners: SEVERAL_OWNERS,
     typeNames: byNumber(EVENTS.map(({ id, name }) => [id, name])),
     events: [...FIXED, ...FROM_EVENTS],
-    tables: BESIDE_EVENTS.map((name) => headsOf(tableNamed(name))),
+    tables: BESIDE_EVENTS.map((name) => listColumnHeads(tableNamed(name))),
     serviceKind: 'service',
     deviceKind: 'device',
   };

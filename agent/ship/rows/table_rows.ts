@@ -27,7 +27,7 @@ export function sentColumns(columns: readonly TableColumn[]): readonly TableColu
 }
 
 export function tableRows(columns: readonly TableColumn[]): TableRows {
-  const sent = sentColumns(columns).map(({ name, type }) => ({ name, type, collected: valuesOf(type) }));
+  const sent = sentColumns(columns).map(({ name, type }) => ({ name, type, collected: createValues(type) }));
   let length = 0;
   return {
     get length() {
@@ -45,11 +45,11 @@ export function tableRows(columns: readonly TableColumn[]): TableRows {
   };
 }
 
-function valuesOf(type: NativeType): Values<Cell> {
-  return (type.kind === 'list' ? lists(itemsOf(type.item)) : itemsOf(type)) as Values<Cell>;
+function createValues(type: NativeType): Values<Cell> {
+  return (type.kind === 'list' ? lists(createItemValues(type.item)) : createItemValues(type)) as Values<Cell>;
 }
 
-function itemsOf(type: Exclude<NativeType, { kind: 'list' }>): Values<Item> {
+function createItemValues(type: Exclude<NativeType, { kind: 'list' }>): Values<Item> {
   if (type.kind !== 'integer') return texts(type.kind === 'dictionary') as Values<Item>;
   return numbers(INTEGERS[type.integer]);
 }
@@ -78,7 +78,7 @@ function texts(isDictionary: boolean): Values<string | Uint8Array> {
   const known = new Map<string | Uint8Array, number>();
   let [ids, length] = [new Uint32Array(64), 0];
 
-  function idOf(text: string | Uint8Array): number {
+  function internText(text: string | Uint8Array): number {
     if (!isDictionary) return table.add(text);
     const id = known.get(text) ?? table.add(text);
     known.set(text, id);
@@ -88,7 +88,7 @@ function texts(isDictionary: boolean): Values<string | Uint8Array> {
   return {
     add(text) {
       if (length === ids.length) ids = doubled(ids);
-      ids[length++] = idOf(text);
+      ids[length++] = internText(text);
     },
     clear() {
       table.clear();

@@ -41,7 +41,7 @@ export async function callDaemon(url: string, call: DaemonRequest): Promise<Inco
   const place = parseDaemonUrl(url);
   if (!place) throw new CommandError(`--url or KREPLAY_URL ${url}: must be ${DAEMON_URLS}`);
   const { method = 'GET', path, accept = 'application/json', body, headers, signal } = call;
-  const { authorization, tls } = credentialsOf(process.env);
+  const { authorization, tls } = readCredentials(process.env);
   const send = 'tls' in place && place.tls ? tlsRequest : request;
   const sent = send({
     ...place,
@@ -147,7 +147,7 @@ interface Credentials {
   tls: () => { ca?: Buffer; cert?: Buffer; key?: Buffer };
 }
 
-function credentialsOf(environment: NodeJS.ProcessEnv): Credentials {
+function readCredentials(environment: NodeJS.ProcessEnv): Credentials {
   const token = environment.KREPLAY_TOKEN;
   if (token && !isSecret(token))
     throw new CommandError('KREPLAY_TOKEN is not a token: `kreplay token create` prints one, it begins with krp_');

@@ -13,11 +13,11 @@ const GAPS_SHOWN_MAX = 5;
 /** Gets the coverage for an answer that does not contain it, and warns. */
 export async function warnOfLosses(url: string, query: URLSearchParams): Promise<void> {
   const res = await callDaemon(url, { path: `/api/events?${new URLSearchParams([...query, ['limit', '1']])}` });
-  warnOf(((await readJson(res)) as { coverage: Coverage }).coverage);
+  warnIfIncomplete(((await readJson(res)) as { coverage: Coverage }).coverage);
 }
 
 /** Reports what is missing and why; prints nothing if the answer is complete. */
-export function warnOf({ complete, lost, gaps: all, in_progress }: Coverage): void {
+export function warnIfIncomplete({ complete, lost, gaps: all, in_progress }: Coverage): void {
   if (complete) return;
   const what = BigInt(lost) === 0n ? 'may be missing events' : `is missing ${lost} events`;
   process.stderr.write(`kreplay: warning: the recording ${what} in this window\n`);

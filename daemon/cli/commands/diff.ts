@@ -48,7 +48,9 @@ function diff(first: string, second: string | undefined, options: Options): void
   const [one, other] = [first, second].map((path) => (path === undefined ? undefined : read(path)));
   const found = other ? difference(other, one) : difference(one!);
   const limits = exceeded(found, { maxSlower: options.maxSlower, sameCalls: options.sameCalls });
-  process.stdout.write(options.output === 'json' ? `${stringify({ ...found, exceeded: limits })}\n` : textOf(found));
+  process.stdout.write(
+    options.output === 'json' ? `${stringify({ ...found, exceeded: limits })}\n` : formatDifference(found),
+  );
   for (const limit of limits) process.stderr.write(`kreplay diff: ${limit}\n`);
   if (limits.length > 0) process.exitCode = EXCEEDED;
 }
@@ -63,7 +65,7 @@ function read(path: string) {
   return parseReport(text, path);
 }
 
-function textOf(found: Difference): string {
+function formatDifference(found: Difference): string {
   const took = (ns: number | null) => (ns === null ? '?' : inWords(ns));
   const columns: TableColumn<StreamChange>[] = [
     { heading: 'CALLS', cell: ({ op_class, path }) => `${op_class} ${path}` },

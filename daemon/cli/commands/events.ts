@@ -4,7 +4,7 @@ import { withHelpEnd } from '../../../agent/config/help.ts';
 import { LIMIT_MAX } from '../../contract/event_query.ts';
 import { callDaemon, readLines } from '../client/connection.ts';
 import { warnOfLosses } from '../client/coverage_warning.ts';
-import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
 import { positiveInteger } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { OUTPUTS, type Output, PRINTERS } from '../print/event_printers.ts';
@@ -59,21 +59,25 @@ async function listEvents(url: string, options: Options): Promise<void> {
   const { output, sort, order } = options;
   const isCut = output === 'table' || sort === 'slowest';
   const limit = options.limit ?? (isCut ? TABLE_LIMIT_DEFAULT : Number.POSITIVE_INFINITY);
-  const query = queryOf({ ...filterParameters(options), ...(sort === 'time' ? { order } : { sort }) });
+  const query = buildQuery({ ...filterParameters(options), ...(sort === 'time' ? { order } : { sort }) });
   // One event more than shown reveals whether there are more. Above the daemon's limit, leaving the stream ends it.
   const asked = new URLSearchParams(limit < LIMIT_MAX ? [...query, ['limit', `${limit + 1}`]] : query);
   const res = await callDaemon(url, { path: `/api/events?${asked}`, accept: 'application/x-ndjson' });
   if (res.headers['kreplay-complete'] === 'false') await warnOfLosses(url, query);
   let more = false;
   await PRINTERS[output](
-    firstOf(readLines(res), limit, () => {
+    selectFirstLines(readLines(res), limit, () => {
       more = true;
     }),
   );
   if (more && output === 'table') process.stderr.write(`kreplay: there are more than these ${limit}: see --limit\n`);
 }
 
-async function* firstOf(lines: AsyncIterable<string>, limit: number, onMore: () => void): AsyncGenerator<string, void> {
+async function* selectFirstLines(
+  lines: AsyncIterable<string>,
+  limit: number,
+  onMore: () => void,
+): AsyncGenerator<string, void> {
   let count = 0;
   for await (const line of lines) {
     if (count === limit) return onMore();

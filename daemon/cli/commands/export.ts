@@ -10,7 +10,7 @@ import { ExportError } from '../../export/errors.ts';
 import { FORMATS, type Format, type FormatName } from '../../export/formats/format.ts';
 import { type ExportSummary, exportEvents, STANDARD_OUTPUT } from '../../export/incident/export.ts';
 import { newProgress } from '../../export/incident/progress.ts';
-import { selectionOf } from '../../export/incident/selection.ts';
+import { buildSelection } from '../../export/incident/selection.ts';
 import { duration, names, time, words } from '../options/option_values.ts';
 import { type RecordingOptions, withRecordingOptions, withSource } from '../options/recording_options.ts';
 
@@ -94,13 +94,13 @@ async function runExport(options: Options, command: Command): Promise<void> {
       // A node may have begun another recording within the transaction.
       const isAlone = copies.filter((other) => other.node === node).length === 1;
       const part = isAlone ? node : `${node}-${parse(path).name}`;
-      await exportOne({ ...options, recording: path }, format, copies.length > 1 ? partOf(output, part) : output);
+      await exportOne({ ...options, recording: path }, format, copies.length > 1 ? namePartFile(output, part) : output);
     }
   });
 }
 
 /** The name of a file for a part of the events: the part's name goes before the ending. */
-function partOf(output: string, part: string): string {
+function namePartFile(output: string, part: string): string {
   const { dir, name, ext } = parse(output);
   return join(dir, `${name}-${part.replaceAll(/[^\w.-]/g, '_')}${ext}`);
 }
@@ -111,7 +111,7 @@ async function exportOne(options: Options, format: Format, output: string): Prom
   const summary = await withSource(options, (source) =>
     exportEvents({
       source,
-      selection: selectionOf(
+      selection: buildSelection(
         source,
         {
           transactionId: transaction,

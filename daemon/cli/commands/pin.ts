@@ -59,7 +59,7 @@ export function unpinCommand(): Command {
     .description('stop protecting a transaction from retention')
     .argument('<transaction>', 'transaction id', transactionId)
     .action(async (id: string, { url }: Pick<Options, 'url'>) => {
-      await readText(await callDaemon(url, { method: 'DELETE', path: pathOf(id) }));
+      await readText(await callDaemon(url, { method: 'DELETE', path: buildPinPath(id) }));
       process.stdout.write(`${printable(id)} is no longer pinned\n`);
     });
   return withHelpEnd(command, { examples: ['kreplay unpin order-1'] });
@@ -71,7 +71,7 @@ function withUrl(command: Command): Command {
 
 async function pinned(id: string, { before: beforeNs, url, output }: Options): Promise<string> {
   const body = beforeNs === undefined ? {} : { before_ms: Number(formatMilliseconds(beforeNs)) };
-  const text = await readText(await callDaemon(url, { method: 'POST', path: pathOf(id), body }));
+  const text = await readText(await callDaemon(url, { method: 'POST', path: buildPinPath(id), body }));
   if (output === 'ndjson') return `${text}\n`;
   const { from, nodes } = parseJson(text) as Pinned;
   if (from === null) return `${printable(id)} is only in imports and bundles: nothing is ever removed from those\n`;
@@ -90,7 +90,7 @@ async function listed({ url, output }: Options): Promise<string> {
   return output === 'text' ? newTable(COLUMNS).lines(pins) : pins.map((pin) => `${stringify(pin)}\n`).join('');
 }
 
-function pathOf(id: string): string {
+function buildPinPath(id: string): string {
   return `/api/transactions/${encodeURIComponent(id)}/pin`;
 }
 

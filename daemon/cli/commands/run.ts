@@ -11,8 +11,8 @@ import { addBlock } from '../../run/plan/from_blocks.ts';
 import { addLine } from '../../run/plan/from_lines.ts';
 import { type Incident, newIncident } from '../../run/plan/incident.ts';
 import { newRecordedErrors, type RecordedErrors } from '../../run/plan/recorded_errors.ts';
-import { htmlOf } from '../../run/report/html.ts';
-import { junitOf } from '../../run/report/junit.ts';
+import { buildHtmlReport } from '../../run/report/html.ts';
+import { buildJunitReport } from '../../run/report/junit.ts';
 import { type Attempt, milliseconds } from '../../run/report/result.ts';
 import { summaryLines } from '../../run/report/summary.ts';
 import { MODES_OF_SUMS } from '../../run/report/verdict.ts';
@@ -76,7 +76,7 @@ async function run(words: string[], options: RunOptions, command: BaseCommand): 
   const outputs = openOutputs(options);
   try {
     const { incident, errors } = await readIncident(options);
-    const settings = settingsOf(words, options);
+    const settings = buildRunSettings(words, options);
     const once = (seed: bigint, extraNs: number) =>
       replayRun({
         incident,
@@ -112,7 +112,7 @@ async function runAsOften(once: (seed: bigint, extraNs: number) => Promise<Run>,
   return { ...run, result: { ...run.result, repeated } };
 }
 
-function settingsOf(words: string[], options: RunOptions) {
+function buildRunSettings(words: string[], options: RunOptions) {
   const { transaction, mode, seed, unknown, speed, timeoutScale, extraLatency, threshold } = options;
   const { inject = [], fail = [], short = [], map = [], replayErrors: replay_errors } = options;
   return {
@@ -140,19 +140,19 @@ function tell({ result }: Run): void {
 
 const FORMATS: readonly ['report' | 'junit' | 'html', (run: Run) => string][] = [
   ['report', ({ result }) => `${stringify(result)}\n`],
-  ['junit', ({ result }) => junitOf(result)],
-  ['html', ({ result, plan, calls }) => htmlOf(result, plan, calls)],
+  ['junit', ({ result }) => buildJunitReport(result)],
+  ['html', ({ result, plan, calls }) => buildHtmlReport(result, plan, calls)],
 ];
 
 function openOutputs(options: RunOptions) {
-  const opened: { file: OutputFile; textOf: (run: Run) => string }[] = [];
+  const opened: { file: OutputFile; formatRun: (run: Run) => string }[] = [];
   const discard = () => {
     for (const { file } of opened) file.discard();
   };
   try {
-    for (const [name, textOf] of FORMATS) {
+    for (const [name, formatRun] of FORMATS) {
       const path = options[name];
-      if (path !== undefined) opened.push({ file: openOutput(path), textOf });
+      if (path !== undefined) opened.push({ file: openOutput(path), formatRun });
     }
   } catch (error) {
     discard();
@@ -163,9 +163,9 @@ function openOutputs(options: RunOptions) {
     /** Writes those that can be written even if one fails. */
     write(done: Run) {
       const errors: unknown[] = [];
-      for (const { file, textOf } of opened)
+      for (const { file, formatRun } of opened)
         try {
-          file.write(textOf(done));
+          file.write(formatRun(done));
         } catch (error) {
           errors.push(error);
         }

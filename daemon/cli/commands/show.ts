@@ -5,7 +5,7 @@ import { withHelpEnd } from '../../../agent/config/help.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import type { Coverage, TransactionSummary } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { warnOf } from '../client/coverage_warning.ts';
+import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { positiveInteger } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { print } from '../print/standard_output.ts';
@@ -40,11 +40,11 @@ async function show(url: string, transactionId: string, { limit, output }: Optio
   const path = `/api/transactions/${encodeURIComponent(transactionId)}/summary?limit=${limit}`;
   const text = await readText(await callDaemon(url, { path }));
   const summary = parseJson(text) as TransactionSummary & { coverage: Coverage };
-  warnOf(summary.coverage);
-  await print(output === 'json' ? `${text}\n` : textOf(summary, summary.coverage.complete));
+  warnIfIncomplete(summary.coverage);
+  await print(output === 'json' ? `${text}\n` : formatSummary(summary, summary.coverage.complete));
 }
 
-function textOf(summary: TransactionSummary, isComplete: boolean): string {
+function formatSummary(summary: TransactionSummary, isComplete: boolean): string {
   const later = laterText(summary);
   return `${headline(summary, isComplete)}
 

@@ -7,8 +7,8 @@ import type { ExactInteger, StatsAnswer } from '../../contract/received.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { DIMENSION_NAMES } from '../../sums/dimensions.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { warnOf } from '../client/coverage_warning.ts';
-import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { warnIfIncomplete } from '../client/coverage_warning.ts';
+import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
 import { lists } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { formatDuration, formatTime } from '../print/display.ts';
@@ -49,30 +49,30 @@ export function statsCommand(): Command {
 
 async function sumUp(url: string, options: Options): Promise<void> {
   const { bucket, groupBy } = options;
-  const query = queryOf({ ...filterParameters(options), bucket, group_by: groupBy });
+  const query = buildQuery({ ...filterParameters(options), bucket, group_by: groupBy });
   const text = await readText(await callDaemon(url, { path: `/api/stats?${query}` }));
   const { stats, coverage } = parseJson(text) as StatsAnswer;
-  warnOf(coverage);
+  warnIfIncomplete(coverage);
   await print(OUTPUTS[options.output](stats, text));
 }
 
 const OUTPUTS: Readonly<Record<Options['output'], (stats: readonly Row[], text: string) => string>> = {
-  table: tableOf,
-  csv: csvOf,
+  table: formatStatsTable,
+  csv: formatStatsCsv,
   ndjson: (stats) => stats.map((row) => `${stringify(row)}\n`).join(''),
   json: (_, text) => `${text}\n`,
 };
 
 const duration = (ns: ExactInteger | null) => (ns === null ? NONE : formatDuration(BigInt(ns)));
 
-function tableOf(stats: readonly Row[]): string {
+function formatStatsTable(stats: readonly Row[]): string {
   const most = Math.max(1, ...stats.map(({ count }) => count));
   const hasBuckets = stats.some(({ bucket_start_ns }) => bucket_start_ns !== null);
   const columns: TableColumn<Row>[] = [
     ...(hasBuckets
       ? [{ heading: 'FROM', cell: ({ bucket_start_ns: at }: Row) => (at === null ? NONE : formatTime(BigInt(at))) }]
       : []),
-    ...namesOf(stats).map((name) => ({
+    ...listDimensions(stats).map((name) => ({
       heading: name.toUpperCase(),
       cell: ({ group }: Row) => String(group[name] ?? NONE),
     })),
@@ -88,8 +88,8 @@ function tableOf(stats: readonly Row[]): string {
   return newTable(columns).lines(stats);
 }
 
-function csvOf(stats: readonly Row[]): string {
-  const names = namesOf(stats);
+function formatStatsCsv(stats: readonly Row[]): string {
+  const names = listDimensions(stats);
   const heading = [
     'bucket_start_ns',
     ...names,
@@ -112,6 +112,6 @@ function csvOf(stats: readonly Row[]): string {
 }
 
 /** The dimensions by which the rows are grouped. */
-function namesOf(stats: readonly Row[]): DimensionName[] {
+function listDimensions(stats: readonly Row[]): DimensionName[] {
   return Object.keys(stats[0]?.group ?? {}) as DimensionName[];
 }

@@ -6,7 +6,7 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseJson } from '../../base/exact_json.ts';
 import { CommandError } from '../client/command_error.ts';
 import { callDaemon } from '../client/connection.ts';
-import { type EventFilters, filterParameters, queryOf, withEventFilters } from '../options/event_filters.ts';
+import { buildQuery, type EventFilters, filterParameters, withEventFilters } from '../options/event_filters.ts';
 import { urlOption } from '../options/option_values.ts';
 import { EVENT_COLUMNS } from '../print/event_table.ts';
 import { print } from '../print/standard_output.ts';
@@ -48,7 +48,7 @@ export function tailCommand(): Command {
 }
 
 async function follow(options: Options): Promise<void> {
-  const path = `/api/events?${queryOf(filterParameters(options))}`;
+  const path = `/api/events?${buildQuery(filterParameters(options))}`;
   const res = await callDaemon(options.url, { path, accept: 'text/event-stream' });
   let isEnded = false;
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
@@ -59,7 +59,7 @@ async function follow(options: Options): Promise<void> {
   }
   res.setEncoding('utf8');
   const table = newTable(EVENT_COLUMNS);
-  const textOf = (lines: readonly string[]) =>
+  const formatEvents = (lines: readonly string[]) =>
     options.output === 'table'
       ? table.lines(lines.map((line) => parseJson(line) as ApiEvent))
       : lines.map((line) => `${line}\n`).join('');
@@ -75,7 +75,7 @@ async function follow(options: Options): Promise<void> {
       parser.feed(chunk);
       const lines = waiting;
       waiting = [];
-      if (lines.length > 0) await print(textOf(lines));
+      if (lines.length > 0) await print(formatEvents(lines));
     }
   } catch (error) {
     if (!isEnded) throw new CommandError(`the daemon's answer broke off: ${(error as Error).message}`);

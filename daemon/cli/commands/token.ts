@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { withHelpEnd } from '../../../agent/config/help.ts';
 import { stringify } from '../../base/exact_json.ts';
 import { SCOPES, type Scope } from '../../contract/words.ts';
-import { hashOf, newSecret } from '../../http/access/token.ts';
+import { hashSecret, newSecret } from '../../http/access/token.ts';
 import {
   changeTokenFile,
   isTokenName,
@@ -72,7 +72,7 @@ function createToken({ name, scope, expires: lifetimeMs, tokens: path }: CreateO
       ...tokens,
       {
         name,
-        sha256: hashOf(secret).toString('hex'),
+        sha256: hashSecret(secret).toString('hex'),
         scopes: [...new Set(scope)],
         created_at: new Date(nowMs).toISOString(),
         expires_at: lifetimeMs === undefined ? null : new Date(nowMs + lifetimeMs).toISOString(),

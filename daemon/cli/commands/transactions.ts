@@ -8,8 +8,8 @@ import type { Coverage, Transaction, TransactionList, WrittenBack } from '../../
 import { transactionSchema, writtenBackSchema } from '../../contract/transactions.ts';
 import { csvLine } from '../../export/formats/csv_lines.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { warnOf } from '../client/coverage_warning.ts';
-import { queryOf } from '../options/event_filters.ts';
+import { warnIfIncomplete } from '../client/coverage_warning.ts';
+import { buildQuery } from '../options/event_filters.ts';
 import { lists, milliseconds, positiveInteger, timeText } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
 import { type ValueFilters, valueParameters, withValueFilters } from '../options/value_filters.ts';
@@ -99,14 +99,14 @@ function writtenBackText({ written_back, last_end_ns }: Transaction): string {
 }
 
 async function listTransactions(url: string, options: Options): Promise<void> {
-  const { transactions, coverage } = await transactionsOf(url, options);
-  if (coverage) warnOf(coverage);
+  const { transactions, coverage } = await readTransactions(url, options);
+  if (coverage) warnIfIncomplete(coverage);
   await print(OUTPUTS[options.output](transactions));
 }
 
 const OUTPUTS: Readonly<Record<Options['output'], (transactions: readonly Transaction[]) => string>> = {
   table: (transactions) => newTable(COLUMNS).lines(transactions),
-  csv: csvOf,
+  csv: formatTransactionsCsv,
   ndjson: (transactions) => transactions.map((transaction) => `${stringify(transaction)}\n`).join(''),
   json: (transactions) => `${stringify({ transactions })}\n`,
 };
@@ -126,13 +126,13 @@ const CSV_COLUMNS: readonly CsvColumn[] = Object.keys(transactionSchema.shape).f
 });
 
 /** Writes lists as JSON, because a name may contain a comma. */
-function csvOf(transactions: readonly Transaction[]): string {
+function formatTransactionsCsv(transactions: readonly Transaction[]): string {
   const cell = (value: unknown) => (Array.isArray(value) || typeof value === 'boolean' ? stringify(value) : value);
   const rows = transactions.map((transaction) => CSV_COLUMNS.map(({ value }) => cell(value(transaction))));
   return [CSV_COLUMNS.map(({ name }) => name), ...rows].map(csvLine).join('');
 }
 
-async function transactionsOf(url: string, options: Options) {
+async function readTransactions(url: string, options: Options) {
   const { service, node, type, comm, from, to, minDuration, maxDuration, hasError, sort, limit } = options;
   const filters = {
     service,
@@ -150,7 +150,7 @@ async function transactionsOf(url: string, options: Options) {
   // A cursor depends on the limit, so all pages have the same size.
   const parameters = { ...filters, has_error: hasError && 'true', sort, limit: `${Math.min(limit, PAGE_MAX)}` };
   for (let cursor: string | undefined; ; ) {
-    const res = await callDaemon(url, { path: `/api/transactions?${queryOf({ ...parameters, cursor })}` });
+    const res = await callDaemon(url, { path: `/api/transactions?${buildQuery({ ...parameters, cursor })}` });
     const page = parseJson(await readText(res)) as TransactionList;
     transactions.push(...page.transactions);
     // The coverage of the first page holds for all pages, because the window stays the same.

@@ -33,23 +33,23 @@ export function verifyCommand(): Command {
 
 async function runVerify(given: readonly string[], { output }: Options): Promise<void> {
   const outcomes: Outcome[] = [];
-  for (const path of given.flatMap(recordingsIn)) {
-    const outcome = outcomeOf(path);
+  for (const path of given.flatMap(listRecordings)) {
+    const outcome = verifyFile(path);
     outcomes.push(outcome);
-    if (output === 'text') await print(textOf(outcome));
+    if (output === 'text') await print(formatOutcome(outcome));
   }
-  if (output === 'json') await print(`${stringify({ recordings: outcomes.map(jsonOf) })}\n`);
+  if (output === 'json') await print(`${stringify({ recordings: outcomes.map(buildOutcomeJson) })}\n`);
   if (!outcomes.every(isGood)) process.exitCode = 1;
 }
 
-function recordingsIn(path: string): string[] {
+function listRecordings(path: string): string[] {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
   const files = servedFiles({ data: path, recordings: [] });
   if (files.length === 0) throw nothingServed({ data: path, recordings: [] });
   return files.map((file) => file.path);
 }
 
-function outcomeOf(path: string): Outcome {
+function verifyFile(path: string): Outcome {
   try {
     return { path, verified: verifyRecording(path) };
   } catch (error) {
@@ -62,7 +62,7 @@ function isGood(outcome: Outcome): boolean {
   return 'verified' in outcome && isWhole(outcome.verified);
 }
 
-function textOf(outcome: Outcome): string {
+function formatOutcome(outcome: Outcome): string {
   if ('error' in outcome) return lines(outcome.path, ['cannot be read', outcome.error.message]);
   const { verified } = outcome;
   const { events, pages, damagedPages, damagedParts, problems, lost } = verified;
@@ -87,7 +87,7 @@ function lines(path: string, [first, ...more]: readonly string[]): string {
   return [`${path}: ${first}`, ...more.map((text) => `  ${text}`)].map((text) => `${printable(text)}\n`).join('');
 }
 
-function jsonOf(outcome: Outcome): object {
+function buildOutcomeJson(outcome: Outcome): object {
   const { path } = outcome;
   if ('error' in outcome)
     return { path, state: 'unreadable', code: outcome.error.code, message: outcome.error.message };

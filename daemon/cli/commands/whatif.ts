@@ -5,13 +5,13 @@ import { EXIT_CODES, withHelpEnd } from '../../../agent/config/help.ts';
 import { printable } from '../../../agent/output/printable.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
 import { parseJson } from '../../base/exact_json.ts';
-import { itemsIn } from '../../base/list_text.ts';
+import { parseListItems } from '../../base/list_text.ts';
 import type { ExactInteger, LateEvent, NodeClock, WhatIfAnswer } from '../../contract/received.ts';
 import { callDaemon, readText } from '../client/connection.ts';
-import { warnOf } from '../client/coverage_warning.ts';
+import { warnIfIncomplete } from '../client/coverage_warning.ts';
 import { wholeNumber } from '../options/option_values.ts';
 import { atPlace, type PlaceOptions, withPlace } from '../options/place.ts';
-import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
+import { buildProjection, type ProjectionOptions, withProjection } from '../options/projection_options.ts';
 import { formatDuration } from '../print/display.ts';
 import { what } from '../print/event_table.ts';
 import { newTable, type TableColumn } from '../print/table.ts';
@@ -73,11 +73,11 @@ export function whatIfCommand(): Command {
 
 async function project(url: string, transactionId: string, options: Options): Promise<void> {
   const { only, limit, output } = options;
-  const body = { transaction_id: transactionId, ...projectionOf(options), ...(only && { only }), limit };
+  const body = { transaction_id: transactionId, ...buildProjection(options), ...(only && { only }), limit };
   const text = await readText(await callDaemon(url, { method: 'POST', path: '/api/replay/whatif', body }));
   const answer = parseJson(text) as WhatIfAnswer;
-  warnOf(answer.coverage);
-  process.stdout.write(output === 'json' ? `${text}\n` : textOf(answer));
+  warnIfIncomplete(answer.coverage);
+  process.stdout.write(output === 'json' ? `${text}\n` : formatWhatIf(answer));
   // A build that may have missed its deadline has not kept it.
   if (options.failIfTimeout && (answer.times_out || answer.in_progress_times_out !== false))
     process.exitCode = TIMES_OUT;
@@ -87,7 +87,7 @@ const ns = (value: ExactInteger) => formatDuration(BigInt(value));
 /** Keeps all digits, because the text may be pasted into an option. */
 const exact = (value: ExactInteger) => `${formatMilliseconds(BigInt(value))}ms`;
 
-function textOf(answer: WhatIfAnswer): string {
+function formatWhatIf(answer: WhatIfAnswer): string {
   const { transaction_id, event_count, affected_count, extra_latency_ns, duration_ns, replay_duration_ns } = answer;
   const added = BigInt(replay_duration_ns) - BigInt(duration_ns);
   const lines = [
@@ -144,7 +144,7 @@ function lateTable({ after_timeout: late, after_timeout_count: count, timeout_ns
 
 function only(value: string, before: Only = {}): Only {
   const wanted = { ...before };
-  for (const pair of itemsIn(value)) {
+  for (const pair of parseListItems(value)) {
     const [, name, text] = /^([^=]+)=(.+)$/s.exec(pair) ?? [];
     const field = ONLY_FIELDS.find((known) => known === name);
     if (!field || text === undefined)

@@ -210,7 +210,7 @@ function shellWord(text: string): string {
 }
 
 /** The timeout of a caller that would have waited for twice as long. */
-function timeoutOf({
+function computeTimeout({
   summary: {
     transaction: { duration_ns },
   },
@@ -224,7 +224,17 @@ function nextSteps(recorded: Recorded, { program, asked, run, script }: NextStep
     'what it did, call by call:\n',
     of('events', asked, '--transaction', TRANSACTION, '--min-duration', '1ms'),
     'whether a caller would have got its answer in time if each call had taken 2 ms longer:\n',
-    of('whatif', TRANSACTION, asked, '--extra-latency', '2ms', '--timeout', timeoutOf(recorded), '--output', 'table'),
+    of(
+      'whatif',
+      TRANSACTION,
+      asked,
+      '--extra-latency',
+      '2ms',
+      '--timeout',
+      computeTimeout(recorded),
+      '--output',
+      'table',
+    ),
     'the same program again, with every call as slow as that:\n',
     of('run', run, '--transaction', TRANSACTION, '--extra-latency', '2ms', '--', 'sh', shellWord(script)),
   ].join('');

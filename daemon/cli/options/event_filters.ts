@@ -60,7 +60,7 @@ export function filterParameters(filters: EventFilters): Parameters {
 }
 
 /** Builds a query, omitting parameters that are undefined. */
-export function queryOf(parameters: Parameters): URLSearchParams {
+export function buildQuery(parameters: Parameters): URLSearchParams {
   return new URLSearchParams(
     Object.entries(parameters).flatMap(([name, values = []]) =>
       [values].flat().map((value): [string, string] => [name, value]),

@@ -1,8 +1,8 @@
 /** Parsers of option values. A value that makes no sense is wrong usage, reported before any request to the daemon. */
 import { InvalidArgumentError, Option } from 'commander';
-import { DURATION, POSITIVE_INTEGER, parserOf } from '../../../agent/config/values.ts';
+import { createOptionParser, DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
 import { formatMilliseconds } from '../../base/duration.ts';
-import { itemsIn, namesIn } from '../../base/list_text.ts';
+import { listPossibleNames, parseListItems } from '../../base/list_text.ts';
 import { parseTime, TIME_FORMATS, type TimeExpression } from '../../base/time.ts';
 import { DAEMON_URLS, DEFAULT_URL, parseDaemonUrl } from '../client/connection.ts';
 
@@ -13,7 +13,7 @@ export function lists(value: string, before: string[] = []): string[] {
 
 /** Parses a list of words, which commas separate; the option may be repeated. */
 export function words(value: string, before: string[] = []): string[] {
-  return [...before, ...itemsIn(value)];
+  return [...before, ...parseListItems(value)];
 }
 
 export function time(value: string): TimeExpression {
@@ -30,17 +30,17 @@ export function timeText(value: string): string {
 
 /** Parses a list of names as the daemon does. */
 export function names(value: string, before: string[] = []): string[] {
-  return [...before, ...namesIn(value)];
+  return [...before, ...listPossibleNames(value)];
 }
 
-export const duration = parserOf(DURATION);
+export const duration = createOptionParser(DURATION);
 
 /** Converts a duration with its unit to the API's decimal milliseconds. */
 export function milliseconds(value: string): string {
   return formatMilliseconds(duration(value));
 }
 
-export const positiveInteger = parserOf(POSITIVE_INTEGER);
+export const positiveInteger = createOptionParser(POSITIVE_INTEGER);
 
 export function wholeNumber(value: string): number {
   return value === '0' ? 0 : positiveInteger(value);

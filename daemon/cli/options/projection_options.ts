@@ -26,7 +26,7 @@ export function withProjection(command: Command, latencyHelp: string, timeoutHel
 }
 
 /** Converts the options to the fields of a request. */
-export function projectionOf({ extraLatency, timeout, clockOffset }: ProjectionOptions) {
+export function buildProjection({ extraLatency, timeout, clockOffset }: ProjectionOptions) {
   return {
     ...(extraLatency !== undefined && { extra_latency_ns: extraLatency }),
     ...(timeout !== undefined && { timeout_ns: timeout }),

@@ -165,14 +165,14 @@ function latencyRange(value: string): LatencyRange {
 }
 
 function speedFactor(value: string): number {
-  return factorIn(value, SPEED_FACTOR_MIN, SPEED_FACTOR_MAX);
+  return parseFactor(value, SPEED_FACTOR_MIN, SPEED_FACTOR_MAX);
 }
 
 function scale(value: string): number {
-  return factorIn(value, 0.001, 1000);
+  return parseFactor(value, 0.001, 1000);
 }
 
-function factorIn(value: string, least: number, most: number): number {
+function parseFactor(value: string, least: number, most: number): number {
   const factor = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
   if (factor >= least && factor <= most) return factor;
   throw new InvalidArgumentError(`must be a number from ${least} to ${most}`);

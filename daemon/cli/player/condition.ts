@@ -64,8 +64,8 @@ function newTest(fields: ReadonlyMap<string, EventField>, name: string, operator
     throw new Error(`${name}: nothing is more or less than null`);
   const holds = HOLDS[operator];
   return (event) => {
-    const found = valueIn(event, field);
-    return found !== undefined && holds(orderOf(found, wanted));
+    const found = getFieldValue(event, field);
+    return found !== undefined && holds(compareValues(found, wanted));
   };
 }
 
@@ -76,7 +76,7 @@ function wantedValue(field: EventField, name: string, written: string): Value {
     if (field.nullable) return null;
     throw new Error(`${name} is never null`);
   }
-  if (field.kind === 'integer') return integerOf(field, name, text);
+  if (field.kind === 'integer') return parseInteger(field, name, text);
   if (field.values && !field.values.includes(text))
     throw new Error(`${name} is never ${JSON.stringify(text)}; it is ${field.values.join(', ')}`);
   return field.kind === 'boolean' ? text === 'true' : text;
@@ -91,7 +91,7 @@ function unquoted(name: string, written: string): string {
 }
 
 /** The conversion is exact: milliseconds have at most six decimal places. */
-function integerOf({ scale }: EventField, name: string, text: string): bigint {
+function parseInteger({ scale }: EventField, name: string, text: string): bigint {
   const [, sign, whole = '', fraction = ''] = DECIMAL.exec(text) ?? [];
   if (sign === undefined || (fraction !== '' && scale === 1))
     throw new Error(
@@ -102,7 +102,7 @@ function integerOf({ scale }: EventField, name: string, text: string): bigint {
 }
 
 /** Returns undefined if this type of event has no such field. */
-function valueIn(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
+function getFieldValue(event: PlayedEvent, { path, kind }: EventField): Value | undefined {
   let found: unknown = event;
   for (const name of path) found = (found as Record<string, unknown> | undefined)?.[name];
   if (kind === 'integer' && typeof found === 'number') return BigInt(found);
@@ -110,7 +110,7 @@ function valueIn(event: PlayedEvent, { path, kind }: EventField): Value | undefi
 }
 
 /** Returns undefined if the values differ but have no order. */
-function orderOf(found: Value, wanted: Value): -1 | 0 | 1 | undefined {
+function compareValues(found: Value, wanted: Value): -1 | 0 | 1 | undefined {
   if (found === wanted) return 0;
   if (typeof found !== 'bigint' || typeof wanted !== 'bigint') return undefined;
   return found > wanted ? 1 : -1;

@@ -54,17 +54,17 @@ const FAR_SEEK_DIVISOR = 10n;
 /** The first step of extra latency above 0. */
 const LATENCY_NS_MIN = 100_000n;
 
-export function actionFor(key: Key, place: KeyContext): Action | null {
+export function chooseAction(key: Key, place: KeyContext): Action | null {
   const name = key.name ?? key.sequence;
   if (key.ctrl) return name === 'c' ? { kind: 'interrupt' } : null;
   if (name === 'q') return { kind: 'quit' };
   if (key.sequence === '?') return { kind: 'help' };
   if (name === 'z') return { kind: key.shift ? 'zoom out' : 'zoom in' };
-  const request = place.session.state === 'stopped' ? null : requestFor(key, place);
+  const request = place.session.state === 'stopped' ? null : chooseRequest(key, place);
   return request && { kind: 'send', request };
 }
 
-function requestFor(key: Key, place: KeyContext): SessionRequest | null {
+function chooseRequest(key: Key, place: KeyContext): SessionRequest | null {
   const { session, durationNs } = place;
   switch (key.name ?? key.sequence) {
     case 'space':

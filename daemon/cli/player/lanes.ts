@@ -53,7 +53,7 @@ export const ZOOM_MAX = 40;
 /**
  * Returns the part of the replay around the position: the whole is halved until a lane has about two columns per event.
  */
-export function viewAt(
+export function computeView(
   placeNs: number,
   replay: { durationNs: number; eventsOfThread: number; zoom: number },
   columns: number,
@@ -71,12 +71,12 @@ export function viewAt(
 }
 
 /** The column may be outside of the view. */
-export function columnOf({ fromNs, toNs, columns }: View, ns: number): number {
+export function computeColumn({ fromNs, toNs, columns }: View, ns: number): number {
   return Math.floor(((ns - fromNs) / (toNs - fromNs)) * columns);
 }
 
 export function axisLine(view: View, placeNs: number, labelWidth: number, glyphs: Glyphs): Line {
-  const place = Math.min(Math.max(columnOf(view, placeNs), 0), view.columns - 1);
+  const place = Math.min(Math.max(computeColumn(view, placeNs), 0), view.columns - 1);
   const from = `+${formatDuration(BigInt(Math.round(view.fromNs)))}`;
   const to = `+${formatDuration(BigInt(Math.round(view.toNs)))}`;
   const gap = view.columns - from.length - to.length;
@@ -100,11 +100,11 @@ export function laneLines(
   const { view, placeNs, rows, labelWidth, glyphs } = layout;
   if (rows <= 0) return [];
   const lanes: (Cell[] | undefined)[] = [];
-  const place = columnOf(view, placeNs);
+  const place = computeColumn(view, placeNs);
   for (const mark of marks) draw(lanes, mark, view);
   const shown = shownThreads(threads, lanes, rows);
   const lines: Line[] = shown.map((at) => [
-    span(fitText(labelOf(threads[at]!), labelWidth - 1)),
+    span(fitText(formatThreadLabel(threads[at]!), labelWidth - 1)),
     span(' '),
     ...laneSpans(lanes[at] ?? [], place, view.columns, glyphs),
   ]);
@@ -112,12 +112,12 @@ export function laneLines(
   return hidden > 0 ? [...lines, [span(`and ${hidden} more threads`, 'dim')]] : lines;
 }
 
-export function labelWidthFor(threads: readonly Thread[], columns: number): number {
-  const widest = Math.max(0, ...threads.map((thread) => width(labelOf(thread))));
+export function computeLabelWidth(threads: readonly Thread[], columns: number): number {
+  const widest = Math.max(0, ...threads.map((thread) => width(formatThreadLabel(thread))));
   return Math.min(widest + 1, Math.max(Math.floor(columns / 4), 1));
 }
 
-function labelOf({ node, tid, comm }: Thread): string {
+function formatThreadLabel({ node, tid, comm }: Thread): string {
   return span(`${tid} ${comm} ${node}`).text;
 }
 
@@ -134,8 +134,8 @@ type Cell = 'bar' | 'after_timeout' | 'failed';
 const RANK: Readonly<Record<Cell, number>> = { bar: 0, after_timeout: 1, failed: 2 };
 
 function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
-  const first = columnOf(view, mark.startNs);
-  const last = columnOf(view, mark.startNs + mark.durationNs);
+  const first = computeColumn(view, mark.startNs);
+  const last = computeColumn(view, mark.startNs + mark.durationNs);
   if (last < 0 || first >= view.columns) return;
   lanes[mark.thread] ??= [];
   const lane = lanes[mark.thread]!;
@@ -152,7 +152,7 @@ function draw(lanes: (Cell[] | undefined)[], mark: Mark, view: View): void {
 function laneSpans(lane: readonly Cell[], place: number, columns: number, glyphs: Glyphs): Span[] {
   const spans: { text: string; style?: Style | undefined }[] = [];
   for (let column = 0; column < columns; column++) {
-    const [text, style] = glyphAt(lane[column], column - place, glyphs);
+    const [text, style] = chooseGlyph(lane[column], column - place, glyphs);
     const last = spans.at(-1);
     if (last && last.style === style) last.text += text;
     else spans.push({ text, style });
@@ -160,7 +160,7 @@ function laneSpans(lane: readonly Cell[], place: number, columns: number, glyphs
   return spans;
 }
 
-function glyphAt(cell: Cell | undefined, fromPlace: number, glyphs: Glyphs): [string, Style | undefined] {
+function chooseGlyph(cell: Cell | undefined, fromPlace: number, glyphs: Glyphs): [string, Style | undefined] {
   if (cell === 'failed') return [glyphs.failed, 'red'];
   if (cell === 'after_timeout') return [glyphs.afterTimeout, 'yellow'];
   if (cell === 'bar') return fromPlace <= 0 ? [glyphs.played, 'green'] : [glyphs.toCome, 'dim'];

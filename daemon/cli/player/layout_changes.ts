@@ -32,7 +32,7 @@ export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolea
     if (frame.kind === 'gap' || frame.kind === 'lost') hasMissed = true;
     const { session } = frame;
     if (!session) return false;
-    const isChanged = settingsOf(session) !== settingsOf(before);
+    const isChanged = buildSettingsKey(session) !== buildSettingsKey(before);
     const isAnew = isChanged || hasMissed || (isMixed && mayHaveSought(before, session));
     if (isChanged) isMixed = isOnTheWay(session);
     else if (hasMissed) isMixed = true;
@@ -42,7 +42,7 @@ export function newLayoutWatch(created: LaidOut): (frame: LayoutFrame) => boolea
   };
 }
 
-function settingsOf({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} }: LaidOut): string {
+function buildSettingsKey({ extra_latency_ns, timeout_ns, max_gap_ns, only = {} }: LaidOut): string {
   return [extra_latency_ns, timeout_ns ?? null, max_gap_ns ?? null, JSON.stringify(only)].join();
 }
 

@@ -7,7 +7,7 @@ import { CommandError, RefusedError } from '../client/command_error.ts';
 import { callDaemon, readText } from '../client/connection.ts';
 import { endOnSignals } from './ending.ts';
 import { EXIT } from './exit_codes.ts';
-import { type Action, actionFor, type Key } from './keys.ts';
+import { type Action, chooseAction, type Key } from './keys.ts';
 import { ASCII, UNICODE } from './lanes.ts';
 import { newLayoutWatch } from './layout_changes.ts';
 import { summaryLine } from './played_text.ts';
@@ -84,7 +84,7 @@ function act({ state, showAnswer }: Player, key: Key, { remote, queue, leave, co
   const action = (): Action | null => {
     const { session } = state;
     const placeNs = BigInt(Math.floor(positionNs(state, now())));
-    return actionFor(key, { session, positionNs: placeNs, durationNs: state.endNs });
+    return chooseAction(key, { session, positionNs: placeNs, durationNs: state.endNs });
   };
   const kind = action()?.kind;
   state.message = '';

@@ -1,7 +1,7 @@
 /** The state of the player; the screen is drawn from nothing else. */
 import { createLateness } from '../../replay/clock/lateness.ts';
 import type { PlayedEvent, ReplaySession } from './remote_session.ts';
-import { type Mark, markOf, newThreads, type Threads } from './time_line.ts';
+import { buildMark, type Mark, newThreads, type Threads } from './time_line.ts';
 
 /** Number of events kept for the list and the lanes; older ones are only in the recording. */
 export const RECENT_MAX = 1000;
@@ -88,7 +88,7 @@ export function newPlayer(session: ReplaySession, nowMs: number): Player {
     },
     showEvent(event, nowMs) {
       const { index, offset_ns, lateness_ns } = event.replay;
-      const mark = markOf(state.threads, event);
+      const mark = buildMark(state.threads, event);
       state.recent.push({ event, mark });
       // Replaces a mark that may have been read for an outdated time line.
       if (index < state.ahead.length) state.ahead[index] = mark;

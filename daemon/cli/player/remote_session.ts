@@ -73,12 +73,12 @@ export async function createRemoteSession(url: string, body: object): Promise<Re
     url,
     created,
     async send(request) {
-      const { method, at, body: sent } = callOf(request);
+      const { method, at, body: sent } = buildCall(request);
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const answer = await readJson(await callDaemon(url, { method, path: path + at, body: sent, signal }));
       return 'step' in request ? (answer as { session: ReplaySession }).session : (answer as ReplaySession);
     },
-    frames: () => framesOf(url, `${path}/events`, closing.signal),
+    frames: () => readFrames(url, `${path}/events`, closing.signal),
     close: () => closing.abort(),
     async remove() {
       try {
@@ -91,14 +91,14 @@ export async function createRemoteSession(url: string, body: object): Promise<Re
   };
 }
 
-function callOf(request: SessionRequest): { method: string; at: string; body: object } {
+function buildCall(request: SessionRequest): { method: string; at: string; body: object } {
   if ('command' in request) return { method: 'POST', at: `/${request.command}`, body: {} };
   if ('seek' in request) return { method: 'POST', at: '/seek', body: request.seek };
   if ('step' in request) return { method: 'POST', at: '/step', body: { count: request.step } };
   return { method: 'PATCH', at: '', body: request.change };
 }
 
-async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncGenerator<SessionFrame, void> {
+async function* readFrames(url: string, path: string, signal: AbortSignal): AsyncGenerator<SessionFrame, void> {
   let lastId: string | undefined;
   let attempt = 0;
   while (!signal.aborted) {
@@ -106,10 +106,10 @@ async function* framesOf(url: string, path: string, signal: AbortSignal): AsyncG
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
       const stream = await callDaemon(url, { path, accept: 'text/event-stream', headers, signal });
       let finished = false;
-      for await (const message of messagesOf(stream)) {
+      for await (const message of readMessages(stream)) {
         attempt = 0;
         lastId = message.id ?? lastId;
-        for (const frame of framesIn(message)) {
+        for (const frame of parseFrames(message)) {
           // The daemon's sessions may return when it is restarted, so this counts as a broken connection.
           if (frame.kind === 'end' && frame.reason === 'shutdown') throw new CommandError('the daemon has ended');
           yield { ...frame, ...(message.id && { id: Number(message.id) }) };
@@ -136,7 +136,7 @@ function lostSession(error: RefusedError): CommandError {
   return new CommandError(message, EXIT.sessionLost);
 }
 
-function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
+function parseFrames({ event, data }: EventSourceMessage): SessionFrame[] {
   switch (event) {
     case 'state':
       return [{ kind: 'state', session: parseJson(data) as ReplaySession }];
@@ -151,7 +151,7 @@ function framesIn({ event, data }: EventSourceMessage): SessionFrame[] {
   }
 }
 
-async function* messagesOf(stream: IncomingMessage): AsyncGenerator<EventSourceMessage, void> {
+async function* readMessages(stream: IncomingMessage): AsyncGenerator<EventSourceMessage, void> {
   let parsed: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (message) => parsed.push(message) });
   stream.setEncoding('utf8');

@@ -4,7 +4,7 @@ import { withHelpEnd } from '../../../agent/config/help.ts';
 import { SPEED_FACTOR_MAX, SPEED_FACTOR_MIN } from '../../contract/replay_requests.ts';
 import { CommandError } from '../client/command_error.ts';
 import { urlOption } from '../options/option_values.ts';
-import { type ProjectionOptions, projectionOf, withProjection } from '../options/projection_options.ts';
+import { buildProjection, type ProjectionOptions, withProjection } from '../options/projection_options.ts';
 import { type Condition, parseCondition } from './condition.ts';
 import { EXIT_HELP } from './exit_codes.ts';
 import { KEYS_HELP } from './keys.ts';
@@ -67,7 +67,7 @@ async function replay(transactionId: string, options: Options): Promise<void> {
   const session = await createRemoteSession(options.url, {
     transaction_id: transactionId,
     speed_factor: options.speed,
-    ...projectionOf(options),
+    ...buildProjection(options),
   });
   try {
     const stopAt = await stopRule(session, options);

@@ -2,7 +2,7 @@
 import { formatDuration, formatTime } from '../print/display.ts';
 import { what } from '../print/event_table.ts';
 import { KEYS } from './keys.ts';
-import { axisLine, type Glyphs, labelWidthFor, laneLines, type View, viewAt } from './lanes.ts';
+import { axisLine, computeLabelWidth, computeView, type Glyphs, laneLines, type View } from './lanes.ts';
 import { bytes, latenessText, remarks } from './played_text.ts';
 import { type Played, type PlayerState, positionNs } from './player_state.ts';
 import { cut, fitText, type Line, type Style, span, width } from './styled_text.ts';
@@ -66,14 +66,14 @@ function statusLine({ session }: PlayerState, glyphs: Glyphs): Line {
 
 function laneArea(state: PlayerState, placeNs: number, columns: number, rows: number, glyphs: Glyphs): Line[] {
   const threads = state.threads.list;
-  const labelWidth = labelWidthFor(threads, columns);
-  const view = viewOf(state, placeNs, columns, state.zoom);
+  const labelWidth = computeLabelWidth(threads, columns);
+  const view = computeScreenView(state, placeNs, columns, state.zoom);
   const layout = { view, placeNs, rows: rows - 1, labelWidth, glyphs };
-  return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, marksOf(state), layout)];
+  return [axisLine(view, placeNs, labelWidth, glyphs), ...laneLines(threads, mergeMarks(state), layout)];
 }
 
 /** The axis covers the duration, until the position enters the later write-back. */
-function viewOf(
+function computeScreenView(
   { session, durationNs, endNs, threads }: PlayerState,
   placeNs: number,
   columns: number,
@@ -82,20 +82,20 @@ function viewOf(
   const eventsOfThread = session.event_count / Math.max(threads.list.length, 1);
   const shownNs = placeNs <= Number(durationNs) ? durationNs : endNs;
   const replay = { durationNs: Number(shownNs), eventsOfThread, zoom };
-  return viewAt(placeNs, replay, Math.max(columns - labelWidthFor(threads.list, columns), 1));
+  return computeView(placeNs, replay, Math.max(columns - computeLabelWidth(threads.list, columns), 1));
 }
 
 /** Returns the zoom one step closer or further, or the same zoom if the view would not change. */
 export function zoomed(state: PlayerState, by: 1 | -1, columns: number): number {
   const shownNs = (zoom: number) => {
-    const { fromNs, toNs } = viewOf(state, 0, columns, zoom);
+    const { fromNs, toNs } = computeScreenView(state, 0, columns, zoom);
     return toNs - fromNs;
   };
   return shownNs(state.zoom + by) === shownNs(state.zoom) ? state.zoom : state.zoom + by;
 }
 
 /** Marks read ahead take precedence: after a seek, an event may have another place than when it was played. */
-function* marksOf({ ahead, recent }: PlayerState): Generator<Mark> {
+function* mergeMarks({ ahead, recent }: PlayerState): Generator<Mark> {
   yield* ahead;
   for (const { event, mark } of recent) if (event.replay.index >= ahead.length) yield mark;
 }

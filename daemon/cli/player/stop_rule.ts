@@ -22,7 +22,7 @@ export type StopRule = (played: PlayedEvent) => Stop | null;
 
 export async function stopRule(session: RemoteSession, options: StopOptions): Promise<StopRule> {
   const { untilEvent, break: condition } = options;
-  const isUntil = untilEvent === undefined ? () => false : await eventAt(session, untilEvent);
+  const isUntil = untilEvent === undefined ? () => false : await createEventMatcher(session, untilEvent);
   return (played) => {
     const { index } = played.replay;
     if (condition?.matches(played)) return { by: 'break', index, text: `event ${index}: ${condition.text}` };
@@ -36,7 +36,7 @@ export function isEventPlace(text: string): boolean {
   return /^\d{1,9}$/.test(text) || parseEventId(text) !== undefined;
 }
 
-async function eventAt(session: RemoteSession, place: string): Promise<(played: PlayedEvent) => boolean> {
+async function createEventMatcher(session: RemoteSession, place: string): Promise<(played: PlayedEvent) => boolean> {
   const { event_count: count } = session.created;
   if (!parseEventId(place)) {
     const index = Number(place);

@@ -36,7 +36,7 @@ type ScheduledEvent = ApiEvent & {
 
 export interface Threads {
   readonly list: Thread[];
-  placeOf(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
+  findOrAddPlace(event: Pick<ApiEvent, 'node' | 'tid' | 'comm'>): number;
 }
 
 export function newThreads(): Threads {
@@ -44,7 +44,7 @@ export function newThreads(): Threads {
   const places = new Map<string, number>();
   return {
     list,
-    placeOf({ node, tid, comm }) {
+    findOrAddPlace({ node, tid, comm }) {
       const key = `${tid} ${node}`;
       const place = places.get(key) ?? list.push({ node, tid, comm }) - 1;
       places.set(key, place);
@@ -54,9 +54,9 @@ export function newThreads(): Threads {
   };
 }
 
-export function markOf(threads: Threads, { replay, ...event }: PlayedEvent): Mark {
+export function buildMark(threads: Threads, { replay, ...event }: PlayedEvent): Mark {
   return {
-    thread: threads.placeOf(event as ApiEvent),
+    thread: threads.findOrAddPlace(event as ApiEvent),
     startNs: Number(replay.offset_ns),
     durationNs: Number(replay.duration_ns),
     failed: event.error !== null,
@@ -78,7 +78,7 @@ export async function readAhead(
   for await (const line of lines) {
     const { replay_offset_ns, replay_duration_ns, after_timeout, ...event } = parseJson(line) as ScheduledEvent;
     const mark = {
-      thread: threads.placeOf(event as ApiEvent),
+      thread: threads.findOrAddPlace(event as ApiEvent),
       startNs: Number(replay_offset_ns),
       durationNs: Number(replay_duration_ns),
       failed: event.error !== null,

@@ -21,11 +21,11 @@ const LINES = 256;
 export const PRINTERS: Readonly<Record<Output, Printer>> = {
   async table(lines) {
     const table = newTable(EVENT_COLUMNS);
-    for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(eventOf)));
+    for await (const some of grouped(lines, TABLE_ROWS)) await print(table.lines(some.map(parseEvent)));
   },
   async csv(lines) {
     await print(csvHead());
-    for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(eventOf)));
+    for await (const some of grouped(lines, LINES)) await print(csvEvents(some.map(parseEvent)));
   },
   /** Prints the lines as the server wrote them, so that no number is rounded. */
   async ndjson(lines) {
@@ -41,7 +41,7 @@ export const PRINTERS: Readonly<Record<Output, Printer>> = {
   },
 };
 
-function eventOf(line: string): ApiEvent {
+function parseEvent(line: string): ApiEvent {
   return parseJson(line) as ApiEvent;
 }
 

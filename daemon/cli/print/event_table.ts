@@ -13,12 +13,12 @@ export const EVENT_COLUMNS: readonly TableColumn<ApiEvent>[] = [
   { heading: 'PID', cell: (event) => event.pid.toString(), align: 'right' },
   { heading: 'COMM', cell: (event) => event.comm },
   { heading: 'OPERATION', cell: (event) => (event.event_type === 'block_io' ? event.operation : event.syscall) },
-  { heading: 'BYTES', cell: bytesOf, align: 'right' },
+  { heading: 'BYTES', cell: formatEventBytes, align: 'right' },
   { heading: 'FILE/DEVICE', cell: (event) => (event.event_type === 'block_io' ? event.device : event.file) ?? NONE },
   { heading: 'ERROR', cell: (event) => event.error ?? '' },
 ];
 
-export function bytesOf(event: ApiEvent): string {
+export function formatEventBytes(event: ApiEvent): string {
   if (event.event_type === 'block_io') return event.bytes.toString();
   return event.event_type === 'sys_sync' || BigInt(event.result) < 0n ? NONE : event.result.toString();
 }

@@ -29,7 +29,7 @@ export function rowPrinter(format: RowFormat, columns: readonly string[]): RowPr
     case 'ndjson':
       return {
         head: () => '',
-        rows: (rows) => rows.map((row) => `${objectOf(columns, row)}\n`).join(''),
+        rows: (rows) => rows.map((row) => `${buildRowJson(columns, row)}\n`).join(''),
         tail: () => '',
       };
     case 'json':
@@ -50,7 +50,7 @@ function jsonPrinter(columns: readonly string[]): RowPrinter {
   return {
     head: () => '[',
     rows(rows) {
-      const text = separator + rows.map((row) => objectOf(columns, row)).join(',\n');
+      const text = separator + rows.map((row) => buildRowJson(columns, row)).join(',\n');
       separator = ',\n';
       return text;
     },
@@ -59,7 +59,7 @@ function jsonPrinter(columns: readonly string[]): RowPrinter {
 }
 
 /** Written member by member: a query may give two columns the same name, and both must appear. */
-function objectOf(columns: readonly string[], row: Row): string {
+function buildRowJson(columns: readonly string[], row: Row): string {
   return `{${columns.map((name, i) => `${JSON.stringify(name)}:${stringify(inJson(row[i]!))}`).join(',')}}`;
 }
 

@@ -5,7 +5,7 @@ import { printable } from '../../../agent/output/printable.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { ExactInteger, TransactionSummary } from '../../contract/received.ts';
 import { formatDuration } from './display.ts';
-import { bytesOf, what } from './event_table.ts';
+import { formatEventBytes, what } from './event_table.ts';
 import { newTable, type TableColumn } from './table.ts';
 
 type FileSums = TransactionSummary['files'][number];
@@ -34,7 +34,7 @@ export function slowestTable(summary: TransactionSummary): string {
     { heading: 'DURATION', cell: ({ duration_ns }) => duration(duration_ns), align: 'right' },
     { heading: 'SHARE', cell: ({ duration_ns }) => share(summary, duration_ns), align: 'right' },
     { heading: 'PROGRAM', cell: ({ comm }) => comm },
-    { heading: 'BYTES', cell: bytesOf, align: 'right' },
+    { heading: 'BYTES', cell: formatEventBytes, align: 'right' },
     { heading: 'CALL', cell: (event) => [what(event), event.error].filter(Boolean).join(' ') },
   ];
   return newTable(columns).lines(summary.slowest);

@@ -14,8 +14,8 @@ import {
   originText,
   type RowLayout,
   rowFormat,
-  signedOf,
   textRows,
+  toSignedBigInt,
 } from '../../store/blocks/event_json.ts';
 import { type Dictionary, RECORDING_COLUMN } from '../../store/blocks/scanned_block.ts';
 import type { Encoder } from '../encoder.ts';
@@ -47,7 +47,7 @@ function layoutOfLines(): RowLayout {
   const ownColumns = EVENT_COLUMNS.filter(({ name }) => !common.has(name));
   const own: (readonly RowPart[] | undefined)[] = [];
   for (const { id, name: type, fields } of EVENTS) {
-    const cells: Cells = new Map(cellsOf(build, fields, (name) => `${type}.${name}`));
+    const cells: Cells = new Map(buildCells(build, fields, (name) => `${type}.${name}`));
     own[id] = ownColumns.flatMap(({ name }) => cells.get(name) ?? [build.literal(EMPTY)]);
   }
   return build.layout({ common: [...common.values()].flat(), own: Array.from(own) });
@@ -59,8 +59,8 @@ function commonCells(build: LayoutBuilder): Cells {
   return new Map([
     ['event_id', id],
     ['event_type', [text(['event_type'], (_, [type]) => next(eventById(type!)!.name))]],
-    ...cellsOf(build, commonFields, (name) => name),
-    ['error', [negativeText('result', (_, words) => next(errorName(signedOf(words))))]],
+    ...buildCells(build, commonFields, (name) => name),
+    ['error', [negativeText('result', (_, words) => next(errorName(toSignedBigInt(words))))]],
     ['node', [text([RECORDING_COLUMN], ({ recording }, [at]) => next(recording(at!).node))]],
   ]);
 }
@@ -70,11 +70,11 @@ const next = (value: string | null): string => `,${csvCell(value)}`;
 
 type NamedParts = [name: string, parts: readonly RowPart[]];
 
-/** `columnOf` returns the name of the column that has a field's values. */
-function cellsOf(build: LayoutBuilder, fields: Fields, columnOf: (name: string) => string): NamedParts[] {
+/** `nameColumn` returns the name of the column that has a field's values. */
+function buildCells(build: LayoutBuilder, fields: Fields, nameColumn: (name: string) => string): NamedParts[] {
   return Object.entries(fields).flatMap(([fieldName, field]) => {
     const name = apiName(fieldName, field);
-    return cellsOfKind(build, name, field.kind, columnOf(name));
+    return cellsOfKind(build, name, field.kind, nameColumn(name));
   });
 }
 

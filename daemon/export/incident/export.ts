@@ -9,7 +9,7 @@ import { newHiddenFile, refuseTaken } from '../new_file.ts';
 import { fileOutput, type Output, standardOutput } from '../output.ts';
 import type { Loss, Source } from '../source.ts';
 import { newRedaction, type Redaction } from './redaction.ts';
-import { clockStepsIn, lossesIn, type Selection } from './selection.ts';
+import { listLosses, type Selection, selectClockSteps } from './selection.ts';
 
 export const STANDARD_OUTPUT = '-';
 
@@ -54,8 +54,8 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   const { source, selection, signal, onProgress } = options;
   // Read before the events: what ends meanwhile is then in both, not in neither.
   const unended = source.reader.unended();
-  const losses = () => lossesIn(source, selection, unended);
-  const clockSteps = clockStepsIn(source, selection.window);
+  const losses = () => listLosses(source, selection, unended);
+  const clockSteps = selectClockSteps(source, selection.window);
   const { createdNs } = source.reader.info();
   const { dictionary, blocks } = chosenBlocks(options);
   let writer: EventWriter | undefined;
@@ -66,7 +66,7 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
       // A block without events means that the scan is still searching.
       if (scanned.block.rowCount > 0) {
         const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
-        writer ??= writerFor(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
+        writer ??= openEventWriter(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
         await writer.write(scanned);
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
@@ -105,7 +105,11 @@ function* redacted(blocks: Iterable<RecordingBlock>, { redact }: Redaction): Gen
   for (const scanned of blocks) yield redact(scanned);
 }
 
-function writerFor({ format, output, signal }: ExportOptions, path: string, surroundings: Surroundings): EventWriter {
+function openEventWriter(
+  { format, output, signal }: ExportOptions,
+  path: string,
+  surroundings: Surroundings,
+): EventWriter {
   if (format.kind === 'file') return format.writer(path, surroundings);
   const target = path === STANDARD_OUTPUT ? standardOutput(signal) : fileOutput(path, output);
   return streamWriter(target, format.encoder(surroundings));

@@ -72,14 +72,14 @@ export function listImported(data: string): ListedImport[] {
 
 function listed(path: string): ListedImport {
   try {
-    return { path, info: infoOf(path) };
+    return { path, info: readRecordingInfo(path) };
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;
     return { path, info: error };
   }
 }
 
-function infoOf(path: string): RecordingInfo {
+function readRecordingInfo(path: string): RecordingInfo {
   const reader = openReader(path);
   try {
     return reader.info();
@@ -96,7 +96,7 @@ function infoOf(path: string): RecordingInfo {
 function withinReach(file: string, folder: string): { path: string; discard(): void } {
   withReadErrors(file, () => statSync(file, { throwIfNoEntry: false }));
   try {
-    infoOf(file);
+    readRecordingInfo(file);
     return { path: file, discard() {} };
   } catch (error) {
     const { code } = error as { code?: unknown };

@@ -51,19 +51,19 @@ export function newRedaction(source: RecordingDictionary): Redaction {
   const ids = {
     name: (id: number, of: string) => {
       const text = source.name(id);
-      return text === '' ? 0 : names.idOf(`${of}\n${text}`, () => pseudonym(text, of));
+      return text === '' ? 0 : names.findOrAddId(`${of}\n${text}`, () => pseudonym(text, of));
     },
     file: (id: number) => {
       const file = source.file(id);
       if (!file) return 0;
       const { path, kind } = file;
-      return files.idOf(`${kind}\n${path}`, () => ({ path: redactedPath(path, numbers.path), kind }));
+      return files.findOrAddId(`${kind}\n${path}`, () => ({ path: redactedPath(path, numbers.path), kind }));
     },
     context: (id: number) => {
       const context = source.context(id);
       const { transactionId, traceId, spanId } = context;
       if (transactionId === null && traceId === null && spanId === null) return 0;
-      return contexts.idOf(JSON.stringify([transactionId, traceId, spanId]), () => redactedContext(context));
+      return contexts.findOrAddId(JSON.stringify([transactionId, traceId, spanId]), () => redactedContext(context));
     },
   };
   const dictionary = recordingDictionary({
@@ -106,7 +106,7 @@ function numbering(): (text: string) => number {
 
 interface Entries<Entry> {
   /** Ids start at 1. */
-  idOf(key: string, make: () => Entry): number;
+  findOrAddId(key: string, make: () => Entry): number;
   entry(id: number): Entry | undefined;
 }
 
@@ -114,7 +114,7 @@ function entries<Entry>(): Entries<Entry> {
   const number = numbering();
   const made: Entry[] = [];
   return {
-    idOf(key, make) {
+    findOrAddId(key, make) {
       const id = number(key);
       if (id > made.length) made.push(make());
       return id;

@@ -1,6 +1,6 @@
 /** Selects the events to export and the time that they cover; losses and clock steps of that time are exported too. */
 
-import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
+import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
 import { type Unended, type UnendedEvent, unendedTest } from '../../../agent/recording/read/unended.ts';
 import type { EventType } from '../../../bpf/schema/index.ts';
 import type { LossCause } from '../../../bpf/schema/losses.ts';
@@ -31,11 +31,11 @@ export interface Selection {
   readonly window: TimeRange;
 }
 
-export function selectionOf(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
+export function buildSelection(source: Source, options: SelectionOptions, nowNs: bigint): Selection {
   const { services, eventTypes, transactionId } = options;
   const narrowed = { ...(services && { services }), ...(eventTypes && { eventTypes }) };
   if (transactionId === undefined) {
-    const window = windowOf(options, nowNs);
+    const window = resolveWindow(options, nowNs);
     return { filter: { ...window, ...narrowed }, window };
   }
   const window = transactionWindow(source, transactionId, options.contextNs);
@@ -43,7 +43,7 @@ export function selectionOf(source: Source, options: SelectionOptions, nowNs: bi
   return { filter: { ...chosen, ...narrowed }, window };
 }
 
-function windowOf({ from, to }: SelectionOptions, nowNs: bigint): TimeRange {
+function resolveWindow({ from, to }: SelectionOptions, nowNs: bigint): TimeRange {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs >= toNs)
@@ -57,11 +57,11 @@ function transactionWindow(source: Source, transactionId: string, contextNs: big
     throw new ExportError(`${source.path} has no transaction ${transactionId}: check the id, or name its --recording`);
   const { firstTimestampNs } = transaction;
   const fromNs = firstTimestampNs > contextNs ? firstTimestampNs - contextNs : 0n;
-  return { fromNs, toNs: wholeEndOf(transaction) + contextNs + 1n };
+  return { fromNs, toNs: computeWholeEndNs(transaction) + contextNs + 1n };
 }
 
 /** Losses of the time, with what is in progress, or was when an agent ended: it is missing from its start on. */
-export function lossesIn(
+export function listLosses(
   { reader }: Source,
   { filter, window: { fromNs = 0n, toNs = U64_MAX + 1n } }: Selection,
   { events, lost, unlisted }: Unended,
@@ -73,7 +73,7 @@ export function lossesIn(
   const own = (all: readonly UnendedEvent[]) =>
     all.filter((event) => isWanted(event) && (isOfTransaction || isWithin(event)));
   // What a transaction has is followed by what it is missing, however long it was quiet in between.
-  const lossOf = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
+  const buildLoss = (startNs: bigint, endNs: bigint, eventType: Loss['eventType'], count: number): Loss => ({
     cause: IN_PROGRESS,
     eventType,
     count,
@@ -86,16 +86,16 @@ export function lossesIn(
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];
   return [
     ...reader.losses(fromNs, toNs),
-    ...later.map(({ timestamp_ns, event_type }) => lossOf(timestamp_ns, timestamp_ns, event_type, 1)),
-    ...own(events).map(({ timestamp_ns, event_type }) => lossOf(timestamp_ns, untilNs, event_type, 1)),
-    ...others.map(({ sinceNs, count }) => lossOf(sinceNs, untilNs, null, count)),
+    ...later.map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, timestamp_ns, event_type, 1)),
+    ...own(events).map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, untilNs, event_type, 1)),
+    ...others.map(({ sinceNs, count }) => buildLoss(sinceNs, untilNs, null, count)),
   ];
 }
 
 const IN_PROGRESS: LossCause = 'in_progress';
 
 /** Returns the steps that were in force at some time within the window. */
-export function clockStepsIn({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
+export function selectClockSteps({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {
   return clockSpans(reader.clockSteps())
     .filter((span) => toNs === undefined || span.fromNs < toNs)
     .filter((span) => span.toNs === undefined || span.toNs > fromNs)

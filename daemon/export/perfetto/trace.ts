@@ -26,7 +26,7 @@ const TIME_NS_MAX = I64_MAX;
 export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Surroundings): Encoder {
   const writer = newMessageWriter();
   const clock = newTraceClock(clockSteps, firstNs);
-  const flowOf = newFlows();
+  const findFlow = newFlows();
 
   function packet(write: () => void): void {
     writer.message(proto.TRACE.packet, () => {
@@ -58,7 +58,7 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
 
   /** Converts to trace time; no time is before the boot. */
   function fromBoot(wallNs: bigint): bigint {
-    return max(0n, wallNs - clock.offsetAt(wallNs));
+    return max(0n, wallNs - clock.findOffsetNs(wallNs));
   }
 
   function writeEvent(event: ApiEvent): void {
@@ -67,7 +67,7 @@ export function perfettoEncoder({ dictionary, firstNs, losses, clockSteps }: Sur
     const endNs = startNs + durationNs;
     slice(startNs, endNs, tracks.ofEvent(event, startNs, endNs), () => {
       writeNames(writer, event.event_type, sliceName(event));
-      if (transactionId !== null) writer.fixed64(proto.TRACK_EVENT.flow_ids, flowOf(transactionId));
+      if (transactionId !== null) writer.fixed64(proto.TRACK_EVENT.flow_ids, findFlow(transactionId));
       writeArguments(writer, event);
     });
   }
@@ -196,7 +196,7 @@ function writeArgument(writer: MessageWriter, name: string, type: FlatType, valu
 
 interface TraceClock {
   /** Wall clock minus trace time at a wall time. */
-  offsetAt(wallNs: bigint): bigint;
+  findOffsetNs(wallNs: bigint): bigint;
   /** The same moments on both clocks. */
   readonly readings: readonly { wallNs: bigint; traceNs: bigint }[];
 }
@@ -204,17 +204,17 @@ interface TraceClock {
 /** `firstNs` is the start of the first event. If no step puts it after the boot, trace time is the wall clock. */
 function newTraceClock(steps: readonly ClockStep[], firstNs: bigint): TraceClock {
   const spans = clockSpans(steps);
-  const offsets = offsetsOf(steps);
-  const offsetAt = (wallNs: bigint) => offsets[placeOf(spans, wallNs)] ?? 0n;
-  const firstOffsetNs = offsetAt(firstNs);
+  const offsets = computeOffsetsNs(steps);
+  const findOffsetNs = (wallNs: bigint) => offsets[findSpanIndex(spans, wallNs)] ?? 0n;
+  const firstOffsetNs = findOffsetNs(firstNs);
   if (firstOffsetNs > firstNs) return newTraceClock([], firstNs);
   const later = spans.map(({ fromNs }, i) => ({ wallNs: fromNs, traceNs: fromNs - offsets[i]! }));
   const first = { wallNs: firstNs, traceNs: firstNs - firstOffsetNs };
-  return { offsetAt, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };
+  return { findOffsetNs, readings: [first, ...later.filter(({ traceNs }) => traceNs > first.traceNs)] };
 }
 
 /** A step moves the wall clock relative to trace time; the start of an agent does not. */
-function offsetsOf(steps: readonly ClockStep[]): bigint[] {
+function computeOffsetsNs(steps: readonly ClockStep[]): bigint[] {
   let offsetNs = steps[0]?.offsetNs ?? 0n;
   return steps.map((step, i) => {
     if (i > 0 && step.kind !== 'start') offsetNs += step.offsetNs - steps[i - 1]!.offsetNs;
@@ -223,7 +223,7 @@ function offsetsOf(steps: readonly ClockStep[]): bigint[] {
 }
 
 /** No step covers the time before the first one, or time that the clock skipped: the step before is used. */
-function placeOf(spans: readonly ClockSpan[], wallNs: bigint): number {
+function findSpanIndex(spans: readonly ClockSpan[], wallNs: bigint): number {
   const covering = spans.findIndex(({ fromNs, toNs }) => fromNs <= wallNs && (toNs === undefined || wallNs < toNs));
   return covering >= 0
     ? covering

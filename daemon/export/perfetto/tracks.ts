@@ -32,11 +32,16 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
   const processes = new Set<number>();
 
   /** Ids are random enough that traces of several recordings can be combined. */
-  function uuidOf(key: string): bigint {
+  function computeUuid(key: string): bigint {
     return createHash('sha256').update(`${recordingId}\n${key}`).digest().readBigUInt64LE() | 1n;
   }
 
-  function laneOf(key: string, startNs: bigint, endNs: bigint, trackOf: (uuid: bigint, lane: number) => Track): bigint {
+  function findOrAddLane(
+    key: string,
+    startNs: bigint,
+    endNs: bigint,
+    getTrack: (uuid: bigint, lane: number) => Track,
+  ): bigint {
     const known = lanes.get(key) ?? [];
     if (known.length === 0) lanes.set(key, known);
     const free = known.find((lane) => lane.endNs <= startNs);
@@ -44,18 +49,18 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
       free.endNs = endNs;
       return free.uuid;
     }
-    const uuid = uuidOf(`${key}\n${known.length}`);
-    declare(trackOf(uuid, known.length));
+    const uuid = computeUuid(`${key}\n${known.length}`);
+    declare(getTrack(uuid, known.length));
     known.push({ uuid, endNs });
     return uuid;
   }
 
   function named(name: string, startNs: bigint, endNs: bigint): bigint {
-    return laneOf(name, startNs, endNs, (uuid) => ({ uuid, name }));
+    return findOrAddLane(name, startNs, endNs, (uuid) => ({ uuid, name }));
   }
 
   function processTrack(pid: number, name: string): bigint {
-    const uuid = uuidOf(`process ${pid}`);
+    const uuid = computeUuid(`process ${pid}`);
     if (!processes.has(pid)) declare({ uuid, process: { pid, name } });
     processes.add(pid);
     return uuid;
@@ -63,10 +68,10 @@ export function newTracks(recordingId: string, declare: (track: Track) => void):
 
   function threadTrack({ pid, tid, comm, service_name }: ApiEvent, startNs: bigint, endNs: bigint): bigint {
     const key = `thread ${pid} ${tid}`;
-    return laneOf(key, startNs, endNs, (uuid, lane) => {
+    return findOrAddLane(key, startNs, endNs, (uuid, lane) => {
       const parentUuid = processTrack(pid, service_name);
       if (lane === 0) return { uuid, parentUuid, thread: { pid, tid, name: comm } };
-      return { uuid, parentUuid: uuidOf(`${key}\n0`), name: 'overlapping calls' };
+      return { uuid, parentUuid: computeUuid(`${key}\n0`), name: 'overlapping calls' };
     });
   }
 

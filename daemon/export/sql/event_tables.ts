@@ -67,7 +67,7 @@ export function defineEventTables(database: Database.Database, source: Source, n
     database,
     definitions,
     (table, order, used, conditions) => open(source, TABLES[table]!, { order, used, conditions, nowNs }),
-    (table, column, type, key) => TABLES[table]!.vectors[column]!.textOf!(source.dictionary, type, key),
+    (table, column, type, key) => TABLES[table]!.vectors[column]!.getKeyText!(source.dictionary, type, key),
   );
 }
 
@@ -80,18 +80,18 @@ interface Asked {
 
 function open(source: Source, table: EventTable, { order, used, conditions, nowNs }: Asked): Rows {
   const vectors = used.map((column) => table.vectors[column]!);
-  const filter = filterOf(table, conditions, nowNs);
-  const blocks = filter ? blocksOf(source, filter, order, vectors) : emptyBlocks();
+  const filter = narrowFilter(table, conditions, nowNs);
+  const blocks = filter ? readBlocks(source, filter, order, vectors) : emptyBlocks();
   return {
     next() {
       const { done, value } = blocks.next();
-      return done ? undefined : batchOf(value, vectors);
+      return done ? undefined : readBatch(value, vectors);
     },
     close: () => void blocks.return(),
   };
 }
 
-function batchOf(scanned: RecordingBlock, vectors: readonly VectorColumn[]): Batch {
+function readBatch(scanned: RecordingBlock, vectors: readonly VectorColumn[]): Batch {
   const { rowCount, columns, numbers } = scanned.block;
   const types = columns.get('event_type')!;
   return { rowCount, columns: vectors.map((vector) => vector.read(scanned)), types, numbers };
@@ -101,7 +101,7 @@ const EVENT_IDS = new Map(EVENTS.map(({ name, id }) => [name, id]));
 
 function* emptyBlocks(): Generator<RecordingBlock, void> {}
 
-function* blocksOf(
+function* readBlocks(
   { reader, dictionary }: Source,
   { eventNumber, ...filter }: NonNullable<Narrowed>,
   order: RowOrder,
@@ -119,7 +119,7 @@ function* blocksOf(
 }
 
 /** Returns null if no row can fulfil the conditions. */
-function filterOf({ columns, filter }: EventTable, conditions: Condition[], nowNs: bigint): Narrowed {
+function narrowFilter({ columns, filter }: EventTable, conditions: Condition[], nowNs: bigint): Narrowed {
   let narrowed: Narrowed = filter;
   for (const [place, operator, operand] of conditions) {
     // What equals NULL, as a join may ask for, is nothing.
@@ -139,11 +139,11 @@ function withParameter(filter: EventFilter, name: string, operand: Operand, nowN
   if (name === 'of_transaction') return { ...filter, transactionId: text };
   if (name === 'of_service') return { ...filter, services: [text] };
   return name === 'since'
-    ? { ...filter, fromNs: timeOf(name, text, nowNs) }
-    : { ...filter, toNs: timeOf(name, text, nowNs) };
+    ? { ...filter, fromNs: parseParameterTime(name, text, nowNs) }
+    : { ...filter, toNs: parseParameterTime(name, text, nowNs) };
 }
 
-function timeOf(name: string, value: string, nowNs: bigint): bigint {
+function parseParameterTime(name: string, value: string, nowNs: bigint): bigint {
   const time = parseTime(value);
   if (!time) throw new ExportError(`${name}: ${TIME_FORMATS}`);
   return resolveTime(time, nowNs);

@@ -83,7 +83,7 @@ const native: NativeTables = require('#tables');
 
 /**
  * SQLite checks the conditions again, those on parameters excepted: rows that they exclude may come. What the functions
- * throw ends the query with an error; `failureOf` returns it.
+ * throw ends the query with an error; `toThreadFailure` returns it.
  */
 export function defineNativeTables(
   database: Database.Database,
@@ -96,6 +96,6 @@ export function defineNativeTables(
 }
 
 /** Returns what a table's functions have thrown if that is why a query failed with `error`. */
-export function failureOf(error: unknown): unknown {
+export function takeTableFailure(error: unknown): unknown {
   return native.takeFailure() ?? error;
 }

@@ -30,7 +30,7 @@ interface Bounds {
 const atMostTexts = (min: bigint) => (min > 2n ** 63n ? 2n ** 63n : min);
 
 /** An operand that is no number excludes rows by rules that are left to SQLite: the bounds are then open. */
-function boundsOf(operator: Operator, operand: Operand | Operand[]): Bounds | null {
+function computeBounds(operator: Operator, operand: Operand | Operand[]): Bounds | null {
   if (operand === null) return null;
   if (typeof operand === 'number' && !Number.isFinite(operand)) return {};
   if (typeof operand !== 'bigint' && typeof operand !== 'number') return {};
@@ -56,7 +56,7 @@ function ranged(apply: (filter: EventFilter, bounds: Bounds) => Narrowed): Pushe
   return {
     operators: RANGE,
     narrow(filter, operator, operand) {
-      const bounds = boundsOf(operator, operand);
+      const bounds = computeBounds(operator, operand);
       return bounds && apply(filter, bounds);
     },
   };
@@ -77,7 +77,7 @@ function withBounds<Key extends 'fromNs' | 'toNs' | 'minDurationNs' | 'maxDurati
 }
 
 /** Texts that are asked for; other operands equal no text. */
-function textsOf(operand: Operand | Operand[]): string[] {
+function selectTexts(operand: Operand | Operand[]): string[] {
   return (Array.isArray(operand) ? operand : [operand]).filter((text) => typeof text === 'string');
 }
 
@@ -86,7 +86,7 @@ function texts(many: boolean, apply: (filter: EventFilter, texts: [string, ...st
   return {
     operators: many ? '=i' : '=',
     narrow(filter, _, operand) {
-      const [first, ...others] = textsOf(operand);
+      const [first, ...others] = selectTexts(operand);
       if (first === undefined) return null;
       return first === '' || others.includes('') ? filter : apply(filter, [first, ...others]);
     },

@@ -2,7 +2,7 @@
 import Database from 'better-sqlite3';
 import { ExportError } from '../errors.ts';
 import type { Source } from '../source.ts';
-import { failureOf } from './native_tables.ts';
+import { takeTableFailure } from './native_tables.ts';
 import { defineTables } from './sql_tables.ts';
 
 export type SqlValue = string | number | bigint | Buffer | null;
@@ -30,7 +30,7 @@ export function askSql(source: Source, sql: string, nowNs: bigint): SqlAnswer {
     if (!statement.readonly) throw new ExportError('sql: only queries: a recording does not change');
     return {
       columns: statement.columns().map(({ name }) => name),
-      rows: rowsOf(statement.iterate()),
+      rows: readRows(statement.iterate()),
       close: () => void database.close(),
     };
   } catch (error) {
@@ -39,7 +39,7 @@ export function askSql(source: Source, sql: string, nowNs: bigint): SqlAnswer {
   }
 }
 
-function* rowsOf(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
+function* readRows(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
   try {
     yield* rows;
   } catch (error) {
@@ -52,7 +52,7 @@ function* rowsOf(rows: IterableIterator<SqlValue[]>): Generator<SqlValue[]> {
  * TypeError.
  */
 function inWords(thrown: unknown): unknown {
-  const error = failureOf(thrown);
+  const error = takeTableFailure(thrown);
   const { name, message } = error as Error;
   return ['SqliteError', 'RangeError', 'TypeError'].includes(name) ? new ExportError(`sql: ${message}`) : error;
 }

@@ -7,7 +7,7 @@ import { EVENTS, eventById } from '../../../bpf/schema/index.ts';
 import type { Kind } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { errorName } from '../../store/blocks/errno.ts';
-import { eventsOf } from '../../store/blocks/event.ts';
+import { readBlockEvents } from '../../store/blocks/event.ts';
 import type { RecordingBlock, RecordingDictionary } from '../../store/blocks/scanned_block.ts';
 import type { FlatColumn } from '../flat_columns.ts';
 import { storable } from '../formats/sqlite.ts';
@@ -18,22 +18,22 @@ export interface VectorColumn {
   readonly needs: readonly string[];
   read(scanned: RecordingBlock): BatchColumn;
   /** The text of a key of an event type; only for columns of keys. */
-  textOf?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
+  getKeyText?(dictionary: RecordingDictionary, type: number, key: number | bigint): string | null;
 }
 
 type TextOf = (dictionary: RecordingDictionary, type: number, key: number) => string | null;
 
-const valuesOf = ({ block }: RecordingBlock, name: string): ColumnArray => block.columns.get(name)!;
+const getValues = ({ block }: RecordingBlock, name: string): ColumnArray => block.columns.get(name)!;
 
 function number(name: string): VectorColumn {
-  return { needs: [name], read: (scanned) => ({ form: 'number', values: valuesOf(scanned, name) }) };
+  return { needs: [name], read: (scanned) => ({ form: 'number', values: getValues(scanned, name) }) };
 }
 
-function keyed(name: string, textOf: TextOf): VectorColumn {
+function keyed(name: string, readText: TextOf): VectorColumn {
   return {
     needs: [name],
-    read: (scanned) => ({ form: 'key', values: valuesOf(scanned, name) }),
-    textOf: (dictionary, type, key) => textOf(dictionary, type, Number(key)),
+    read: (scanned) => ({ form: 'key', values: getValues(scanned, name) }),
+    getKeyText: (dictionary, type, key) => readText(dictionary, type, Number(key)),
   };
 }
 
@@ -62,8 +62,8 @@ const COMMON: Readonly<Record<string, VectorColumn>> = {
   attribution_quality: keyed('context_quality', (_, __, id) => ATTRIBUTION_QUALITIES[id]!),
   error: {
     needs: ['result'],
-    read: (scanned) => ({ form: 'negative_key', values: valuesOf(scanned, 'result') }),
-    textOf: (_, __, result) => errorName(BigInt(result)),
+    read: (scanned) => ({ form: 'negative_key', values: getValues(scanned, 'result') }),
+    getKeyText: (_, __, result) => errorName(BigInt(result)),
   },
   node: { needs: [], read: ({ dictionary }) => ({ form: 'constant', text: dictionary.node }) },
 };
@@ -101,11 +101,11 @@ function own(fields: readonly OwnField[], name: string): VectorColumn | undefine
     read(scanned) {
       const parts: (Part | undefined)[] = [];
       for (const { type, column, kind } of fields)
-        parts[type] = { values: valuesOf(scanned, column), unknown: kind.unknown };
+        parts[type] = { values: getValues(scanned, column), unknown: kind.unknown };
       const own = Array.from(parts);
       return isNumber ? { form: 'number', own } : { form: 'key', own };
     },
-    textOf(dictionary, type, key) {
+    getKeyText(dictionary, type, key) {
       const id = Number(key);
       const { source, labels } = fields.find((field) => field.type === type)!.kind;
       if (source === 'text') return dictionary.name(id);
@@ -124,7 +124,7 @@ function made({ value }: FlatColumn): VectorColumn {
     needs: COLUMNS.map(({ name }) => name),
     read: (scanned) => ({
       form: 'made',
-      rows: eventsOf(scanned).map((event) => storable(value(event))),
+      rows: readBlockEvents(scanned).map((event) => storable(value(event))),
     }),
   };
 }

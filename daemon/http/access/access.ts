@@ -33,7 +33,7 @@ export function access(options: AccessOptions): RequestHandler[] {
     if (req.headersDistinct.host?.length !== undefined && req.headersDistinct.host.length > 1)
       throw new Problem('malformed_request', 'Host is given twice');
     const isPage = isPageRequest(req);
-    if (!isPage || !isFollowedLink(req)) refuseForeignPage(req, proxies.askerOf(req), origins);
+    if (!isPage || !isFollowedLink(req)) refuseForeignPage(req, proxies.findAsker(req), origins);
     const forLoopback = isForLoopback(req);
     if (!bearer && !forLoopback)
       throw new Problem('forbidden_host', 'Host is not a loopback name: use 127.0.0.1, [::1] or localhost');

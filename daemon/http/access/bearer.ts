@@ -3,9 +3,9 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { Problem } from '../../base/problem.ts';
 import { cut } from '../cut.ts';
-import { clientOf } from './client_address.ts';
+import { toClientKey } from './client_address.ts';
 import { createProxies, type Proxies } from './proxies.ts';
-import { scopesFor } from './scopes.ts';
+import { chooseScopes } from './scopes.ts';
 import type { Token, Tokens } from './tokens.ts';
 
 const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i;
@@ -23,7 +23,7 @@ interface Options {
 export interface OpenAnswers {
   add(res: Response, token: Token): void;
   /** Returns the token that authorized an answer in progress. */
-  tokenOf(res: Response): Token | undefined;
+  getToken(res: Response): Token | undefined;
   /** Cuts answers whose token is not valid any longer. */
   cut(): void;
 }
@@ -37,14 +37,14 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
   const failures = createFailureLimit(nowMs);
   const answers = createOpenAnswers(tokens);
 
-  function tokenOf(req: Request, res: Response): Token {
+  function authenticate(req: Request, res: Response): Token {
     // Node would use the first of several Authorization headers.
     const given = req.headersDistinct.authorization ?? [];
     if (given.length === 0) throw unauthorized(res, REALM, 'a token is needed: send Authorization: Bearer ...');
     const secret = given.length === 1 ? CREDENTIALS.exec(given[0]!)?.[1] : undefined;
     const token = secret === undefined ? undefined : tokens.find(secret);
     if (token) return token;
-    const client = clientOf(proxies.askerOf(req).address);
+    const client = toClientKey(proxies.findAsker(req).address);
     const wait_s = failures.note(client);
     if (wait_s > 0) {
       res.set('Retry-After', String(wait_s));
@@ -57,8 +57,8 @@ export function createBearerCheck({ tokens, nowMs, log, proxies = createProxies(
   return {
     answers,
     check(req, res, next) {
-      const token = tokenOf(req, res);
-      const scopes = scopesFor(req);
+      const token = authenticate(req, res);
+      const scopes = chooseScopes(req);
       if (!scopes.some((scope) => token.scopes.has(scope))) {
         res.set('WWW-Authenticate', `${REALM}, error="insufficient_scope", scope="${scopes.join(' ')}"`);
         throw new Problem('forbidden', `this needs a token with the scope ${scopes.join(' or ')}`);
@@ -76,7 +76,7 @@ function createOpenAnswers(tokens: Tokens): OpenAnswers {
       open.set(res, token);
       res.once('close', () => open.delete(res));
     },
-    tokenOf: (res) => open.get(res),
+    getToken: (res) => open.get(res),
     cut() {
       for (const [res, token] of open) if (!tokens.isGood(token)) cut(res);
     },

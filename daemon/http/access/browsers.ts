@@ -1,7 +1,7 @@
 /** Checks that protect the daemon from web pages, with or without tokens. */
 import type { Request } from 'express';
 import { Problem } from '../../base/problem.ts';
-import { type Asker, hostOf } from './proxies.ts';
+import { type Asker, readHost } from './proxies.ts';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 
@@ -10,7 +10,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
  * shows it.
  */
 export function isForLoopback(req: Request): boolean {
-  const host = hostOf(req);
+  const host = readHost(req);
   return host !== undefined && LOOPBACK.test(host);
 }
 

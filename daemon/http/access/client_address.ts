@@ -9,7 +9,7 @@ const IPV6_GROUPS = 4;
  * Returns one text per client: an IPv4 address, the first 64 bits of an IPv6 address, or `unix` for a socket without
  * one.
  */
-export function clientOf(address: string | undefined): string {
+export function toClientKey(address: string | undefined): string {
   if (address === undefined) return 'unix';
   const plain = plainAddress(address);
   if (isIP(plain) !== 6) return plain;

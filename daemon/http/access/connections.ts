@@ -9,7 +9,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { cut } from '../cut.ts';
-import { clientOf, isLocalClient } from './client_address.ts';
+import { isLocalClient, toClientKey } from './client_address.ts';
 import type { Unsent } from './unsent.ts';
 
 /** Reasons for which the daemon closes a connection by itself. */
@@ -83,14 +83,14 @@ export function limitConnections(
       onClosed(reason);
       return true;
     }
-    const connectionOf = ({ req }: ServerResponse) => open.get(keyOf(req.socket));
+    const findConnection = ({ req }: ServerResponse) => open.get(toSocketKey(req.socket));
     const stalled = unsent?.stalled((res) => {
-      const connection = connectionOf(res);
+      const connection = findConnection(res);
       return connection !== undefined && mayGo(connection);
     });
     if (!stalled) return false;
     // Forgotten at once, because the new connection is counted before this one reports that it has closed.
-    forget(connectionOf(stalled)!);
+    forget(findConnection(stalled)!);
     unsent!.close(stalled);
     return true;
   }
@@ -107,14 +107,14 @@ export function limitConnections(
   }
 
   server.on('connection', (socket: Socket) => {
-    const client = clientOf(socket.remoteAddress);
+    const client = toClientKey(socket.remoteAddress);
     const refused = findRoom(socket, client);
     if (refused === 'client_limit' || refused === 'turned_away') {
       onClosed(refused);
       return void socket.destroy();
     }
     const isKept = refused === 'kept';
-    const connection: Connection = { key: keyOf(socket), socket, client, answers: new Set(), isKept };
+    const connection: Connection = { key: toSocketKey(socket), socket, client, answers: new Set(), isKept };
     open.set(connection.key, connection);
     if (isKept) keptCount++;
     perClient.set(client, (perClient.get(client) ?? 0) + 1);
@@ -131,7 +131,7 @@ export function limitConnections(
   };
 
   server.prependListener('request', (req: IncomingMessage, res: ServerResponse) => {
-    const connection = open.get(keyOf(req.socket));
+    const connection = open.get(toSocketKey(req.socket));
     if (!connection) return;
     unsent?.watch(res);
     const work = () => {
@@ -152,11 +152,11 @@ export function limitConnections(
     });
   });
 
-  return { isKept: (req) => open.get(keyOf(req.socket))?.isKept === true };
+  return { isKept: (req) => open.get(toSocketKey(req.socket))?.isKept === true };
 }
 
 /** Under TLS, a request has another socket object than its connection, so the key is the remote address and port. */
-function keyOf(socket: Socket): Socket | string {
+function toSocketKey(socket: Socket): Socket | string {
   return socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`;
 }
 

@@ -18,7 +18,7 @@ export interface Asker {
 export interface Proxies {
   /** `address` is undefined for the other end of a unix socket. */
   isTrusted(address: string | undefined): boolean;
-  askerOf(req: Request): Asker;
+  findAsker(req: Request): Asker;
 }
 
 /** Value of `--trusted-proxy` for the programs that connect to the unix socket. */
@@ -42,7 +42,7 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
   for (const text of trusted) {
     if (text === UNIX) continue;
     const [address, bits] = text.split('/');
-    const family = familyOf(address!);
+    const family = toAddressFamily(address!);
     if (bits === undefined) addresses.addAddress(address!, family);
     else addresses.addSubnet(address!, Number(bits), family);
   }
@@ -50,14 +50,14 @@ export function createProxies(trusted: readonly string[] = []): Proxies {
   const isTrusted = (address: string | undefined) => {
     if (address === undefined) return isUnixTrusted;
     const plain = plainAddress(address);
-    return isIP(plain) !== 0 && addresses.check(plain, familyOf(plain));
+    return isIP(plain) !== 0 && addresses.check(plain, toAddressFamily(plain));
   };
 
   return {
     isTrusted,
-    askerOf(req) {
+    findAsker(req) {
       const { remoteAddress } = req.socket;
-      const asker = { address: remoteAddress, scheme: req.protocol, host: hostOf(req) };
+      const asker = { address: remoteAddress, scheme: req.protocol, host: readHost(req) };
       if (!isTrusted(remoteAddress)) return asker;
       const { clients, scheme, host } = forwardedBy(req);
       // Each proxy adds the address that it saw at the end: what comes before the last one that is trusted is hearsay.
@@ -81,11 +81,11 @@ export function isPassedOn(req: Request): boolean {
 }
 
 /** An absolute-form request target overrides the Host header (RFC 9112, 3.2.2). */
-export function hostOf(req: Request): string | undefined {
+export function readHost(req: Request): string | undefined {
   return URL.parse(req.url)?.host ?? req.headers.host;
 }
 
-const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+const toAddressFamily = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
 interface Forwarded {
   clients: string[];
@@ -101,7 +101,7 @@ function forwardedBy({ headers }: Request): Forwarded {
   const text = (name: string) => headers[name] as string | undefined;
   const [by, proto, host] = ['for', 'proto', 'host'].map((name) => text(`x-forwarded-${name}`));
   const isSaid = by !== undefined || proto !== undefined || host !== undefined;
-  const elements = elementsIn(headers.forwarded);
+  const elements = parseForwarded(headers.forwarded);
   if (isSaid && elements.length > 0) return { clients: [] };
   if (isSaid) return { clients: listed(by).map(withoutPort), scheme: listed(proto).at(-1), host: listed(host).at(-1) };
   const last = elements.at(-1);
@@ -114,16 +114,16 @@ const listed = (text: string | undefined) => text?.split(',').map((one) => one.t
 const PAIR = /^\s*([\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*))\s*$/;
 
 /** The elements of `Forwarded`, each with its parameters. An element that is malformed has none. */
-function elementsIn(text: string | undefined): Map<string, string>[] {
-  return partsOf(text ?? '', ',').map((element) => {
-    const pairs = partsOf(element, ';').map((pair) => PAIR.exec(pair));
+function parseForwarded(text: string | undefined): Map<string, string>[] {
+  return splitUnquoted(text ?? '', ',').map((element) => {
+    const pairs = splitUnquoted(element, ';').map((pair) => PAIR.exec(pair));
     if (pairs.includes(null)) return new Map();
     return new Map(pairs.map((pair) => [pair![1]!.toLowerCase(), pair![2]?.replace(/\\(.)/g, '$1') ?? pair![3]!]));
   });
 }
 
 /** Splits outside of quotes. */
-function partsOf(text: string, separator: ',' | ';'): string[] {
+function splitUnquoted(text: string, separator: ',' | ';'): string[] {
   const parts = text.match(separator === ',' ? /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g : /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g);
   return parts ?? [];
 }

@@ -26,7 +26,7 @@ function isDescription(path: string): boolean {
  * client that may play a session or read events may also watch a session. Every token may read the API's own
  * description, and what the token itself permits.
  */
-export function scopesFor({ method, path }: Pick<Request, 'method' | 'path'>): readonly Scope[] {
+export function chooseScopes({ method, path }: Pick<Request, 'method' | 'path'>): readonly Scope[] {
   if (path === WHAT_IF) return ['events:read', 'replay:control'];
   if (method !== 'GET' && method !== 'HEAD') return ['replay:control'];
   if (isDescription(path) || path === ACCESS) return SCOPES;

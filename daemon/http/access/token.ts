@@ -15,7 +15,7 @@ export function isSecret(text: string): boolean {
 }
 
 /** A fast hash is sufficient, because 256 random bits cannot be guessed. */
-export function hashOf(secret: string): Buffer {
+export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 

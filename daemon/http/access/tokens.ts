@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Scope } from '../../contract/words.ts';
-import { findHash, hashOf, isSecret } from './token.ts';
+import { findHash, hashSecret, isSecret } from './token.ts';
 import { readTokenFile, type StoredToken, TokenFileError } from './token_file.ts';
 
 export interface Token {
@@ -32,15 +32,15 @@ interface Options {
 
 /** Throws a TokenFileError. If the file becomes unusable later, that is logged and the tokens stay as they are. */
 export function openTokens({ path, nowMs, log }: Options): Tokens {
-  let seen = stateOf(path);
-  let tokens = readTokenFile(path).map(tokenOf);
+  let seen = readFileState(path);
+  let tokens = readTokenFile(path).map(toToken);
   if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: every client is refused');
 
   function read(state: string): void {
     // Also set if reading fails: one line in the log per change of the file.
     seen = state;
     try {
-      tokens = readTokenFile(path).map(tokenOf);
+      tokens = readTokenFile(path).map(toToken);
       log.info({ tokens: path, count: tokens.length }, 'tokens were read again');
     } catch (error) {
       if (!(error instanceof TokenFileError)) throw error;
@@ -49,7 +49,7 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
   }
 
   function refresh(): void {
-    const state = stateOf(path);
+    const state = readFileState(path);
     if (state !== seen) read(state);
   }
 
@@ -59,7 +59,7 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
     find(secret) {
       refresh();
       if (!isSecret(secret)) return undefined;
-      const token = findHash(tokens, hashOf(secret));
+      const token = findHash(tokens, hashSecret(secret));
       return token && isInTime(token) ? token : undefined;
     },
     isGood(token) {
@@ -68,12 +68,12 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
       return now !== undefined && isInTime(now) && [...token.scopes].every((scope) => now.scopes.has(scope));
     },
     reload() {
-      read(stateOf(path));
+      read(readFileState(path));
     },
   };
 }
 
-function tokenOf({ name, sha256, scopes, expires_at }: StoredToken): Token {
+function toToken({ name, sha256, scopes, expires_at }: StoredToken): Token {
   return {
     name,
     hash: Buffer.from(sha256, 'hex'),
@@ -83,7 +83,7 @@ function tokenOf({ name, sha256, scopes, expires_at }: StoredToken): Token {
 }
 
 /** Changes when the file is written, replaced or removed, or its mode changes. */
-function stateOf(path: string): string {
+function readFileState(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join();

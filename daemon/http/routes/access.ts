@@ -16,7 +16,7 @@ export function accessRoutes({ bearer }: Pick<AccessOptions, 'bearer'>): Router 
     .route('/access')
     .get((req, res) => {
       parseQuery(req.query, noParameters);
-      const token = bearer?.answers.tokenOf(res);
+      const token = bearer?.answers.getToken(res);
       const expiresMs = token?.expiresMs ?? null;
       sendJson(res, 200, {
         token_needed: bearer !== undefined,

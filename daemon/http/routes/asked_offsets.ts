@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts';
 export type OffsetsOfNodes = (nodes: () => Promise<readonly string[]>) => Promise<AppliedOffsets>;
 
 /** Throws a Problem if the store measures no clocks, so that such a request is refused before it waits for a turn. */
-export function offsetsOf({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
+export function createOffsetsReader({ fleet }: Pick<Store, 'fleet'>, asked: AskedOffsets): OffsetsOfNodes {
   if (asked !== 'measured') return async () => ({ clockOffsetsNs: asked });
   if (!fleet) throw notMeasured();
   return async (nodes) => measuredOffsets(await fleet.clocks(await nodes()));
@@ -20,7 +20,7 @@ export function offsetsOfTransaction(
   asked: AskedOffsets,
   transactionId: string,
 ): () => Promise<AppliedOffsets> {
-  const offsets = offsetsOf(store, asked);
+  const offsets = createOffsetsReader(store, asked);
   return () => offsets(async () => (await store.transaction(transactionId))?.nodes ?? []);
 }
 

@@ -4,20 +4,20 @@ import type { z } from 'zod';
 import { stringify } from '../../base/exact_json.ts';
 import { Problem, pointerTo } from '../../base/problem.ts';
 import { resolveTime } from '../../base/time.ts';
-import { valuesOf } from '../../contract/event_conditions.ts';
+import { buildValueFilter } from '../../contract/event_conditions.ts';
 import { omitUndefined } from '../../contract/omit_undefined.ts';
 import type { curvesSchema } from '../../contract/replay_answers.ts';
 import type { WhatIfBody, Where } from '../../contract/what_if_requests.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageOfTransactions } from '../../coverage/population_coverage.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readListCoverage } from '../../coverage/population_coverage.ts';
 import { type Curve, type CurvedTransaction, curveView, endWith } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { Store, TransactionPage, TransactionSummary, TransactionsRequest } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { type Scan, type ScanGate, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import { sendJson } from '../send_json.ts';
-import { type OffsetsOfNodes, offsetsOf } from './asked_offsets.ts';
-import { finished, waitedFor } from './finished.ts';
+import { createOffsetsReader, type OffsetsOfNodes } from './asked_offsets.ts';
+import { finished, waitForWork } from './finished.ts';
 
 /** Transactions of one answer. */
 export const CURVES_MAX = 10_000;
@@ -38,14 +38,14 @@ type Curves = z.input<typeof curvesSchema>;
 export async function sendCurves(res: Response, options: Options, asked: Asked): Promise<void> {
   const { store, sessions, now, scanGate } = options;
   const nowNs = now();
-  const filter = filterOf(asked.where, nowNs);
-  const offsets = offsetsOf(store, asked.clock_offsets_ns);
+  const filter = buildWhereFilter(asked.where, nowNs);
+  const offsets = createOffsetsReader(store, asked.clock_offsets_ns);
   const turn = await scanGate.enter(res, { keepsEvents: needsEvents(filter) });
-  const spans = await spansFor(store, undefined, nowNs);
+  const spans = await readAnswerSpans(store, undefined, nowNs);
   const found = await finished(res, turn, curvesWhere({ store, sessions, turn, offsets }, filter, asked));
   if (!found) return;
   const { reach, ...curves } = found;
-  const coverage = await coverageOfTransactions(store, spans, { filter, reach, nowNs });
+  const coverage = await readListCoverage(store, spans, { filter, reach, nowNs });
   sendJson(res, 200, { ...curves, coverage } satisfies Curves);
   // Unsent bytes are counted with the answer itself from here on.
   turn.gathered(0);
@@ -53,14 +53,14 @@ export async function sendCurves(res: Response, options: Options, asked: Asked):
 
 type Filter = TransactionsRequest['filter'];
 
-function filterOf({ from, to, ...where }: Where, nowNs: bigint): Filter {
+function buildWhereFilter({ from, to, ...where }: Where, nowNs: bigint): Filter {
   const fromNs = from && resolveTime(from, nowNs);
   const toNs = to && resolveTime(to, nowNs);
   if (fromNs !== undefined && toNs !== undefined && fromNs > toNs) throw reversed('from', 'later than to');
   const { min_duration_ms: minDurationNs, max_duration_ms: maxDurationNs, has_error: hasError } = where;
   if (minDurationNs !== undefined && maxDurationNs !== undefined && minDurationNs > maxDurationNs)
     throw reversed('min_duration_ms', 'longer than max_duration_ms');
-  return omitUndefined({ fromNs, toNs, ...valuesOf(where), minDurationNs, maxDurationNs, hasError });
+  return omitUndefined({ fromNs, toNs, ...buildValueFilter(where), minDurationNs, maxDurationNs, hasError });
 }
 
 function reversed(low: string, than: string): Problem {
@@ -75,7 +75,7 @@ async function* curvesWhere(
 ): AsyncGenerator<void, Omit<Curves, 'coverage'> & Pick<TransactionPage, 'reach'>> {
   const page = yield* store.transactions({ filter, sort: 'recent', limit: CURVES_MAX });
   turn.keepsNoMore();
-  const applied = yield* waitedFor(() => offsets(async () => page.reach?.nodes ?? []));
+  const applied = yield* waitForWork(() => offsets(async () => page.reach?.nodes ?? []));
   const transactions: Curves['transactions'] = [];
   const counts = { recorded_times_out_count: 0, times_out_count: 0 };
   const timesOut = (curve: Curve, latencyNs: bigint) => timeout_ns !== null && endWith(curve, latencyNs) > timeout_ns;
@@ -85,7 +85,7 @@ async function* curvesWhere(
     const batch = batchFrom(page.transactions, read);
     read += batch.length;
     const request = { transactions: batch.map(curved), ...applied, only };
-    const curves = yield* waitedFor((signal) => sessions.curves(request, signal));
+    const curves = yield* waitForWork((signal) => sessions.curves(request, signal));
     for (const [at, curve] of curves.entries()) {
       if (!curve) continue;
       const view = { transaction_id: batch[at]!.transactionId, curve: curveView(curve) };

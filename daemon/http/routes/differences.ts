@@ -3,8 +3,8 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import type { differencesSchema } from '../../contract/differences.ts';
 import { type Compared, compared, parseDifferencesQuery } from '../../contract/differences_query.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageOfPopulation } from '../../coverage/population_coverage.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readPopulationCoverage } from '../../coverage/population_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { Side } from '../../sums/differences/comparison.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
@@ -26,23 +26,25 @@ export function differencesRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseDifferencesQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res, { keepsEvents: true });
-      const spans = await spansFor(store, undefined, nowNs, query.of === 'events' ? query.filter : {});
+      const spans = await readAnswerSpans(store, undefined, nowNs, query.of === 'events' ? query.filter : {});
       const found = await finished(res, turn, compared(store, query));
       if (!found) return;
       const { reach, window } = found;
       const population = { ...query, filter: { ...query.filter, ...window } } as typeof query;
-      const coverage = await coverageOfPopulation(store, spans, { ...population, reach, nowNs });
-      sendJson(res, 200, { of: query.of, ...viewOf(found), coverage } satisfies z.input<typeof differencesSchema>);
+      const coverage = await readPopulationCoverage(store, spans, { ...population, reach, nowNs });
+      sendJson(res, 200, { of: query.of, ...buildDifferencesView(found), coverage } satisfies z.input<
+        typeof differencesSchema
+      >);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
 
-function viewOf({ comparison, window, isNarrowed }: Compared) {
+function buildDifferencesView({ comparison, window, isNarrowed }: Compared) {
   return {
     window: { from: window.fromNs ?? null, to: window.toNs ?? null, narrowed: isNarrowed },
-    selected: sideOf(comparison.selected),
-    others: sideOf(comparison.others),
+    selected: buildSideView(comparison.selected),
+    others: buildSideView(comparison.others),
     event_count: comparison.events,
     too_few: comparison.tooFew,
     differences: comparison.rows.map((values) => ({ values })),
@@ -53,7 +55,7 @@ function viewOf({ comparison, window, isNarrowed }: Compared) {
   };
 }
 
-function sideOf({ count, durationNs, parts }: Side) {
+function buildSideView({ count, durationNs, parts }: Side) {
   const { queue, service, sync, write, request, untraced } = parts;
   return {
     count,

@@ -4,18 +4,18 @@ import { stringify } from '../../base/exact_json.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Coverage } from '../../contract/coverage_schema.ts';
 import { encodeCursor } from '../../contract/cursor.ts';
-import { cursorKeyOf, type EventQuery, parseEventQuery, refused } from '../../contract/event_query.ts';
+import { type EventQuery, parseEventQuery, refused, toCursorKey } from '../../contract/event_query.ts';
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import { parseTailQuery, type TailQuery } from '../../contract/tail_query.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageFor } from '../../coverage/transaction_coverage.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
 import { columnLines, LINE_COLUMNS } from '../../store/blocks/column_lines.ts';
-import { keyOf } from '../../store/blocks/event.ts';
+import { readEventKey } from '../../store/blocks/event.ts';
 import { pagePieces } from '../../store/blocks/event_json.ts';
 import { type EventKey, rowCutter, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import type { ScanRequest, Store } from '../../store/store.ts';
-import { slowKeyOf } from '../../sums/slowest.ts';
+import { toSlowKey } from '../../sums/slowest.ts';
 import type { Tails } from '../../tail/tails.ts';
 import { type Scan, type ScanGate, SMALL_ROWS_MAX, WHOLE_BYTES_MAX } from '../access/scan_gate.ts';
 import type { StreamRoom } from '../access/stream_room.ts';
@@ -86,12 +86,12 @@ function isSmall({ slowest, limit }: EventQuery, mediaType: string): boolean {
 
 async function sendPage(res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
   const page: Page = { left: query.limit, bytes: 0, last: undefined, hasMore: false };
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
+  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
   const answering = store.forAnswer?.() ?? store;
   // One event more than requested shows whether there is a next page. Each block is written before the next is read.
-  const scan = answering.scan({ ...scanOf(query), limit: query.limit + 1, reusesMemory: true });
+  const scan = answering.scan({ ...buildScanRequest(query), limit: query.limit + 1, reusesMemory: true });
   const pieces: Uint8Array[] = [];
-  for await (const piece of turn.whole(pagePieces(shownOf(scan, page)))) {
+  for await (const piece of turn.whole(pagePieces(selectRows(scan, page)))) {
     pieces.push(piece);
     page.bytes += piece.length;
     turn.gathered(page.bytes);
@@ -103,7 +103,7 @@ async function sendPage(res: Response, store: Store, query: EventQuery, turn: Sc
   // Coverage is determined after the scan, because reading is what finds unreadable recordings.
   const rest = stringify({
     next_cursor: nextCursor,
-    coverage: await coverageFor(answering, spans, query),
+    coverage: await readEventCoverage(answering, spans, query),
   });
   const events = pieces.filter(({ length }) => length > 0);
   // Drops the last comma.
@@ -125,10 +125,10 @@ async function sendSlowest(
   const isPage = req.accepts(MEDIA_TYPES) === 'application/json';
   if (!isPage && !query.limited) throw refused('limit', 'sort=slowest needs one in a stream');
   const { filter, limit, slowest, nowNs } = query;
-  const spans = await spansFor(store, filter.nodes, nowNs, filter);
+  const spans = await readAnswerSpans(store, filter.nodes, nowNs, filter);
   const page = await finished(res, turn, store.slowest({ filter, limit, after: slowest.after }));
   if (!page) return;
-  const coverage = await coverageFor(store, spans, query);
+  const coverage = await readEventCoverage(store, spans, query);
   const texts: string[] = [];
   let bytes = 0;
   for (const event of page.events) {
@@ -142,8 +142,8 @@ async function sendSlowest(
     res.type('application/x-ndjson').send(texts.map((text) => `${text}\n`).join(''));
     return;
   }
-  const last = texts.length < page.events.length ? slowKeyOf(page.events[texts.length - 1]!) : page.next;
-  const nextCursor = last && encodeCursor({ key: cursorKeyOf(last), nowNs }, query.fingerprint);
+  const last = texts.length < page.events.length ? toSlowKey(page.events[texts.length - 1]!) : page.next;
+  const nextCursor = last && encodeCursor({ key: toCursorKey(last), nowNs }, query.fingerprint);
   const rest = stringify({ next_cursor: nextCursor, coverage });
   res.type('application/json').send(`{"events":[${texts.join(',')}],${rest.slice(1)}`);
 }
@@ -157,7 +157,7 @@ interface Page {
 }
 
 /** Yields the rows of the page: as many as were requested, or as fit. */
-async function* shownOf(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncGenerator<ScannedBlock> {
+async function* selectRows(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncGenerator<ScannedBlock> {
   for await (const scanned of blocks) {
     const { block } = scanned;
     const shown = Math.min(page.left, block.rowCount);
@@ -171,26 +171,26 @@ async function* shownOf(blocks: AsyncIterable<ScannedBlock>, page: Page): AsyncG
         return;
       }
       const to = Math.min(from + PART_ROWS, shown);
-      page.last = keyOf(scanned, to - 1);
+      page.last = readEventKey(scanned, to - 1);
       yield { ...scanned, block: cut(from, to), nextAtHand: to < shown || scanned.nextAtHand === true };
     }
   }
 }
 
 async function sendStream(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
+  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
   const known = async () => {
-    const { complete, lost } = await coverageFor(store, spans, query);
+    const { complete, lost } = await readEventCoverage(store, spans, query);
     return { [LOST]: lost.toString(), [COMPLETE]: complete.toString() };
   };
-  const { recorded_until } = await coverageFor(store, spans, query);
+  const { recorded_until } = await readEventCoverage(store, spans, query);
   if (recorded_until !== null) res.set(RECORDED_UNTIL, recorded_until.toString());
   // Lines contain only events, so coverage is in headers before them, and in trailers when it is fully known.
   res.set(await known());
   if (req.method === 'HEAD') return void res.type('application/x-ndjson').end();
   // HTTP/1.0 has no trailers.
   if (req.httpVersionMinor > 0) res.set('Trailer', [LOST, COMPLETE]);
-  const pieces = store.scanJson({ ...scanOf(query), ...(query.limited && { limit: query.limit }) });
+  const pieces = store.scanJson({ ...buildScanRequest(query), ...(query.limited && { limit: query.limit }) });
   await sendNdjson(res, turn.stream(pieces), known);
 }
 
@@ -202,14 +202,14 @@ function refuseOtherOrders({ order, slowest }: EventQuery): void {
 }
 
 async function sendColumns(req: Request, res: Response, store: Store, query: EventQuery, turn: Scan): Promise<void> {
-  const spans = await spansFor(store, query.filter.nodes, query.nowNs, query.filter);
+  const spans = await readAnswerSpans(store, query.filter.nodes, query.nowNs, query.filter);
   if (req.method === 'HEAD') return void res.type(COLUMNS).end();
   const limit = query.limited && { limit: query.limit };
-  const blocks = store.scan({ ...scanOf(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });
+  const blocks = store.scan({ ...buildScanRequest(query), ...limit, columns: LINE_COLUMNS, reusesMemory: true });
   await sendLines(
     res,
     COLUMNS,
-    coveredLines(turn.stream(columnLines(blocks)), () => coverageFor(store, spans, query)),
+    coveredLines(turn.stream(columnLines(blocks)), () => readEventCoverage(store, spans, query)),
   );
 }
 
@@ -228,7 +228,7 @@ async function sendTail(
   { tails, streamRoom }: Pick<Options, 'tails' | 'streamRoom'>,
   query: TailQuery,
 ): Promise<void> {
-  const start = await tails.startOf({ ...query, lastEventId: req.get('Last-Event-ID') });
+  const start = await tails.findStart({ ...query, lastEventId: req.get('Last-Event-ID') });
   if (!isOpen(res)) return;
   const tail = tails.begin(start);
   streamRoom.enter(res, 'tail_limit');
@@ -237,6 +237,6 @@ async function sendTail(
   else tail.join(sink);
 }
 
-function scanOf({ filter, order, after }: EventQuery): ScanRequest {
+function buildScanRequest({ filter, order, after }: EventQuery): ScanRequest {
   return { filter, order, ...(after && { after }) };
 }

@@ -26,7 +26,7 @@ export async function finished<Result>(
 const PAUSE_MS = 50;
 
 /** Waits for such work, which ends early if the caller leaves. */
-export async function* waitedFor<Result>(
+export async function* waitForWork<Result>(
   begin: (signal: AbortSignal) => Promise<Result>,
 ): AsyncGenerator<void, Result> {
   const leaving = new AbortController();

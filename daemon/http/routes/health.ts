@@ -8,8 +8,8 @@ import type { AgentReport } from '../../../bpf/schema/agent_report.ts';
 import type { healthResponse, readyResponse } from '../../contract/answers.ts';
 import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
-import { agentSocketIn, askAgent } from '../../metrics/agent_report.ts';
-import { agentOf } from '../../metrics/recording_agent.ts';
+import { askAgent, findAgentSocket } from '../../metrics/agent_report.ts';
+import { describeAgent } from '../../metrics/recording_agent.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
 import type { RecordingState, Store } from '../../store/store.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
@@ -43,7 +43,7 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
     .route('/readyz')
     .get(async (req, res) => {
       parseQuery(req.query, healthQuery);
-      const answer = data === undefined ? undefined : await askAgent(agentSocketIn(data), AGENT_PATIENCE_MS);
+      const answer = data === undefined ? undefined : await askAgent(findAgentSocket(data), AGENT_PATIENCE_MS);
       const fleet = store.fleet ? { nodes: (await store.fleet.nodes()).counts } : null;
       const nowNs = now();
       // A recording without a running agent can still be queried, so a stopped agent does not make the daemon unready.
@@ -59,7 +59,7 @@ export function healthRoutes({ store, sessions, now, data }: HealthOptions): Rou
 
 function readiness(recording: RecordingState, nowNs: bigint, answer: AgentReport | 'silent' | undefined) {
   const { recordingId, node, source, lost } = recording;
-  const { state, aliveNs } = agentOf(recording, nowNs, answer);
+  const { state, aliveNs } = describeAgent(recording, nowNs, answer);
   return {
     recording_id: recordingId,
     node,

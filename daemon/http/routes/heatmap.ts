@@ -2,9 +2,9 @@
 import { Router } from 'express';
 import type { z } from 'zod';
 import type { heatmapSchema } from '../../contract/heatmap.ts';
-import { columnsOf, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageOfPopulation } from '../../coverage/population_coverage.ts';
+import { computeQueryColumns, parseHeatmapQuery } from '../../contract/heatmap_query.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readPopulationCoverage } from '../../coverage/population_coverage.ts';
 import type { HeatmapRequest, Store, TransactionReach } from '../../store/store.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
 import { ROW_EDGES } from '../../sums/duration_rows.ts';
@@ -32,23 +32,25 @@ export function heatmapRoutes({ store, now, scanGate }: Options): Router {
       const { columnCount: _, ...population } = query;
       const keepsEvents = query.of === 'transactions' && needsEvents(query.filter);
       const turn = await scanGate.enter(res, { keepsEvents });
-      const spans = await spansFor(store, undefined, nowNs, population.of === 'events' ? population.filter : {});
+      const spans = await readAnswerSpans(store, undefined, nowNs, population.of === 'events' ? population.filter : {});
       const states = await store.recordingStates();
-      const columnsFor = (reach: TransactionReach | null) => columnsOf(query, states, spans.spans, reach);
+      const computeColumns = (reach: TransactionReach | null) => computeQueryColumns(query, states, spans.spans, reach);
       const request: HeatmapRequest =
-        population.of === 'events' ? { ...population, columns: columnsFor(null) } : { ...population, columnsFor };
+        population.of === 'events'
+          ? { ...population, columns: computeColumns(null) }
+          : { ...population, computeColumns };
       const found = await finished(res, turn, store.heatmap(request));
       if (!found) return;
       const { map, columns, reach } = found;
       // Coverage is that of the query: without `to` it ends where recording does.
-      const coverage = await coverageOfPopulation(store, spans, { ...population, reach, nowNs });
-      sendJson(res, 200, { of: query.of, ...viewOf(map, columns), coverage } satisfies Answer);
+      const coverage = await readPopulationCoverage(store, spans, { ...population, reach, nowNs });
+      sendJson(res, 200, { of: query.of, ...buildHeatmapView(map, columns), coverage } satisfies Answer);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
 
-function viewOf({ cells, total }: Heatmap, { fromNs, toNs, columnNs, count }: HeatmapColumns) {
+function buildHeatmapView({ cells, total }: Heatmap, { fromNs, toNs, columnNs, count }: HeatmapColumns) {
   const quads = Array.from({ length: cells.length / 4 }, (_, i) => [...cells.subarray(i * 4, i * 4 + 4)] as Quad);
   const rows = quads.map(([, row]) => row);
   const first = rows.reduce((least, row) => Math.min(least, row), rows[0] ?? 0);

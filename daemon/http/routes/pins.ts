@@ -24,7 +24,7 @@ export function pinRoutes({ store, now }: Options): Router {
     parseQuery(req.query, noParameters);
     next();
   };
-  const idOf = (req: Request) => String(req.params.transaction_id);
+  const getTransactionId = (req: Request) => String(req.params.transaction_id);
 
   router
     .route('/pins')
@@ -45,14 +45,14 @@ export function pinRoutes({ store, now }: Options): Router {
   router
     .route('/transactions/:transaction_id/pin')
     .post(plain, async (req, res) => {
-      const transactionId = idOf(req);
+      const transactionId = getTransactionId(req);
       const { before_ms: beforeNs } = parseBody(req, pinRequest);
       const pins = await store.pin({ transactionId, beforeNs, nowNs: now() });
       if (!pins) throw new Problem('transaction_not_found', `no events of transaction ${transactionId} are recorded`);
       sendJson(res, 200, pinnedView(transactionId, pins));
     })
     .delete(plain, async (req, res) => {
-      const transactionId = idOf(req);
+      const transactionId = getTransactionId(req);
       if (!(await store.unpin(transactionId)))
         throw new Problem('not_pinned', `transaction ${transactionId} is not pinned`);
       res.status(204).end();

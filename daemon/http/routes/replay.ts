@@ -44,8 +44,8 @@ interface Options {
 
 export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options): Router {
   const router = Router();
-  const listedOf = (req: Request) => sessions.get(String(req.params.id));
-  const sessionOf = (req: Request) => sessions.open(String(req.params.id));
+  const getSession = (req: Request) => sessions.get(String(req.params.id));
+  const openSession = (req: Request) => sessions.open(String(req.params.id));
   /** Rejects query parameters, which would silently have no effect. */
   const plain: RequestHandler = (req, _res, next) => {
     parseQuery(req.query, noParameters);
@@ -74,14 +74,14 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
   router
     .route('/:id')
     .all(plain)
-    .get((req, res) => sendJson(res, 200, listedOf(req).view()))
+    .get((req, res) => sendJson(res, 200, getSession(req).view()))
     .delete(async (req, res) => {
       await sessions.remove(req.params.id);
       res.status(204).end();
     })
     .patch(async (req, res) => {
-      const session = await sessionOf(req);
-      await session.change(changeOf(parseBody(req, changeRequest)));
+      const session = await openSession(req);
+      await session.change(toSessionChange(parseBody(req, changeRequest)));
       const view = session.view();
       await sessions.saved();
       sendJson(res, 200, view);
@@ -93,7 +93,7 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
       .route(`/:id/${name}`)
       .all(plain)
       .post(async (req, res) => {
-        const answer = await act(await sessionOf(req), req, res);
+        const answer = await act(await openSession(req), req, res);
         // Saved before the answer, so that an acknowledged change survives any end of the daemon.
         await sessions.saved();
         res.status(200).type('application/json').send(answer);
@@ -124,26 +124,26 @@ export function replayRoutes({ store, sessions, scanGate, streamRoom }: Options)
 
   router
     .route('/:id/timeline')
-    .get(async (req, res) => sendTimeline(await sessionOf(req), scanGate, req, res))
+    .get(async (req, res) => sendTimeline(await openSession(req), scanGate, req, res))
     .all(methodNotAllowed('GET', 'HEAD'));
 
   router
     .route('/:id/events')
     .head((req, res) => {
       parseQuery(req.query as never, streamParameters);
-      listedOf(req);
+      getSession(req);
       openEventStream(res);
       res.end();
     })
     .get(async (req, res) => {
       const { frames } = parseQuery(req.query as never, streamParameters);
-      joinStream(await sessionOf(req), streamRoom, frames?.wanted, req, res);
+      joinStream(await openSession(req), streamRoom, frames?.wanted, req, res);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
   return router;
 }
 
-function changeOf({ extra_latency_ns, loop, only, ...asked }: z.output<typeof changeRequest>): SessionChange {
+function toSessionChange({ extra_latency_ns, loop, only, ...asked }: z.output<typeof changeRequest>): SessionChange {
   const { speed_factor: speedFactor, timeout_ns: timeoutNs, max_gap_ns: maxGapNs } = asked;
   const extraLatencyNs = extra_latency_ns === undefined ? undefined : Number(extra_latency_ns);
   return { speedFactor, extraLatencyNs, loop, timeoutNs, maxGapNs, only };
@@ -157,7 +157,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   const turn = await scanGate.enter(res);
   if (mediaType === 'application/x-ndjson') {
     if (req.method === 'HEAD') res.type(mediaType).end();
-    else await sendNdjson(res, linesOf(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
+    else await sendNdjson(res, encodeLines(session.timeline(index, limit ?? Number.POSITIVE_INFINITY)));
     return;
   }
   const events: string[] = [];
@@ -178,7 +178,7 @@ async function sendTimeline(session: Session, scanGate: ScanGate, req: Request, 
   turn.gathered(0);
 }
 
-async function* linesOf(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
+async function* encodeLines(pages: AsyncIterable<string[]>): AsyncGenerator<Buffer, void> {
   for await (const page of pages) yield Buffer.from(page.map((json) => `${json}\n`).join(''));
 }
 
@@ -191,7 +191,7 @@ function joinStream(
 ): void {
   const lastId = lastEventId(session, req.get('Last-Event-ID'));
   // A stopped session has nothing new for a client that has seen all frames; 204 keeps a browser from reconnecting.
-  if (session.state === 'stopped' && lastId !== null && session.stream.toldAll(lastId)) {
+  if (session.state === 'stopped' && lastId !== null && session.stream.isNewest(lastId)) {
     res.status(204).end();
     return;
   }
@@ -205,7 +205,7 @@ function joinStream(
 function lastEventId(session: Session, header: string | undefined): number | null {
   if (header === undefined || header === '') return null;
   const id = /^\d+$/.test(header) ? Number(header) : Number.NaN;
-  if (session.stream.knows(id)) return id;
+  if (session.stream.isKnownId(id)) return id;
   const message = `${JSON.stringify(header)} is not an id of this session's stream`;
   throw new Problem('invalid_parameter', `Last-Event-ID: ${message}`, [{ parameter: 'Last-Event-ID', message }]);
 }

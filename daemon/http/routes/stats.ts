@@ -4,8 +4,8 @@ import { Router } from 'express';
 import type { z } from 'zod';
 import type { statsSchema } from '../../contract/answers.ts';
 import { parseStatsQuery } from '../../contract/stats_query.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageFor } from '../../coverage/transaction_coverage.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
 import type { Store } from '../../store/store.ts';
 import type { ScanGate } from '../access/scan_gate.ts';
 import { methodNotAllowed } from '../problem_handler.ts';
@@ -26,12 +26,12 @@ export function statsRoutes({ store, now, scanGate }: Options): Router {
       const nowNs = now();
       const query = parseStatsQuery(req.query as never, nowNs);
       const turn = await scanGate.enter(res);
-      const spans = await spansFor(store, query.filter.nodes, nowNs, query.filter);
+      const spans = await readAnswerSpans(store, query.filter.nodes, nowNs, query.filter);
       const { filter, bucketNs, groupBy } = query;
       const found = await finished(res, turn, store.stats({ filter, bucketNs, groupBy }));
       if (!found) return;
       // Coverage is determined after the scan, because reading is what finds unreadable recordings.
-      const coverage = await coverageFor(store, spans, { filter, nowNs });
+      const coverage = await readEventCoverage(store, spans, { filter, nowNs });
       sendJson(res, 200, { ...found, coverage } satisfies z.input<typeof statsSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));

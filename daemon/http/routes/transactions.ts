@@ -15,9 +15,9 @@ import {
   summaryQuerySchema,
   type TransactionsQuery,
 } from '../../contract/transactions_query.ts';
-import { type AnswerSpans, spansFor } from '../../coverage/coverage.ts';
-import { coverageOfTransactions } from '../../coverage/population_coverage.ts';
-import { coverageOfTransaction } from '../../coverage/transaction_coverage.ts';
+import { type AnswerSpans, readAnswerSpans } from '../../coverage/coverage.ts';
+import { readListCoverage } from '../../coverage/population_coverage.ts';
+import { readTransactionCoverage } from '../../coverage/transaction_coverage.ts';
 import type { Store, TransactionPage, TransactionSummary, Unended } from '../../store/store.ts';
 import { transactionTimes } from '../../store/transaction_times.ts';
 import { needsEvents } from '../../sums/differences/chosen_transactions.ts';
@@ -42,7 +42,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const keepsEvents = needsEvents(query.request.filter);
       const isSmall = !keepsEvents && query.request.limit <= SMALL_ROWS_MAX;
       const turn = await scanGate.enter(res, { keepsEvents, isSmall });
-      const spans = await spansFor(store, undefined, query.nowNs);
+      const spans = await readAnswerSpans(store, undefined, query.nowNs);
       const page = await finished(res, turn, store.transactions(query.request));
       if (page) await sendPage(res, store, query, page, spans);
     })
@@ -52,11 +52,11 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     .get(async (req, res) => {
       parseQuery(req.query, noParameters);
       const nowNs = now();
-      const spans = await spansFor(store, undefined, nowNs, { transactionId: req.params.transaction_id });
+      const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
       const { transaction, view } = await found(req.params.transaction_id, spans);
       sendJson(res, 200, {
         ...view,
-        coverage: await coverageOfTransaction(store, spans, transaction, nowNs),
+        coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
       } satisfies z.input<typeof wholeTransactionSchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
@@ -66,7 +66,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       const { limit = SUMMARY_LIMIT_DEFAULT } = parseQuery(req.query as never, summaryQuerySchema);
       const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
       const nowNs = now();
-      const spans = await spansFor(store, undefined, nowNs, { transactionId: req.params.transaction_id });
+      const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId: req.params.transaction_id });
       const { transaction, view, answering } = await found(req.params.transaction_id, spans);
       const { transactionId } = transaction;
       const times = await finished(res, turn, transactionTimes(answering, { transactionId, limit }));
@@ -74,7 +74,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
       sendJson(res, 200, {
         transaction: view,
         ...times,
-        coverage: await coverageOfTransaction(store, spans, transaction, nowNs),
+        coverage: await readTransactionCoverage(store, spans, transaction, nowNs),
       } satisfies z.input<typeof transactionSummarySchema>);
     })
     .all(methodNotAllowed('GET', 'HEAD'));
@@ -84,7 +84,7 @@ export function transactionRoutes({ store, now, scanGate }: Options): Router {
     const transaction = await answering.transaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
     if (!transaction) throw notFound(id, unended.own);
-    return { transaction, answering, view: viewOf(transaction, (await store.pins(id)).length > 0) };
+    return { transaction, answering, view: buildTransactionView(transaction, (await store.pins(id)).length > 0) };
   }
 
   return router;
@@ -101,20 +101,22 @@ function notFound(id: string, { events }: Unended): Problem {
 async function sendPage(
   res: Response,
   store: Store,
-  { request, nowNs, cursorOf }: TransactionsQuery,
+  { request, nowNs, encodePlace }: TransactionsQuery,
   page: TransactionPage,
   spans: AnswerSpans,
 ): Promise<void> {
   const { filter } = request;
   const pinned = new Set((await store.pins()).map(({ transactionId }) => transactionId));
   sendJson(res, 200, {
-    transactions: page.transactions.map((transaction) => viewOf(transaction, pinned.has(transaction.transactionId))),
-    next_cursor: page.next && cursorOf(page.next),
-    coverage: await coverageOfTransactions(store, spans, { filter, reach: page.reach, nowNs }),
+    transactions: page.transactions.map((transaction) =>
+      buildTransactionView(transaction, pinned.has(transaction.transactionId)),
+    ),
+    next_cursor: page.next && encodePlace(page.next),
+    coverage: await readListCoverage(store, spans, { filter, reach: page.reach, nowNs }),
   } satisfies z.input<typeof transactionsSchema>);
 }
 
-function viewOf(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
+function buildTransactionView(transaction: TransactionSummary, pinned: boolean): z.input<typeof transactionSchema> {
   const { writtenBack } = transaction;
   return {
     transaction_id: transaction.transactionId,

@@ -6,8 +6,8 @@ import { noParameters } from '../../contract/parameters.ts';
 import { parseQuery } from '../../contract/query_string.ts';
 import type { whatIfSchema } from '../../contract/replay_answers.ts';
 import { AFTER_TIMEOUT_DEFAULT, type WhatIfBody, whatIfRequest } from '../../contract/what_if_requests.ts';
-import { spansFor } from '../../coverage/coverage.ts';
-import { coverageFor } from '../../coverage/transaction_coverage.ts';
+import { readAnswerSpans } from '../../coverage/coverage.ts';
+import { readEventCoverage } from '../../coverage/transaction_coverage.ts';
 import { clockView } from '../../replay/plan/clock_offsets.ts';
 import { curveView } from '../../replay/plan/curves.ts';
 import type { Sessions } from '../../replay/session/sessions.ts';
@@ -18,7 +18,7 @@ import { methodNotAllowed } from '../problem_handler.ts';
 import { sendJson } from '../send_json.ts';
 import { offsetsOfTransaction } from './asked_offsets.ts';
 import { sendCurves } from './curves.ts';
-import { finished, waitedFor } from './finished.ts';
+import { finished, waitForWork } from './finished.ts';
 
 interface Options {
   store: Store;
@@ -54,7 +54,7 @@ async function sendProjection(
   const offsets = offsetsOfTransaction(store, asked.clock_offsets_ns, transactionId);
   const turn = await scanGate.enter(res, { isSmall: limit <= SMALL_ROWS_MAX });
   const nowNs = now();
-  const spans = await spansFor(store, undefined, nowNs, { transactionId });
+  const spans = await readAnswerSpans(store, undefined, nowNs, { transactionId });
   const request = {
     transactionId,
     extraLatencyNs: extra_latency_ns,
@@ -65,11 +65,11 @@ async function sendProjection(
   const found = await finished(
     res,
     turn,
-    waitedFor(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
+    waitForWork(async (signal) => sessions.whatIf({ ...request, ...(await offsets()) }, signal)),
   );
   if (!found) return;
   const filter = { transactionId };
-  const coverage = await coverageFor(store, spans, { filter, nowNs });
+  const coverage = await readEventCoverage(store, spans, { filter, nowNs });
   const isLate =
     timeout_ns !== null && goesOnAfter(await store.transaction(transactionId), timeout_ns, spans.unended.own);
   sendJson(res, 200, {

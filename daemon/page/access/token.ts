@@ -5,7 +5,7 @@
 import { keptTexts } from './kept_texts.ts';
 
 /** A proxy may have several daemons at one address, each below a path. */
-const keyOf = ({ pathname }: Location) => `kreplay.token${pathname}`;
+const buildTokenKey = ({ pathname }: Location) => `kreplay.token${pathname}`;
 const ANSWER_MS_MAX = 200;
 const FORM = /^[\w.~+/-]{1,512}=*$/;
 
@@ -24,7 +24,7 @@ export function isTokenForm(text: string): boolean {
 
 export function createTokenKeeper(): TokenKeeper {
   const kept = keptTexts('sessionStorage');
-  const key = keyOf(location);
+  const key = buildTokenKey(location);
   const channel = new BroadcastChannel(key);
   let answered: ((token: string) => void) | undefined;
   channel.addEventListener('message', (event) => {

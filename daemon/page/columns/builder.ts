@@ -15,7 +15,7 @@ import {
   type Thread,
   type What,
 } from './event_columns.ts';
-import { INTEGER, indexIn, integerOf, listOf, type Parsed, recordOf, textOf } from './parsed.ts';
+import { INTEGER, type Parsed, parseIndex, parseInteger, parseList, parseRecord, parseText } from './parsed.ts';
 
 export interface ColumnsBuilder {
   /**
@@ -47,23 +47,23 @@ export function createColumnsBuilder(): ColumnsBuilder {
   let coverage: object | null = null;
 
   function addEvents(line: Parsed): void {
-    const lineBaseNs = integerOf(line.base_ns, 'base_ns', true);
+    const lineBaseNs = parseInteger(line.base_ns, 'base_ns', true);
     baseNs ??= lineBaseNs;
-    const length = listOf(line.start, 'start').length;
-    if (lines === 1) recordOf(line.types, 'types');
+    const length = parseList(line.start, 'start').length;
+    if (lines === 1) parseRecord(line.types, 'types');
     readDictionaries(dictionaries, line);
     grow(store, ROW_ARRAYS, count + length);
     for (const field of EXACT_FIELDS) readIntegers(store, field, line, count, length);
     rebase(store, count, length, lineBaseNs - baseNs);
-    const types = listOf(line.type, 'type', length);
-    for (let i = 0; i < length; i++) store.type[count + i] = indexIn(types[i], 256, 'type');
+    const types = parseList(line.type, 'type', length);
+    for (let i = 0; i < length; i++) store.type[count + i] = parseIndex(types[i], 256, 'type');
     for (const [field, dictionary] of Object.entries(INDEXES)) {
-      const values = listOf(line[field], field, length);
+      const values = parseList(line[field], field, length);
       const size = dictionaries[dictionary].length;
       const into = store[field as keyof typeof INDEXES];
-      for (let i = 0; i < length; i++) into[count + i] = indexIn(values[i], size, field);
+      for (let i = 0; i < length; i++) into[count + i] = parseIndex(values[i], size, field);
     }
-    addOrigins(line.origins === undefined ? [] : listOf(line.origins, 'origins'), length);
+    addOrigins(line.origins === undefined ? [] : parseList(line.origins, 'origins'), length);
     count += length;
   }
 
@@ -71,7 +71,7 @@ export function createColumnsBuilder(): ColumnsBuilder {
     grow(store, ORIGIN_ARRAYS, originCount + origins.length);
     let last = 0;
     for (const [i, origin] of origins.entries()) {
-      const [row, service, transactionId, bytes] = listOf(origin, 'origins', 4);
+      const [row, service, transactionId, bytes] = parseList(origin, 'origins', 4);
       const key = JSON.stringify([service, transactionId]);
       if (typeof service !== 'string' || (typeof transactionId !== 'string' && transactionId !== null))
         throw new Error('origins has an owner that is none');
@@ -79,11 +79,11 @@ export function createColumnsBuilder(): ColumnsBuilder {
         originOwners.set(key, dictionaries.originOwners.length);
         dictionaries.originOwners.push({ service, transactionId });
       }
-      if (indexIn(row, length, 'origins') < last) throw new Error('origins is not in order of row');
+      if (parseIndex(row, length, 'origins') < last) throw new Error('origins is not in order of row');
       last = row as number;
       store.originRow[originCount + i] = count + last;
       store.originOwner[originCount + i] = originOwners.get(key)!;
-      store.originBytes[originCount + i] = integerOf(bytes, 'origins', false);
+      store.originBytes[originCount + i] = parseInteger(bytes, 'origins', false);
     }
     originCount += origins.length;
   }
@@ -92,9 +92,10 @@ export function createColumnsBuilder(): ColumnsBuilder {
     lines++;
     try {
       if (coverage) throw new Error('it comes after the last one');
-      const parsed = recordOf(JSON.parse(line), 'it');
+      const parsed = parseRecord(JSON.parse(line), 'it');
       // The gaps of the coverage have times, which are bare integers that plain JSON.parse rounds.
-      if (Object.hasOwn(parsed, 'coverage')) coverage = recordOf(recordOf(parseJson(line), 'it').coverage, 'coverage');
+      if (Object.hasOwn(parsed, 'coverage'))
+        coverage = parseRecord(parseRecord(parseJson(line), 'it').coverage, 'coverage');
       else addEvents(parsed);
     } catch (error) {
       throw new Error(`line ${lines} of the events cannot be read: ${error instanceof Error ? error.message : error}`);
@@ -170,7 +171,7 @@ function grow(store: Store, names: readonly ArrayName[], length: number): void {
 }
 
 function readIntegers(store: Store, field: ExactField, line: Parsed, count: number, length: number): void {
-  const values = listOf(line[field], field, length);
+  const values = parseList(line[field], field, length);
   const into = store[field];
   const exact = store.exact[field];
   const isNullable = NULLABLE.includes(field);
@@ -181,7 +182,7 @@ function readIntegers(store: Store, field: ExactField, line: Parsed, count: numb
     else if (value === null && isNullable) into[count + i] = Number.NaN;
     else if (typeof value === 'string' && INTEGER.test(value)) {
       into[count + i] = Number(value);
-      exact.set(count + i, integerOf(value, field, isSigned));
+      exact.set(count + i, parseInteger(value, field, isSigned));
     } else throw new Error(`${field} has a value that is no integer in its range`);
   }
 }
@@ -229,46 +230,46 @@ const newDictionaries = (): Dictionaries => ({
 
 /** Adds what a line brings; a dictionary without news is not in the line. */
 function readDictionaries(dictionaries: Dictionaries, line: Parsed): void {
-  for (const entry of entriesOf(line, 'recordings', 2)) {
-    const [recordingId, node] = entry.map((value) => textOf(value, 'recordings'));
+  for (const entry of parseEntries(line, 'recordings', 2)) {
+    const [recordingId, node] = entry.map((value) => parseText(value, 'recordings'));
     dictionaries.recordings.push({ recordingId: recordingId!, node: node! });
   }
-  for (const [recording, pid, tid, comm, service] of entriesOf(line, 'threads', 5))
+  for (const [recording, pid, tid, comm, service] of parseEntries(line, 'threads', 5))
     dictionaries.threads.push({
-      recording: indexIn(recording, dictionaries.recordings.length, 'threads'),
-      pid: indexIn(pid, 2 ** 32, 'threads'),
-      tid: indexIn(tid, 2 ** 32, 'threads'),
-      comm: textOf(comm, 'threads'),
-      service: textOf(service, 'threads'),
+      recording: parseIndex(recording, dictionaries.recordings.length, 'threads'),
+      pid: parseIndex(pid, 2 ** 32, 'threads'),
+      tid: parseIndex(tid, 2 ** 32, 'threads'),
+      comm: parseText(comm, 'threads'),
+      service: parseText(service, 'threads'),
     });
-  for (const [operation, target, fileKind] of entriesOf(line, 'whats', 3))
+  for (const [operation, target, fileKind] of parseEntries(line, 'whats', 3))
     dictionaries.whats.push({
       operation: textOrNull(operation, 'whats') ?? '',
       target: textOrNull(target, 'whats'),
       fileKind: textOrNull(fileKind, 'whats'),
     });
-  for (const [transactionId, source, quality, queuedBy] of entriesOf(line, 'owners', 4))
+  for (const [transactionId, source, quality, queuedBy] of parseEntries(line, 'owners', 4))
     dictionaries.owners.push({
       transactionId: textOrNull(transactionId, 'owners'),
-      source: textOf(source, 'owners'),
-      quality: textOf(quality, 'owners'),
+      source: parseText(source, 'owners'),
+      quality: parseText(quality, 'owners'),
       queuedBy: textOrNull(queuedBy, 'owners'),
     });
   readNames(dictionaries.types, line, 'types');
   readNames(dictionaries.errors, line, 'errors');
 }
 
-function entriesOf(line: Parsed, name: string, length: number): (readonly unknown[])[] {
+function parseEntries(line: Parsed, name: string, length: number): (readonly unknown[])[] {
   if (!Object.hasOwn(line, name)) return [];
-  return listOf(line[name], name).map((entry) => listOf(entry, `an entry of ${name}`, length));
+  return parseList(line[name], name).map((entry) => parseList(entry, `an entry of ${name}`, length));
 }
 
-const textOrNull = (value: unknown, name: string) => (value === null ? null : textOf(value, name));
+const textOrNull = (value: unknown, name: string) => (value === null ? null : parseText(value, name));
 
 function readNames(names: Map<number, string>, line: Parsed, name: string): void {
   if (!Object.hasOwn(line, name)) return;
-  for (const [number, text] of Object.entries(recordOf(line[name], name))) {
+  for (const [number, text] of Object.entries(parseRecord(line[name], name))) {
     if (!INTEGER.test(number)) throw new Error(`${name} has a key that is no integer`);
-    names.set(Number(number), textOf(text, name));
+    names.set(Number(number), parseText(text, name));
   }
 }

@@ -99,7 +99,7 @@ export const newExactValues = (): ExactValues => ({
 });
 
 /** The memory of the columns, for `postMessage`: the sender cannot use them afterwards. */
-export function buffersOf({ origins, ...columns }: EventColumns): ArrayBuffer[] {
+export function listBuffers({ origins, ...columns }: EventColumns): ArrayBuffer[] {
   const arrays = [...Object.values(columns), origins.row, origins.owner, origins.bytes];
   return arrays.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
 }
@@ -117,20 +117,20 @@ export function startNs(columns: EventColumns, row: number): bigint {
   return columns.baseNs + exactValue(columns, 'start', row)!;
 }
 
-export function threadOf({ threads, thread }: EventColumns, row: number): Thread {
+export function getThread({ threads, thread }: EventColumns, row: number): Thread {
   return threads[thread[row]!]!;
 }
 
-export function whatOf({ whats, what }: EventColumns, row: number): What {
+export function getWhat({ whats, what }: EventColumns, row: number): What {
   return whats[what[row]!]!;
 }
 
-export function ownerOf({ owners, owner }: EventColumns, row: number): Owner {
+export function getOwner({ owners, owner }: EventColumns, row: number): Owner {
   return owners[owner[row]!]!;
 }
 
-export function recordingOf(columns: EventColumns, row: number): Recording {
-  return columns.recordings[threadOf(columns, row).recording]!;
+export function getRecording(columns: EventColumns, row: number): Recording {
+  return columns.recordings[getThread(columns, row).recording]!;
 }
 
 /** Name of the event type; a newer daemon may have types without a name here. */
@@ -139,7 +139,7 @@ export function typeName({ types, type }: EventColumns, row: number): string {
 }
 
 export function eventId(columns: EventColumns, row: number): string {
-  return formatEventId(recordingOf(columns, row).recordingId, exactValue(columns, 'number', row)!);
+  return formatEventId(getRecording(columns, row).recordingId, exactValue(columns, 'number', row)!);
 }
 
 /** Name of the error with which the event ended; null if it did not fail. */
@@ -149,7 +149,7 @@ export function errorName({ errors, result }: EventColumns, row: number): string
 }
 
 /** The owners of the data that a request carries, with the bytes of each. */
-export function originsOf({ origins }: EventColumns, row: number): (OriginOwner & { bytes: bigint })[] {
+export function collectOrigins({ origins }: EventColumns, row: number): (OriginOwner & { bytes: bigint })[] {
   const found: (OriginOwner & { bytes: bigint })[] = [];
   for (let at = firstAtLeast(origins.row, row); origins.row[at] === row; at++)
     found.push({ ...origins.owners[origins.owner[at]!]!, bytes: origins.bytes[at]! });

@@ -1,5 +1,5 @@
 /** Puts the events of two answers on one time line: a transaction's, and those that were in its way. */
-import { type EventColumns, EXACT_FIELDS, exactValue, newExactValues, recordingOf, startNs } from './event_columns.ts';
+import { type EventColumns, EXACT_FIELDS, exactValue, getRecording, newExactValues, startNs } from './event_columns.ts';
 
 /**
  * Returns the events of both in order of start. An event that both have is taken once; the first columns themselves are
@@ -38,7 +38,7 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
   };
   for (const side of [0, 1] as const) {
     const source = side === 0 ? first : second;
-    const [threads, whats, owners] = side === 0 ? [0, 0, 0] : [first.threads, first.whats, first.owners].map(sizeOf);
+    const [threads, whats, owners] = side === 0 ? [0, 0, 0] : [first.threads, first.whats, first.owners].map(getLength);
     const copy = (to: Numbers, from: Numbers, added = 0) => {
       for (let at = 0; at < count; at++) if (sides[at] === side) to[at] = from[rows[at]!]! + added;
     };
@@ -54,7 +54,7 @@ export function mergeColumns(first: EventColumns, second: EventColumns): EventCo
 
 type Numbers = Float64Array | Uint32Array | Uint8Array;
 
-const sizeOf = ({ length }: readonly unknown[]) => length;
+const getLength = ({ length }: readonly unknown[]) => length;
 
 function keepExact(merged: EventColumns, to: number, source: EventColumns, row: number): void {
   const delta = Number(source.baseNs - merged.baseNs);
@@ -101,7 +101,7 @@ function isKnown(
   for (let one = end - 1; one >= 0 && difference(one, row) === 0; one--)
     if (
       exactValue(first, 'number', one) === exactValue(second, 'number', row) &&
-      recordingOf(first, one).recordingId === recordingOf(second, row).recordingId
+      getRecording(first, one).recordingId === getRecording(second, row).recordingId
     )
       return true;
   return false;

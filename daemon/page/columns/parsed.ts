@@ -6,32 +6,32 @@ export type Parsed = Readonly<Record<string, unknown>>;
 /** A decimal integer of at most 64 bits, or a little more. */
 export const INTEGER = /^-?\d{1,20}$/;
 
-export function recordOf(value: unknown, name: string): Parsed {
+export function parseRecord(value: unknown, name: string): Parsed {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${name} is no object`);
   return value as Parsed;
 }
 
-export function listOf(value: unknown, name: string, length?: number): readonly unknown[] {
+export function parseList(value: unknown, name: string, length?: number): readonly unknown[] {
   if (!Array.isArray(value)) throw new Error(`${name} is no list`);
   if (length !== undefined && value.length !== length)
     throw new Error(`${name} has ${value.length} values instead of ${length}`);
   return value;
 }
 
-export function textOf(value: unknown, name: string): string {
+export function parseText(value: unknown, name: string): string {
   if (typeof value !== 'string') throw new Error(`${name} has a value that is no text`);
   return value;
 }
 
 /** An index below `size`. */
-export function indexIn(value: unknown, size: number, name: string): number {
+export function parseIndex(value: unknown, size: number, name: string): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value >= size)
     throw new Error(`${name} has a value that is no index below ${size}`);
   return value;
 }
 
 /** An integer that is a number where a double can hold it, and decimal text otherwise. */
-export function integerOf(value: unknown, name: string, isSigned: boolean): bigint {
+export function parseInteger(value: unknown, name: string, isSigned: boolean): bigint {
   const isInteger =
     (typeof value === 'number' && Number.isSafeInteger(value)) || (typeof value === 'string' && INTEGER.test(value));
   const integer = isInteger ? BigInt(value) : null;

@@ -1,5 +1,5 @@
 /** Sums of a transaction's own calls and requests: by call, file or device, and service. */
-import { exactValue, threadOf, whatOf } from '../columns/event_columns.ts';
+import { exactValue, getThread, getWhat } from '../columns/event_columns.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import { OWN } from '../lanes/shares.ts';
 import { type CallSums, ranked } from './sums.ts';
@@ -12,13 +12,13 @@ interface Group {
 }
 
 export function callSums(model: LanesModel): CallSums[] {
-  return groupsOf(model).map(({ rows, ...group }) => {
+  return groupCalls(model).map(({ rows, ...group }) => {
     const failed = rows.reduce((sum, row) => sum + (model.columns.result[row]! < 0 ? 1 : 0), 0);
-    return { ...group, count: rows.length, failed, ...durationsOf(model, rows) };
+    return { ...group, count: rows.length, failed, ...computeDurationStats(model, rows) };
   });
 }
 
-function groupsOf({ columns, shares }: LanesModel): Group[] {
+function groupCalls({ columns, shares }: LanesModel): Group[] {
   const groups = new Map<string, Group>();
   const services = new Map<string, number>();
   const serviceOf = columns.threads.map(({ service }) => {
@@ -27,8 +27,8 @@ function groupsOf({ columns, shares }: LanesModel): Group[] {
   });
   /** Groups by numbers: text keys of a million events would take longer than all else. */
   const known: Group[] = [];
-  const groupOf = (row: number): Group => {
-    const [call, { target }, { service }] = [callName(columns, row), whatOf(columns, row), threadOf(columns, row)];
+  const getOrCreateGroup = (row: number): Group => {
+    const [call, { target }, { service }] = [callName(columns, row), getWhat(columns, row), getThread(columns, row)];
     const key = JSON.stringify([call, target, service]);
     const group = groups.get(key) ?? { call, target, service, rows: [] };
     groups.set(key, group);
@@ -37,7 +37,7 @@ function groupsOf({ columns, shares }: LanesModel): Group[] {
   for (let row = 0; row < columns.count; row++) {
     if (shares[row] !== OWN) continue;
     const number = (columns.what[row]! * services.size + serviceOf[columns.thread[row]!]!) * 256 + columns.type[row]!;
-    const group = known[number] ?? groupOf(row);
+    const group = known[number] ?? getOrCreateGroup(row);
     known[number] = group;
     group.rows.push(row);
   }
@@ -45,7 +45,7 @@ function groupsOf({ columns, shares }: LanesModel): Group[] {
 }
 
 /** Exact also where a double would round. */
-function durationsOf({ columns }: LanesModel, rows: readonly number[]) {
+function computeDurationStats({ columns }: LanesModel, rows: readonly number[]) {
   const { duration, exact } = columns;
   if (exact.duration.size > 0) {
     const ascending = rows

@@ -50,32 +50,34 @@ interface Side {
 
 /** Without reports of A, the runs of B are compared with their incident. `b` has at least one. */
 export function compareReports(a: readonly Compared[], b: readonly Compared[]): ReportComparison {
-  const runs = sideOf(b, 1);
-  const before = a.length > 0 ? sideOf(a, 1) : sideOf(b, 0);
+  const runs = collectSide(b, 1);
+  const before = a.length > 0 ? collectSide(a, 1) : collectSide(b, 0);
   const keys = new Set([...runs.rows.keys(), ...before.rows.keys()]);
   const rows = [...keys].map((key): ReportRow => {
     const [op_class, path, role] = JSON.parse(key) as [string, string, string];
     const one = filled(before.rows.get(key), a.length);
     const other = filled(runs.rows.get(key), b.length);
-    const calls = [bandOf(one.calls), bandOf(other.calls)] as const;
-    const took_ns = [bandOf(one.took_ns), bandOf(other.took_ns)] as const;
+    const calls = [computeBand(one.calls), computeBand(other.calls)] as const;
+    const took_ns = [computeBand(one.took_ns), computeBand(other.took_ns)] as const;
     const changeNs = took_ns[0] && took_ns[1] ? took_ns[1].median - took_ns[0].median : 0;
-    return { op_class, path, role, calls, took_ns, changeNs, verdict: verdictOf(calls, took_ns) };
+    return { op_class, path, role, calls, took_ns, changeNs, verdict: chooseVerdict(calls, took_ns) };
   });
-  const took_ns = [bandOf(before.totals)!, bandOf(runs.totals)!] as const;
+  const took_ns = [computeBand(before.totals)!, computeBand(runs.totals)!] as const;
   return {
     beside: a.length > 0 ? 'run' : 'incident',
-    rows: rows.sort((one, other) => sizeOf(other) - sizeOf(one) || (one.path < other.path ? -1 : 1)),
+    rows: rows.sort(
+      (one, other) => computeChangeSize(other) - computeChangeSize(one) || (one.path < other.path ? -1 : 1),
+    ),
     took_ns,
     verdict: timeVerdict(took_ns),
   };
 }
 
 /** What is not known of one side may be all of the change. */
-const sizeOf = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
+const computeChangeSize = ({ took_ns: [a, b] }: ReportRow) => Math.abs((b?.median ?? 0) - (a?.median ?? 0));
 
 /** One side of the differences between runs and their incident: 0 is the incident, 1 the run. */
-function sideOf(reports: readonly Compared[], side: 0 | 1): Side {
+function collectSide(reports: readonly Compared[], side: 0 | 1): Side {
   const rows = new Map<Key, Values>();
   const totals: number[] = [];
   for (const report of reports) {
@@ -100,14 +102,14 @@ function filled(values: Values | undefined, runs: number): Values {
   return { calls: [...calls, ...missing], took_ns: [...took_ns, ...missing] };
 }
 
-function bandOf(values: readonly number[]): Band | null {
+function computeBand(values: readonly number[]): Band | null {
   if (values.length === 0) return null;
   const ascending = Float64Array.from(values).sort();
   const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => ranked(ascending, share));
   return { p10: p10!, median: median!, p90: p90!, count: values.length };
 }
 
-function verdictOf(calls: ReportRow['calls'], took: ReportRow['took_ns']): Verdict {
+function chooseVerdict(calls: ReportRow['calls'], took: ReportRow['took_ns']): Verdict {
   const [before, after] = calls.map((band) => band ?? { p10: 0, p90: 0 });
   if (before!.p90 === 0 && after!.p10 > 0) return 'new';
   if (before!.p10 > 0 && after!.p90 === 0) return 'vanished';

@@ -31,12 +31,12 @@ export function changeSentence(parts: readonly Part[], { a, b, isPerSecond = fal
     return `${b} took as long as ${a} altogether: ${parting}.`;
   }
   const whole = `${b} took ${longer(changeNs)} than ${a}`;
-  const phraseOf = ({ name, phrase = `in ${name}` }: Part) => phrase;
+  const getPhrase = ({ name, phrase = `in ${name}` }: Part) => phrase;
   const main = (changeNs > 0n ? most : least)!;
   const isOnly = parts.every((part) => part === main || part.changeNs === 0n);
-  if (isOnly) return `${whole}, all of it ${phraseOf(main)}.`;
+  if (isOnly) return `${whole}, all of it ${getPhrase(main)}.`;
   const isWithin = changeNs > 0n ? main.changeNs <= changeNs : main.changeNs >= changeNs;
-  if (isWithin) return `${whole}: ${size(main.changeNs)} of it ${phraseOf(main)}.`;
+  if (isWithin) return `${whole}: ${size(main.changeNs)} of it ${getPhrase(main)}.`;
   return `${whole}: ${main.name} took ${longer(main.changeNs)}, and the others ${longer(changeNs - main.changeNs)}.`;
 }
 

@@ -42,20 +42,21 @@ export function joinSums(a: readonly CallSums[], b: readonly CallSums[], lengths
       rows.set(key, { ...row, [side]: one });
     }
   for (const row of rows.values())
-    row.changeNs = shareOf(row.b, lengths ? lengths.b : null) - shareOf(row.a, lengths ? lengths.a : null);
+    row.changeNs =
+      computeShareNs(row.b, lengths ? lengths.b : null) - computeShareNs(row.a, lengths ? lengths.a : null);
   return [...rows.values()].sort((one, other) => compareSizes(other.changeNs, one.changeNs));
 }
 
-function shareOf(sums: CallSums | null, lengthNs: bigint | null): bigint {
+function computeShareNs(sums: CallSums | null, lengthNs: bigint | null): bigint {
   const totalNs = sums?.totalNs ?? 0n;
   return lengthNs === null ? totalNs : (totalNs * SECOND_NS) / lengthNs;
 }
 
-const sizeOf = (ns: bigint) => (ns < 0n ? -ns : ns);
+const computeMagnitude = (ns: bigint) => (ns < 0n ? -ns : ns);
 
 function compareSizes(one: bigint, other: bigint): number {
-  const a = sizeOf(one);
-  const b = sizeOf(other);
+  const a = computeMagnitude(one);
+  const b = computeMagnitude(other);
   return a < b ? -1 : a > b ? 1 : 0;
 }
 

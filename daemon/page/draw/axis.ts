@@ -3,7 +3,7 @@
  * leave no room for the rest.
  */
 import type { TimeSpan } from '../lanes/model.ts';
-import { nsAt, type View, xOf } from './view.ts';
+import { computeTimeNs, computeXPx, type View } from './view.ts';
 
 export interface Axis {
   view: View;
@@ -18,7 +18,7 @@ const FOLDED_PX = 72;
 const FOLDED_SHARE = 0.2;
 
 /** Divides the width of a picture. */
-export function axisOf(view: View, folded: TimeSpan | null): Axis {
+export function computeAxis(view: View, folded: TimeSpan | null): Axis {
   if (!folded) return { view, folded: null };
   const foldedPx = Math.min(FOLDED_PX, Math.floor(view.widthPx * FOLDED_SHARE));
   const widthPx = view.widthPx - BREAK_PX - foldedPx;
@@ -32,30 +32,30 @@ export function foldedLeftPx({ view }: Axis): number {
 }
 
 /** Width of the picture, CSS pixels. */
-export function widthOf(axis: Axis): number {
+export function computeAxisWidthPx(axis: Axis): number {
   return axis.folded ? foldedLeftPx(axis) + axis.folded.widthPx : axis.view.widthPx;
 }
 
 /** Position of a time in CSS pixels. Times between the two parts are within the break. */
 export function xOnAxis(axis: Axis, ns: number): number {
   const { view, folded } = axis;
-  if (!folded || ns <= view.toNs) return xOf(view, ns);
+  if (!folded || ns <= view.toNs) return computeXPx(view, ns);
   const left = foldedLeftPx(axis);
-  if (ns >= folded.fromNs) return left + xOf(folded, ns);
+  if (ns >= folded.fromNs) return left + computeXPx(folded, ns);
   return view.widthPx + ((ns - view.toNs) / (folded.fromNs - view.toNs)) * BREAK_PX;
 }
 
 /** Time at a position, in whole nanoseconds. */
 export function nsOnAxis(axis: Axis, xPx: number): number {
   const { view, folded } = axis;
-  if (!folded || xPx <= view.widthPx) return nsAt(view, xPx);
+  if (!folded || xPx <= view.widthPx) return computeTimeNs(view, xPx);
   const left = foldedLeftPx(axis);
-  if (xPx >= left) return nsAt(folded, xPx - left);
+  if (xPx >= left) return computeTimeNs(folded, xPx - left);
   return Math.round(view.toNs + ((xPx - view.widthPx) / BREAK_PX) * (folded.fromNs - view.toNs));
 }
 
 /** Whether any of the time from `startNs` to `endNs` is seen. */
 export function isOnAxis({ view, folded }: Axis, startNs: number, endNs: number): boolean {
-  const isIn = ({ fromNs, toNs }: TimeSpan) => endNs >= fromNs && startNs <= toNs;
-  return isIn(view) || (folded !== null && isIn(folded));
+  const isVisible = ({ fromNs, toNs }: TimeSpan) => endNs >= fromNs && startNs <= toNs;
+  return isVisible(view) || (folded !== null && isVisible(folded));
 }

@@ -5,8 +5,8 @@
 import { firstPlace } from '../../base/binary_search.ts';
 import { firstAtLeast } from '../columns/event_columns.ts';
 import type { TimeSpan } from '../lanes/model.ts';
-import { firstFailedIn, longestIn, type Track } from '../lanes/tracks.ts';
-import { columnCount, scaleOf, type View } from './view.ts';
+import { findFirstFailed, findLongest, type Track } from '../lanes/tracks.ts';
+import { columnCount, computeViewScale, type View } from './view.ts';
 
 /** A value for each column; a place is an index of the track's arrays. */
 export interface Bins {
@@ -27,12 +27,12 @@ export function newBins(columns: number): Bins {
 /** First column of an event of a track; it may be left of the picture. What begins in view is within, though rounded. */
 export function firstColumn({ starts }: Track, place: number, view: View): number {
   const columns = columnCount(view);
-  return Math.min(Math.floor((starts[place]! - view.fromNs) * scaleOf(view)), columns - 1);
+  return Math.min(Math.floor((starts[place]! - view.fromNs) * computeViewScale(view)), columns - 1);
 }
 
 /** Last column of an event, which may be right of the picture: it has one column at least, however short it is. */
 export function lastColumn(track: Track, place: number, view: View): number {
-  const last = Math.ceil((track.ends[place]! - view.fromNs) * scaleOf(view)) - 1;
+  const last = Math.ceil((track.ends[place]! - view.fromNs) * computeViewScale(view)) - 1;
   return Math.max(last, firstColumn(track, place, view));
 }
 
@@ -67,7 +67,7 @@ export function binTrack(track: Track, view: View, bins: Bins): void {
 function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends, failedBefore } = track;
   const columns = columnCount(view);
-  const scale = scaleOf(view);
+  const scale = computeViewScale(view);
   const fromNs = view.fromNs;
   for (let place = from; place < to; place++) {
     const start = starts[place]!;
@@ -87,7 +87,7 @@ function byEvent(track: Track, view: View, { counts, longest, worst }: Bins, fro
 function byColumn(track: Track, view: View, { counts, longest, worst }: Bins, from: number, to: number): void {
   const { starts, ends } = track;
   const columns = columnCount(view);
-  const scale = scaleOf(view);
+  const scale = computeViewScale(view);
   const fromNs = view.fromNs;
   for (let column = 0, next = from, size = 0; column < columns; column++) {
     let first = next;
@@ -97,8 +97,8 @@ function byColumn(track: Track, view: View, { counts, longest, worst }: Bins, fr
     if (first > from && Math.ceil((ends[first - 1]! - fromNs) * scale) - 1 >= column) first--;
     if (first === next) continue;
     counts[column] = next - first;
-    longest[column] = longestIn(track, first, next);
-    worst[column] = firstFailedIn(track, first, next);
+    longest[column] = findLongest(track, first, next);
+    worst[column] = findFirstFailed(track, first, next);
   }
 }
 

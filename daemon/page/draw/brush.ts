@@ -8,7 +8,7 @@ export type Grip = 'from' | 'to' | 'whole';
 const EDGE_PX = 12;
 
 /** What a pointer takes hold of; null outside of the part. A part that is too narrow for its edges has them outside. */
-export function gripAt(fromPx: number, toPx: number, xPx: number): Grip | null {
+export function findGrip(fromPx: number, toPx: number, xPx: number): Grip | null {
   const insidePx = Math.min(EDGE_PX, (toPx - fromPx) / 4);
   if (xPx >= fromPx - EDGE_PX && xPx < fromPx + insidePx) return 'from';
   if (xPx <= toPx + EDGE_PX && xPx > toPx - insidePx) return 'to';

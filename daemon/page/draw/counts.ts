@@ -33,7 +33,7 @@ export interface Counts {
 }
 
 /** The shortest bucket of which the time from `firstNs` to `lastNs` has at most `most`. */
-export function bucketFor(firstNs: bigint, lastNs: bigint, most: number): bigint {
+export function computeBucketNs(firstNs: bigint, lastNs: bigint, most: number): bigint {
   const length = lastNs - firstNs + 1n;
   // The first bucket begins before the first event, so that there may be one more.
   const bucketNs = length / BigInt(Math.max(most - 1, 1)) + 1n;
@@ -55,10 +55,11 @@ export function lastEndNs({ last_end_ns, written_back }: Ended & { written_back:
  * Buckets begin at whole multiples of their length since the epoch, as those of the daemon do. What was recorded since
  * `lastNs` was known has buckets after it.
  */
-export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: bigint, bucketNs: bigint): Counts {
+export function sumCounts(rows: readonly CountedRow[], firstNs: bigint, lastNs: bigint, bucketNs: bigint): Counts {
   const baseNs = (firstNs / bucketNs) * bucketNs;
-  const bucketOf = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
-  const bucketCount = rows.reduce((most, row) => Math.max(most, bucketOf(row.bucket_start_ns)), bucketOf(lastNs)) + 1;
+  const computeBucket = (ns: bigint | number) => Number((BigInt(ns) - baseNs) / bucketNs);
+  const bucketCount =
+    rows.reduce((most, row) => Math.max(most, computeBucket(row.bucket_start_ns)), computeBucket(lastNs)) + 1;
   const newDensity = () => ({ counts: new Uint32Array(bucketCount), failed: new Uint32Array(bucketCount) });
   const byKey = new Map<string, ProcessCounts>();
   const all = newDensity();
@@ -78,7 +79,7 @@ export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: b
     process.count += count;
     process.failedCount += error_count;
     process.types.set(event_type, (process.types.get(event_type) ?? 0) + count);
-    const bucket = bucketOf(bucket_start_ns);
+    const bucket = computeBucket(bucket_start_ns);
     for (const { counts, failed } of [process.density, all]) {
       counts[bucket]! += count;
       failed[bucket]! += error_count;
@@ -90,8 +91,9 @@ export function countsOf(rows: readonly CountedRow[], firstNs: bigint, lastNs: b
 
 /** The most events that can have begun from `fromNs` to before `toNs`, nanoseconds since the epoch. */
 export function mostWithin({ baseNs, bucketNs, bucketCount, all }: Counts, fromNs: bigint, toNs: bigint): number {
-  const bucketOf = (ns: bigint) => (ns <= baseNs ? 0 : Number((ns - baseNs) / bucketNs));
+  const computeBucket = (ns: bigint) => (ns <= baseNs ? 0 : Number((ns - baseNs) / bucketNs));
   let sum = 0;
-  for (let at = bucketOf(fromNs); at <= Math.min(bucketOf(toNs - 1n), bucketCount - 1); at++) sum += all.counts[at]!;
+  for (let at = computeBucket(fromNs); at <= Math.min(computeBucket(toNs - 1n), bucketCount - 1); at++)
+    sum += all.counts[at]!;
   return sum;
 }

@@ -13,7 +13,7 @@ export interface Density {
 export const DENSITY_COLUMNS = 1024;
 
 /** Counts the events of all lanes; one without duration is in the column where it begins. */
-export function densityOf(
+export function computeDensity(
   { starts, ends, columns: { result } }: Pick<LanesModel, 'starts' | 'ends'> & { columns: { result: Float64Array } },
   { fromNs, toNs }: TimeSpan,
   columns: number,
@@ -48,6 +48,6 @@ function summed(changes: Int32Array): Uint32Array {
 }
 
 /** Height of a column as a share of the largest: one event is seen beside a million. */
-export function heightOf(count: number, largest: number): number {
+export function computeHeightShare(count: number, largest: number): number {
   return count === 0 ? 0 : Math.log1p(count) / Math.log1p(largest);
 }

@@ -1,7 +1,7 @@
 /** Which time a picture of lanes shows: at first, at most, and right of a break. */
 
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import { DENSITY_COLUMNS, type Density, densityOf } from './density.ts';
+import { computeDensity, DENSITY_COLUMNS, type Density } from './density.ts';
 import { fitted } from './view.ts';
 
 export interface Extents {
@@ -24,10 +24,10 @@ export interface Outline {
 }
 
 /** `laterNs` is the end of what would take longer. */
-export function outlineOf(model: LanesModel, laterNs?: number): Outline {
-  const extents = extentsOf(model, laterNs);
-  const normal = densityOf(model, extents.normal, DENSITY_COLUMNS);
-  const unfolded = extents.folded ? densityOf(model, extents.unfolded, DENSITY_COLUMNS) : normal;
+export function computeOutline(model: LanesModel, laterNs?: number): Outline {
+  const extents = computeExtents(model, laterNs);
+  const normal = computeDensity(model, extents.normal, DENSITY_COLUMNS);
+  const unfolded = extents.folded ? computeDensity(model, extents.unfolded, DENSITY_COLUMNS) : normal;
   return { extents, normal, unfolded };
 }
 
@@ -36,7 +36,10 @@ const MARGIN = 0.03;
 /** How much longer a picture becomes by what would take longer, at most: what is recorded stays readable. */
 const LONGER_MOST = 4;
 
-export function extentsOf({ ownSpan, writtenBack, firstNs, starts, ends }: LanesModel, laterNs = firstNs): Extents {
+export function computeExtents(
+  { ownSpan, writtenBack, firstNs, starts, ends }: LanesModel,
+  laterNs = firstNs,
+): Extents {
   let [first, last] = [firstNs, Number.NEGATIVE_INFINITY];
   for (let row = 0; row < starts.length; row++) {
     if (starts[row]! < first) first = starts[row]!;

@@ -1,5 +1,5 @@
 /** Texts within the bars of events: only where they fit, and only of events that are seen. */
-import { threadOf } from '../columns/event_columns.ts';
+import { getThread } from '../columns/event_columns.ts';
 import { callName, type Lane, type LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import { bytesText } from '../numbers/amounts.ts';
@@ -28,7 +28,7 @@ export function placeLabels(
   { rows }: Track,
   bins: Bins,
   view: View,
-  textsOf: (row: number) => readonly string[],
+  listTexts: (row: number) => readonly string[],
   measure: (text: string) => number,
   most = LABELS_MAX,
 ): Label[] {
@@ -46,7 +46,7 @@ export function placeLabels(
     if (place < 0) continue;
     const row = rows[place]!;
     const roomPx = (to - from) / view.dpr - 2 * PADDING_PX;
-    const text = textsOf(row).find((one) => measure(one) <= roomPx);
+    const text = listTexts(row).find((one) => measure(one) <= roomPx);
     if (text !== undefined) labels.push({ xPx: from / view.dpr + PADDING_PX, widthPx: roomPx, text, row });
   }
   return labels;
@@ -69,7 +69,7 @@ export function labelTexts(
   // Most of the bar has the colour of what is named.
   const isQueued = queueNs > durationNs / 2;
   if (kind === 'own_requests') return isQueued ? [`queued ${shortDuration(queueNs)}`, duration] : [duration];
-  const { service, comm } = threadOf(columns, row);
+  const { service, comm } = getThread(columns, row);
   const name = shown(service || comm);
   const bytes = columns.bytes[row]!;
   return bytes > 0 ? [`${name} ${bytesText(bytes)}`, name] : [name];

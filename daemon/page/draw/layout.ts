@@ -89,6 +89,6 @@ export function layOut(
 }
 
 /** Index in `tracks` of the track at a height; -1 if none is there. */
-export function trackAt({ tracks }: Layout, yPx: number): number {
+export function findTrack({ tracks }: Layout, yPx: number): number {
   return tracks.findIndex(({ topPx, heightPx }) => yPx >= topPx && yPx < topPx + heightPx);
 }

@@ -6,7 +6,7 @@ import type { Lane, LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import { type Bins, binTrack, newBins } from './bins.ts';
 import { KINDS, kindsOfTypes } from './theme.ts';
-import { columnCount, scaleOf, type View } from './view.ts';
+import { columnCount, computeViewScale, type View } from './view.ts';
 
 export const ROWS_PER_TRACK = 2;
 
@@ -65,7 +65,7 @@ export function createStripPainter(model: LanesModel): StripPainter {
   /** A column has the colour of queue or service, whichever has more of it. */
   function paintRequests(body: Uint32Array, track: Track, view: View, bins: Bins, palette: Uint32Array): void {
     const { queue } = model.columns;
-    const nsPerColumn = 1 / scaleOf(view);
+    const nsPerColumn = 1 / computeViewScale(view);
     const queued = palette[KINDS.queue]!;
     const served = palette[KINDS.service]!;
     for (let column = 0; column < body.length; column++) {

@@ -52,16 +52,16 @@ export const THEMES: Readonly<Record<ThemeName, Readonly<Record<Kind, string>>>>
 };
 
 /** A pixel of a `Uint32Array` over image data: red is the first byte on every machine that runs a browser. */
-export function pixelOf(hex: string, alpha = 255): number {
+export function toPixel(hex: string, alpha = 255): number {
   const value = Number.parseInt(hex, 16);
   const [red, green, blue] = [value >>> 16, (value >>> 8) & 255, value & 255];
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 /** The pixels of a theme, by the numbers of `KINDS`. */
-export function paletteOf(theme: ThemeName): Uint32Array {
+export function buildPalette(theme: ThemeName): Uint32Array {
   const palette = new Uint32Array(Object.keys(KINDS).length);
-  for (const [kind, at] of Object.entries(KINDS)) palette[at] = pixelOf(THEMES[theme][kind as Kind]);
+  for (const [kind, at] of Object.entries(KINDS)) palette[at] = toPixel(THEMES[theme][kind as Kind]);
   return palette;
 }
 

@@ -1,6 +1,6 @@
 /** Marks of the time axis: at multiples of 1, 2 or 5 times a power of ten nanoseconds. */
 import { decimal } from '../numbers/exact_times.ts';
-import { type View, xOf } from './view.ts';
+import { computeXPx, type View } from './view.ts';
 
 export interface Tick {
   /** Offset from the axis' origin, nanoseconds. */
@@ -21,7 +21,7 @@ const UNITS = [
 ] as const;
 
 /** Ticks in view; `originNs` is the offset that the labels count from. */
-export function ticksOf(view: View, originNs = 0): Tick[] {
+export function computeTicks(view: View, originNs = 0): Tick[] {
   const from = view.fromNs - originNs;
   const to = view.toNs - originNs;
   const largest = Math.max(Math.abs(from), Math.abs(to));
@@ -29,12 +29,12 @@ export function ticksOf(view: View, originNs = 0): Tick[] {
   const nsPerPx = (to - from) / view.widthPx;
   let step = stepAtLeast(nsPerPx * LEAST_DISTANCE_PX);
   // Long labels, as those of a short view far from the origin, need more room.
-  const longest = () => labelOf(Math.trunc(largest), step, unit, places).length;
+  const longest = () => formatTickLabel(Math.trunc(largest), step, unit, places).length;
   while (step < (longest() + 2) * PX_PER_CHARACTER * nsPerPx) step = stepAtLeast(step * 1.5);
   const ticks: Tick[] = [];
   for (let count = Math.ceil(from / step); count * step <= to; count++) {
     const ns = count * step + 0;
-    ticks.push({ ns, xPx: xOf(view, ns + originNs), label: labelOf(ns, step, unit, places) });
+    ticks.push({ ns, xPx: computeXPx(view, ns + originNs), label: formatTickLabel(ns, step, unit, places) });
   }
   return ticks;
 }
@@ -47,7 +47,7 @@ export function stepAtLeast(ns: number): number {
 }
 
 /** As many decimals as the step needs, so that labels differ and all of them are exact. */
-function labelOf(ns: number, step: number, unit: string, unitPlaces: number): string {
+function formatTickLabel(ns: number, step: number, unit: string, unitPlaces: number): string {
   const zeros = Math.min(String(step).length - 1, unitPlaces);
   const whole = BigInt(ns) / 10n ** BigInt(zeros);
   const sign = ns < 0 ? '-' : '';

@@ -20,17 +20,17 @@ export function columnCount({ widthPx, dpr }: View): number {
 }
 
 /** Columns per nanosecond. */
-export function scaleOf(view: View): number {
+export function computeViewScale(view: View): number {
   return columnCount(view) / (view.toNs - view.fromNs);
 }
 
 /** Position of a time in CSS pixels; outside the picture if the time is not in view. */
-export function xOf({ fromNs, toNs, widthPx }: View, ns: number): number {
+export function computeXPx({ fromNs, toNs, widthPx }: View, ns: number): number {
   return ((ns - fromNs) / (toNs - fromNs)) * widthPx;
 }
 
 /** Time at a position, in whole nanoseconds. */
-export function nsAt({ fromNs, toNs, widthPx }: View, xPx: number): number {
+export function computeTimeNs({ fromNs, toNs, widthPx }: View, xPx: number): number {
   return Math.round(fromNs + (xPx / widthPx) * (toNs - fromNs));
 }
 

@@ -1,7 +1,7 @@
 /** Asks the daemon, with the token of this tab, and reads its JSON exactly. */
 import { parseJson } from '../../base/exact_json.ts';
 import type { TokenKeeper } from '../access/token.ts';
-import { FailedRequest, type Failure, failureOf, unreachable } from './failure.ts';
+import { FailedRequest, type Failure, readFailure, unreachable } from './failure.ts';
 
 export interface Asked {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -56,7 +56,7 @@ export function createDaemon(tokens: TokenKeeper, onUnauthorized: () => void): D
       throw new FailedRequest(unreachable(error));
     }
     if (response.ok) return response;
-    throw failed(await failureOf(response));
+    throw failed(await readFailure(response));
   }
 
   function failed(failure: Failure): FailedRequest {

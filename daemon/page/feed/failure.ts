@@ -59,7 +59,7 @@ export function isPassing({ code }: Failure): boolean {
 }
 
 /** `isRetried`: whether the page asks again by itself after a failure that passes. */
-export function adviceFor(failure: Failure, isRetried: boolean): string | null {
+export function chooseAdvice(failure: Failure, isRetried: boolean): string | null {
   const { code, retryAfter_s } = failure;
   const advice = ADVICE.get(code) ?? null;
   if (isRetried && isPassing(failure)) return `${advice}; the page asks again by itself`;
@@ -68,7 +68,7 @@ export function adviceFor(failure: Failure, isRetried: boolean): string | null {
 }
 
 /** The failure that an answer of the API reports. */
-export async function failureOf(response: Response): Promise<Failure> {
+export async function readFailure(response: Response): Promise<Failure> {
   const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
   const { status } = response;
   const about = {

@@ -15,8 +15,8 @@ const DOUBTFUL: readonly string[] = ['shared', 'ambiguous'];
 
 /** A newer daemon may have words that are not known here: they stand for themselves. */
 export function attributionText({ source, quality }: Owner): AttributionText {
-  const bySource = meaningOf(SOURCE_MEANINGS, source);
-  const ofQuality = meaningOf(QUALITY_MEANINGS, quality);
+  const bySource = formatMeaning(SOURCE_MEANINGS, source);
+  const ofQuality = formatMeaning(QUALITY_MEANINGS, quality);
   if (source === 'none') return { source: `No owner is known: ${bySource}.`, quality: null, isDoubtful: false };
   return {
     source: `Its owner is known by ${bySource}.`,
@@ -26,6 +26,6 @@ export function attributionText({ source, quality }: Owner): AttributionText {
 }
 
 /** The meanings are written for pages with marked-up code. */
-function meaningOf(meanings: Readonly<Record<string, string>>, word: string): string {
+function formatMeaning(meanings: Readonly<Record<string, string>>, word: string): string {
   return Object.hasOwn(meanings, word) ? meanings[word]!.replaceAll('`', '') : word;
 }

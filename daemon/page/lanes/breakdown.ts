@@ -2,9 +2,9 @@
  * What the time of a transaction was spent on. All that shows it takes its parts from here, so that recorded waits can
  * replace this rule.
  */
-import { intersection, lengthNs, type TimeSet, union, unionOf, unionOfTwo } from './intervals.ts';
+import { intersection, lengthNs, mergeIntervals, type TimeSet, union, unionOfTwo } from './intervals.ts';
 import type { LanesModel, TimeSpan } from './model.ts';
-import { ownCalls, requestTimes, timesOf } from './request_times.ts';
+import { collectIntervals, ownCalls, requestTimes } from './request_times.ts';
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
 export type Part = (typeof PARTS)[number];
@@ -23,17 +23,17 @@ export interface Breakdown {
 }
 
 /** Null without own events. */
-export function breakdownOf(model: LanesModel): Breakdown | null {
+export function computeBreakdown(model: LanesModel): Breakdown | null {
   const { ownSpan: span } = model;
   if (!span) return null;
   const requests = [...requestTimes(model, span).values()];
-  const callTimes = (type: string) => union(timesOf(model, ownCalls(model, type)));
+  const callTimes = (type: string) => union(collectIntervals(model, ownCalls(model, type)));
   const inOrder: readonly (readonly [Part, TimeSet])[] = [
-    ['queue', unionOf(requests.map(({ queued }) => queued))],
-    ['service', unionOf(requests.map(({ whole }) => whole))],
+    ['queue', mergeIntervals(requests.map(({ queued }) => queued))],
+    ['service', mergeIntervals(requests.map(({ whole }) => whole))],
     ['sync', callTimes('sys_sync')],
     ['write', callTimes('sys_write')],
-    ['request', unionOf(requests.map(({ unknown }) => unknown))],
+    ['request', mergeIntervals(requests.map(({ unknown }) => unknown))],
   ];
   const durationNs = span.toNs - span.fromNs;
   const parts: Record<Part, number> = { queue: 0, service: 0, sync: 0, write: 0, request: 0, untraced: 0 };

@@ -12,7 +12,7 @@ export interface Choices {
 const TYPE_IDS = 256;
 
 /** Each in the order of its first event. */
-export function choicesOf({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
+export function collectChoices({ columns, shares }: Pick<LanesModel, 'columns' | 'shares'>): Choices {
   const { count, threads, recordings, thread, types, type } = columns;
   const threadsSeen = firstSeen(threads.length);
   const typesSeen = firstSeen(TYPE_IDS);

@@ -77,7 +77,7 @@ export function overlaps(set: TimeSet, startNs: number, endNs: number): boolean 
 }
 
 /** Joins sets, or lists of intervals. */
-export function unionOf(lists: readonly ArrayLike<number>[]): TimeSet {
+export function mergeIntervals(lists: readonly ArrayLike<number>[]): TimeSet {
   const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
   let size = 0;
   for (const list of lists) {

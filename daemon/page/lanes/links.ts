@@ -4,7 +4,7 @@
  * syncs runs. The tracks of the lanes are searched, which are sorted already: there is no index to be made of a million
  * events before the first link is known.
  */
-import { firstAtLeast, recordingOf } from '../columns/event_columns.ts';
+import { firstAtLeast, getRecording } from '../columns/event_columns.ts';
 import { isSameThread, type Lane, type LanesModel } from './model.ts';
 import { OWN, WRITTEN_BACK } from './shares.ts';
 
@@ -35,7 +35,7 @@ export function createLinks(model: LanesModel): Links {
   const isSync = Array.from({ length: 256 }, (_, type) => columns.types.get(type) === 'sys_sync');
 
   /** Returns a function that has the kind of the link between the row and another one: 0 for none. */
-  function kindsFor(row: number): (other: number) => number {
+  function createLinkClassifier(row: number): (other: number) => number {
     const isRequest = deviceOf[row]! >= 0;
     // Names are compared once a thread: 1 for the same one, 2 for another.
     const compared = new Uint8Array(columns.threads.length);
@@ -54,9 +54,9 @@ export function createLinks(model: LanesModel): Links {
   }
 
   function of(row: number, most = Number.POSITIVE_INFINITY): LinksOfRow {
-    const { node } = recordingOf(columns, row);
+    const { node } = getRecording(columns, row);
     const isOther = (lane: Lane) => lane.node === node && (lane.kind === 'thread') === deviceOf[row]! >= 0;
-    const kindOf = kindsFor(row);
+    const classify = createLinkClassifier(row);
     const from = starts[row]!;
     const to = ends[row]!;
     // A place for each row puts what the tracks have in order of start, without sorting.
@@ -67,7 +67,7 @@ export function createLinks(model: LanesModel): Links {
       for (const { rows, starts: sorted, reach } of tracks)
         for (let at = firstAtLeast(reach, from); at < rows.length && sorted[at]! <= to; at++) {
           const other = rows[at]!;
-          const kind = kindOf(other);
+          const kind = classify(other);
           if (kind === 0) continue;
           kinds[other] = kind;
           if (other < low) low = other;
@@ -80,12 +80,12 @@ export function createLinks(model: LanesModel): Links {
 }
 
 function listed(kinds: Uint8Array, low: number, high: number, most: number): LinksOfRow {
-  const linkAt = (row: number): Link => ({ row, kind: KINDS[kinds[row]! - 1]! });
+  const buildLink = (row: number): Link => ({ row, kind: KINDS[kinds[row]! - 1]! });
   const first: Link[] = [];
   let count = 0;
   for (let row = low; row <= high; row++) {
     if (kinds[row] === 0) continue;
-    if (count++ < most) first.push(linkAt(row));
+    if (count++ < most) first.push(buildLink(row));
   }
-  return { first, last: high < 0 ? null : linkAt(high), count };
+  return { first, last: high < 0 ? null : buildLink(high), count };
 }

@@ -3,15 +3,15 @@
  * node its own requests and those of others.
  */
 import {
-  buffersOf,
   type EventColumns,
   exactValue,
-  recordingOf,
-  threadOf,
+  getRecording,
+  getThread,
+  getWhat,
+  listBuffers,
   typeName,
-  whatOf,
 } from '../columns/event_columns.ts';
-import { OTHER, OWN, queuedRows, type ShareOptions, sharesOf } from './shares.ts';
+import { computeShares, OTHER, OWN, queuedRows, type ShareOptions } from './shares.ts';
 import { spread, type Track } from './tracks.ts';
 
 export interface Lane {
@@ -77,9 +77,9 @@ export interface LanesOptions extends ShareOptions {
 
 export function createLanes(columns: EventColumns, options: LanesOptions): LanesModel {
   const { count, duration } = columns;
-  const { baseNs, starts } = startsOf(columns, shiftsOf(columns, options.clockOffsetsNs ?? new Map()));
+  const { baseNs, starts } = computeStarts(columns, computeShifts(columns, options.clockOffsetsNs ?? new Map()));
   const ends = new Float64Array(count);
-  const shares = sharesOf(columns, options);
+  const shares = computeShares(columns, options);
   let [firstNs, fromNs, toNs, lastEndNs] = [Infinity, Infinity, -Infinity, -Infinity];
   let writtenBackCount = 0;
   for (let row = 0; row < count; row++) {
@@ -97,10 +97,10 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
     }
   }
   const queued = queuedRows(columns, options);
-  const rows = { columns, baseNs, shares, queued, starts, ends, ...devicesOf(columns) };
+  const rows = { columns, baseNs, shares, queued, starts, ends, ...collectDevices(columns) };
   return {
     ...rows,
-    groups: groupsOf(rows),
+    groups: groupLanes(rows),
     firstNs: firstNs === Infinity ? 0 : firstNs,
     ownSpan: toNs === -Infinity ? null : { fromNs, toNs },
     writtenBack: writtenBackCount > 0 ? { count: writtenBackCount, lastEndNs } : null,
@@ -108,7 +108,7 @@ export function createLanes(columns: EventColumns, options: LanesOptions): Lanes
 }
 
 /** The shift of each thread. The daemon's rule: shifts are at least 0, so that only the differences between clocks count. */
-function shiftsOf({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, bigint>): bigint[] {
+function computeShifts({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<string, bigint>): bigint[] {
   const ofNode = recordings.map(({ node }) => offsetsNs.get(node) ?? 0n);
   const leastNs = ofNode.reduce((least, ns) => (ns < least ? ns : least), ofNode[0] ?? 0n);
   return threads.map(({ recording }) => ofNode[recording]! - leastNs);
@@ -118,7 +118,7 @@ function shiftsOf({ threads, recordings }: EventColumns, offsetsNs: ReadonlyMap<
  * Starts count from `baseNs`. Where a clock is years off, the times and its shift are more than a double holds, and
  * their sums may be close to each other: these count from the first of them.
  */
-function startsOf(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
+function computeStarts(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<LanesModel, 'baseNs' | 'starts'> {
   const { count, start, thread, exact } = columns;
   const starts = new Float64Array(count);
   const isFar = count > 0 && (exact.start.size > 0 || shiftsNs.some((ns) => ns > Number.MAX_SAFE_INTEGER));
@@ -135,12 +135,12 @@ function startsOf(columns: EventColumns, shiftsNs: readonly bigint[]): Pick<Lane
 }
 
 /** Every type of requests to devices has a name that begins with `block_`. */
-function devicesOf(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceOf'> {
+function collectDevices(columns: EventColumns): Pick<LanesModel, 'devices' | 'deviceOf'> {
   const [devices, byKey, known]: [Device[], Map<string, number>, Map<number, number>] = [[], new Map(), new Map()];
   const isRequest = Array.from({ length: 256 }, (_, type) => columns.types.get(type)?.startsWith('block_') === true);
   const deviceOf = new Int32Array(columns.count).fill(-1);
   const newDevice = (row: number): number => {
-    const device = { node: recordingOf(columns, row).node, name: whatOf(columns, row).target };
+    const device = { node: getRecording(columns, row).node, name: getWhat(columns, row).target };
     const key = JSON.stringify([device.node, device.name]);
     const index = byKey.get(key) ?? devices.push(device) - 1;
     byKey.set(key, index);
@@ -164,9 +164,9 @@ type LaneRows = Omit<Lane, 'tracks' | 'eventCount'> & { rows: number[] };
  * Nodes, services, processes and threads come in the order of their first recorded event, which no clock offset and no
  * later event changes; devices after the threads of their node, by name.
  */
-function groupsOf(rows: Rows): Group[] {
+function groupLanes(rows: Rows): Group[] {
   const lanes = lanesByKey(rows);
-  const finished = (some: readonly LaneRows[]) => some.map((lane) => laneOf(lane, rows));
+  const finished = (some: readonly LaneRows[]) => some.map((lane) => buildLane(lane, rows));
   return [...Map.groupBy(lanes, ({ node }) => node)].flatMap(([node, ofNode]) => {
     const threads = ofNode.filter(({ kind }) => kind === 'thread');
     const devices = ofNode.filter(({ kind }) => kind !== 'thread').sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -187,11 +187,11 @@ function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneR
   const isOthers = (row: number) => shares[row] === OTHER && queued[row] === 0;
   const lanes = new Map<string, LaneRows>();
   const known: LaneRows[] = [];
-  const laneFor = (row: number): LaneRows => {
-    const { pid, tid, comm, service } = threadOf(columns, row);
+  const getOrCreateLane = (row: number): LaneRows => {
+    const { pid, tid, comm, service } = getThread(columns, row);
     const device = devices[deviceOf[row]!];
     const kind = !device ? 'thread' : isOthers(row) ? 'other_requests' : 'own_requests';
-    const { node } = recordingOf(columns, row);
+    const { node } = getRecording(columns, row);
     const key = JSON.stringify(device ? [node, device.name, kind === 'other_requests'] : [node, service, pid, tid]);
     const lane = lanes.get(key) ?? { key, kind, node, service, pid, tid, comm, device: device?.name ?? null, rows: [] };
     lanes.set(key, lane);
@@ -201,7 +201,7 @@ function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneR
     const thread = columns.thread[row]!;
     const device = deviceOf[row]!;
     const place = device < 0 ? 2 * devices.length + thread : 2 * device + (isOthers(row) ? 1 : 0);
-    const lane = known[place] ?? laneFor(row);
+    const lane = known[place] ?? getOrCreateLane(row);
     known[place] = lane;
     lane.rows.push(row);
     // A thread that starts another program has another name from then on.
@@ -210,7 +210,7 @@ function lanesByKey({ columns, shares, queued, devices, deviceOf }: Rows): LaneR
   return [...lanes.values()];
 }
 
-function laneOf({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): Lane {
+function buildLane({ rows, ...lane }: LaneRows, { starts, ends, columns }: Rows): Lane {
   const ordered = longerFirst(Uint32Array.from(rows), starts, ends);
   const tracks = spread(ordered, { starts, ends, type: columns.type, result: columns.result });
   return { ...lane, eventCount: rows.length, tracks };
@@ -232,18 +232,18 @@ export function lanesBuffers({ columns, groups, ...model }: LanesModel): ArrayBu
   const peaks = tracks.flatMap((track) => track.peaks.flatMap((level) => Object.values(level)));
   const values = [...Object.values(model), ...tracks.flatMap((track) => Object.values(track)), ...peaks];
   const arrays = values.filter((value) => ArrayBuffer.isView(value)).map(({ buffer }) => buffer as ArrayBuffer);
-  return [...new Set([...buffersOf(columns), ...arrays])];
+  return [...new Set([...listBuffers(columns), ...arrays])];
 }
 
 /** Name of a call or operation, as labels show it: `fsync`, `write`. */
 export function callName(columns: EventColumns, row: number): string {
-  return whatOf(columns, row).operation || typeName(columns, row);
+  return getWhat(columns, row).operation || typeName(columns, row);
 }
 
 /** Whether two rows are of the same thread of the same node. */
 export function isSameThread(columns: EventColumns, one: number, other: number): boolean {
   if (columns.thread[one] === columns.thread[other]) return true;
-  const a = threadOf(columns, one);
-  const b = threadOf(columns, other);
-  return a.pid === b.pid && a.tid === b.tid && recordingOf(columns, one).node === recordingOf(columns, other).node;
+  const a = getThread(columns, one);
+  const b = getThread(columns, other);
+  return a.pid === b.pid && a.tid === b.tid && getRecording(columns, one).node === getRecording(columns, other).node;
 }

@@ -1,8 +1,8 @@
 /** Counts the requests of others that were on the same devices at the same time. */
-import { firstAtLeast, threadOf } from '../columns/event_columns.ts';
+import { firstAtLeast, getThread } from '../columns/event_columns.ts';
 import { overlaps, type TimeSet, union, unionOfTwo } from './intervals.ts';
 import type { Device, LanesModel } from './model.ts';
-import { requestTimes, timesOf } from './request_times.ts';
+import { collectIntervals, requestTimes } from './request_times.ts';
 import type { Track } from './tracks.ts';
 
 export interface Neighbour {
@@ -20,17 +20,17 @@ export interface Neighbour {
  * requests come first. `rows` limits it to certain requests of the transactions; without it, all that the transactions
  * may have waited for count.
  */
-export function neighboursOf(model: LanesModel, rows?: readonly number[]): Neighbour[] {
+export function collectNeighbours(model: LanesModel, rows?: readonly number[]): Neighbour[] {
   const { columns, devices, groups } = model;
   const found = new Map<string, Neighbour>();
-  const neighbourOf = (row: number, device: number): Neighbour => {
-    const { service, comm } = threadOf(columns, row);
+  const getOrCreateNeighbour = (row: number, device: number): Neighbour => {
+    const { service, comm } = getThread(columns, row);
     const key = `${device} ${service || comm}`;
     if (!found.has(key)) found.set(key, { device: devices[device]!, name: service || comm, count: 0, bytes: 0 });
     return found.get(key)!;
   };
   const lanes = groups.flatMap((group) => group.lanes).filter(({ kind }) => kind === 'other_requests');
-  for (const [device, times] of rows ? timesByDevice(model, rows) : waitedFor(model)) {
+  for (const [device, times] of rows ? timesByDevice(model, rows) : computeWaitTimes(model)) {
     if (times.length === 0) continue;
     const { node, name } = devices[device]!;
     // Keys are numbers, because texts would take longer than all else.
@@ -40,7 +40,7 @@ export function neighboursOf(model: LanesModel, rows?: readonly number[]): Neigh
       for (const row of rowsBetween(track, times[0]!, times.at(-1)!)) {
         if (!overlaps(times, model.starts[row]!, model.ends[row]!)) continue;
         const thread = columns.thread[row]!;
-        known[thread] ??= neighbourOf(row, device);
+        known[thread] ??= getOrCreateNeighbour(row, device);
         known[thread].count++;
         known[thread].bytes += columns.bytes[row]! || 0;
       }
@@ -53,7 +53,7 @@ function rowsBetween({ rows, starts, reach }: Track, fromNs: number, toNs: numbe
   return rows.subarray(firstAtLeast(reach, fromNs), firstAtLeast(starts, toNs));
 }
 
-function waitedFor(model: LanesModel): Map<number, TimeSet> {
+function computeWaitTimes(model: LanesModel): Map<number, TimeSet> {
   if (!model.ownSpan) return new Map();
   return new Map(
     [...requestTimes(model, model.ownSpan)].map(([device, { whole, unknown }]) => [device, unionOfTwo(whole, unknown)]),
@@ -62,5 +62,5 @@ function waitedFor(model: LanesModel): Map<number, TimeSet> {
 
 function timesByDevice(model: LanesModel, rows: readonly number[]): Map<number, TimeSet> {
   const byDevice = Map.groupBy(rows, (row) => model.deviceOf[row]!);
-  return new Map([...byDevice].map(([device, some]) => [device, union(timesOf(model, some))]));
+  return new Map([...byDevice].map(([device, some]) => [device, union(collectIntervals(model, some))]));
 }

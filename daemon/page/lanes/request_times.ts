@@ -1,7 +1,7 @@
 /** When requests that the transactions may have waited for were under way. */
-import { type CallTimes, callTimes, WAITS, waitOf } from '../../sums/request_waits.ts';
-import { recordingOf } from '../columns/event_columns.ts';
-import { intersection, type TimeSet, union, unionOf } from './intervals.ts';
+import { type CallTimes, callTimes, findRequestWait, WAITS } from '../../sums/request_waits.ts';
+import { getRecording } from '../columns/event_columns.ts';
+import { intersection, mergeIntervals, type TimeSet, union } from './intervals.ts';
 import type { Device, LanesModel, TimeSpan } from './model.ts';
 import { OTHER, OWN } from './shares.ts';
 
@@ -26,7 +26,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
     number,
     { queued: [own: number[], others: number[]]; whole: [own: number[], others: number[]]; unknown: number[] }
   >();
-  const callsOf = callsByThread(model);
+  const findThreadCalls = callsByThread(model);
   for (let row = 0; row < columns.count; row++) {
     const device = deviceOf[row]!;
     const isOwn = shares[row] === OWN || isQueued[row] === 1;
@@ -36,7 +36,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
     const start = starts[row]!;
     const end = ends[row]!;
     const sent = columns.queue[row]! > 0 ? Math.min(start + columns.queue[row]!, end) : start;
-    const wait = isOwn ? waitOf(callsOf(row), start, end) : { kind: WAITS.nobody, untilNs: start };
+    const wait = isOwn ? findRequestWait(findThreadCalls(row), start, end) : { kind: WAITS.nobody, untilNs: start };
     if (wait.kind === WAITS.unknown) unknown.push(start, end);
     else {
       const until = wait.untilNs;
@@ -53,7 +53,7 @@ export function requestTimes(model: LanesModel, span: TimeSpan): Map<number, Req
       const device = devices[index]!;
       const waits = syncs.get(device.node) ?? new Float64Array(0);
       const times = ([own, others]: readonly [number[], number[]]) =>
-        intersection(unionOf([own, intersection(union(others), waits)]), within);
+        intersection(mergeIntervals([own, intersection(union(others), waits)]), within);
       return [index, { device, queued: times(queued), whole: times(whole), unknown: times([unknown, []]) }];
     }),
   );
@@ -91,12 +91,12 @@ export function threadNumbers({ threads, recordings }: LanesModel['columns']): n
 
 /** When own syncs ran, by node. */
 function syncTimes(model: LanesModel): Map<string, TimeSet> {
-  const byNode = Map.groupBy(ownCalls(model, 'sys_sync'), (row) => recordingOf(model.columns, row).node);
-  return new Map([...byNode].map(([node, rows]) => [node, union(timesOf(model, rows))]));
+  const byNode = Map.groupBy(ownCalls(model, 'sys_sync'), (row) => getRecording(model.columns, row).node);
+  return new Map([...byNode].map(([node, rows]) => [node, union(collectIntervals(model, rows))]));
 }
 
 /** Starts and ends of rows, alternating. */
-export function timesOf({ starts, ends }: LanesModel, rows: readonly number[]): Float64Array {
+export function collectIntervals({ starts, ends }: LanesModel, rows: readonly number[]): Float64Array {
   const times = new Float64Array(2 * rows.length);
   for (let i = 0; i < rows.length; i++) {
     times[2 * i] = starts[rows[i]!]!;

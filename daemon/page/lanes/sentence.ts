@@ -1,11 +1,11 @@
 /** The sentence that a picture of lanes begins with: how long it took, what for, and who was in the way. */
-import { errorName, threadOf } from '../columns/event_columns.ts';
+import { errorName, getThread } from '../columns/event_columns.ts';
 import { counted, percentText } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import { type Breakdown, PARTS, type Part } from './breakdown.ts';
 import { intersection, lengthNs, overlaps, type TimeSet } from './intervals.ts';
 import { callName, type LanesModel, type TimeSpan } from './model.ts';
-import { type Neighbour, neighboursOf } from './neighbours.ts';
+import { collectNeighbours, type Neighbour } from './neighbours.ts';
 import { ownCalls, type RequestTimes, requestTimes } from './request_times.ts';
 import { OWN } from './shares.ts';
 
@@ -25,12 +25,14 @@ export function lanesSentence(
   if (!breakdown) return `Nothing that ${name} itself did is here.`;
   const { durationNs, parts } = breakdown;
   const first = firstOwn(model);
-  const service = threadOf(model.columns, first).service;
+  const service = getThread(model.columns, first).service;
   const took = `${name} of ${shown(service)} took ${shortDuration(durationNs)}.`;
   if (durationNs === 0) return [took, ...failures(model, shown)].join(' ');
   const largest = PARTS.reduce((best, part) => (parts[part] > parts[best] ? part : best));
   const share = percentText(parts[largest] / durationNs);
-  return [took, `${share} was ${reasonOf(model, breakdown, largest, shown)}.`, ...failures(model, shown)].join(' ');
+  return [took, `${share} was ${describeReason(model, breakdown, largest, shown)}.`, ...failures(model, shown)].join(
+    ' ',
+  );
 }
 
 /** The sentence of a picture that lacks events of its transactions: a part has no reasons, as the rest may have others. */
@@ -45,14 +47,14 @@ function firstOwn({ shares, starts }: LanesModel): number {
   return first;
 }
 
-function reasonOf(model: LanesModel, { span }: Breakdown, part: Part, shown: (name: string) => string): string {
+function describeReason(model: LanesModel, { span }: Breakdown, part: Part, shown: (name: string) => string): string {
   if (part === 'untraced') return 'spent on a CPU, or on something that is not recorded';
   if (part === 'write') return `inside ${callsText(model, 'sys_write', undefined, shown)}`;
   if (part === 'sync')
     return `inside ${callsText(model, 'sys_sync', undefined, shown)}, with no request of its own under way`;
   const { device, queued, whole } = busiestDevice(model, part, span);
   const place = device.name === null ? 'a device that is not known' : shown(device.name);
-  const neighbours = neighboursOf(model).filter((one) => one.device === device);
+  const neighbours = collectNeighbours(model).filter((one) => one.device === device);
   if (part === 'request')
     return `with requests to ${place} under way outside its calls, for which it may have waited${neighbourText(neighbours, shown)}`;
   const what = part === 'queue' ? `waiting in ${place}'s queue` : `${place} working on its requests`;
@@ -97,23 +99,23 @@ function callsText(
   }
   const counts = new Map<string, { row: number; count: number }>();
   for (const { row, count } of byPlace.values()) {
-    const key = JSON.stringify([callName(columns, row), threadOf(columns, row).comm]);
+    const key = JSON.stringify([callName(columns, row), getThread(columns, row).comm]);
     const known = counts.get(key) ?? { row, count: 0 };
     known.count += count;
     counts.set(key, known);
   }
   const [most] = [...counts.values()].sort((a, b) => b.count - a.count);
   if (!most) return '';
-  return `${counted(most.count, shown(callName(columns, most.row)))} of ${shown(threadOf(columns, most.row).comm)}`;
+  return `${counted(most.count, shown(callName(columns, most.row)))} of ${shown(getThread(columns, most.row).comm)}`;
 }
 
 function mostFrequent(
   rows: readonly number[],
-  wordsOf: (row: number) => string[],
+  listWords: (row: number) => string[],
 ): { words: string[]; count: number }[] {
-  const groups = Map.groupBy(rows, (row) => JSON.stringify(wordsOf(row)));
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(listWords(row)));
   return [...groups.values()]
-    .map((some) => ({ words: wordsOf(some[0]!), count: some.length }))
+    .map((some) => ({ words: listWords(some[0]!), count: some.length }))
     .sort((a, b) => b.count - a.count);
 }
 
@@ -122,7 +124,7 @@ function failures({ columns, shares }: LanesModel, shown: (name: string) => stri
   for (let row = 0; row < columns.count; row++) if (shares[row] === OWN && columns.result[row]! < 0) failed.push(row);
   const most = mostFrequent(failed, (row) => [
     callName(columns, row),
-    threadOf(columns, row).comm,
+    getThread(columns, row).comm,
     errorName(columns, row)!,
   ]);
   const texts = most.slice(0, FAILURES_MAX).map(({ words: [call, comm, error], count }) => {

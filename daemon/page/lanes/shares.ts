@@ -13,14 +13,16 @@ export interface ShareOptions {
 }
 
 /** Returns OWN, WRITTEN_BACK or OTHER for each row. */
-export function sharesOf(columns: EventColumns, { transactions }: ShareOptions): Uint8Array {
+export function computeShares(columns: EventColumns, { transactions }: ShareOptions): Uint8Array {
   const { count, origins, owner } = columns;
   const shares = new Uint8Array(count);
   if (transactions === null) return shares.fill(OWN);
-  const isOf = ({ transactionId }: { transactionId: string | null }) =>
+  const hasChosenTransaction = ({ transactionId }: { transactionId: string | null }) =>
     transactionId !== null && transactions.has(transactionId);
-  const ofOwner = columns.owners.map((one) => (!isOf(one) ? OTHER : one.source === 'origin' ? WRITTEN_BACK : OWN));
-  const ofOrigin = origins.owners.map(isOf);
+  const ofOwner = columns.owners.map((one) =>
+    !hasChosenTransaction(one) ? OTHER : one.source === 'origin' ? WRITTEN_BACK : OWN,
+  );
+  const ofOrigin = origins.owners.map(hasChosenTransaction);
   for (let row = 0; row < count; row++) shares[row] = ofOwner[owner[row]!]!;
   // A request with the data of several owners has one of them as its own owner, or none.
   for (let at = 0; at < origins.row.length; at++) {

@@ -82,12 +82,12 @@ function newTrack(rows: Uint32Array, starts: Float64Array, ends: Float64Array, s
     if (starts[i]! < reach) overlaps = true;
     reach = Math.max(reach, ends[i]!);
   }
-  const reach = overlaps ? reachOf(ends) : ends;
-  return { rows, types, starts, ends, overlaps, reach, failedBefore, peaks: peaksOf(starts, ends) };
+  const reach = overlaps ? computeReach(ends) : ends;
+  return { rows, types, starts, ends, overlaps, reach, failedBefore, peaks: computePeaks(starts, ends) };
 }
 
 /** The latest of the ends up to each. */
-export function reachOf(ends: Float64Array): Float64Array {
+export function computeReach(ends: Float64Array): Float64Array {
   let last = Number.NEGATIVE_INFINITY;
   return ends.map((end) => {
     last = Math.max(last, end);
@@ -95,7 +95,7 @@ export function reachOf(ends: Float64Array): Float64Array {
   });
 }
 
-function peaksOf(starts: Float64Array, ends: Float64Array): Peaks[] {
+function computePeaks(starts: Float64Array, ends: Float64Array): Peaks[] {
   const peaks: Peaks[] = [];
   let below: Peaks = {
     places: new Uint32Array(starts.length).map((_, i) => i),
@@ -117,15 +117,15 @@ function peaksOf(starts: Float64Array, ends: Float64Array): Peaks[] {
 }
 
 /** Place of the longest event from `from` to before `to`, the first one of several; -1 if there is none. */
-export function longestIn(track: Track, from: number, to: number): number {
+export function findLongest(track: Track, from: number, to: number): number {
   // The highest level that has several blocks in the range.
   let level = 0;
   while (level < track.peaks.length && (to - from) >>> (PEAK_SHIFT * (level + 1)) > 1) level++;
-  return longerIn(track, level, from, to, -1);
+  return findLonger(track, level, from, to, -1);
 }
 
 /** The same, but `best` unless an event is longer. Most blocks are passed over, as none of theirs is. */
-function longerIn(track: Track, level: number, from: number, to: number, best: number): number {
+function findLonger(track: Track, level: number, from: number, to: number, best: number): number {
   const { starts, ends, peaks } = track;
   let longest = best;
   let longestNs = best < 0 ? -1 : ends[best]! - starts[best]!;
@@ -148,14 +148,14 @@ function longerIn(track: Track, level: number, from: number, to: number, best: n
     const isWithin = place >= from && place < to;
     longest = isWithin
       ? place
-      : longerIn(track, level - 1, Math.max(from, block << shift), Math.min(to, (block + 1) << shift), longest);
+      : findLonger(track, level - 1, Math.max(from, block << shift), Math.min(to, (block + 1) << shift), longest);
     if (longest >= 0) longestNs = ends[longest]! - starts[longest]!;
   }
   return longest;
 }
 
 /** Place of the first failed event from `from` to before `to`; -1 if there is none. */
-export function firstFailedIn({ failedBefore }: Track, from: number, to: number): number {
+export function findFirstFailed({ failedBefore }: Track, from: number, to: number): number {
   const before = failedBefore[from]!;
   if (from >= to || failedBefore[to] === before) return -1;
   return firstAbove(failedBefore, before, from, to) - 1;

@@ -15,9 +15,9 @@ export interface Address {
 export function createAddress(page: Window = window): Address {
   let timer: number | undefined;
   let waiting: Link | null = null;
-  const addressOf = (link: Link) => `${page.location.pathname}${formatLink(link)}`;
+  const buildAddress = (link: Link) => `${page.location.pathname}${formatLink(link)}`;
   const replace = () => {
-    if (waiting) page.history.replaceState(null, '', addressOf(waiting));
+    if (waiting) page.history.replaceState(null, '', buildAddress(waiting));
     waiting = null;
   };
   return {
@@ -27,7 +27,7 @@ export function createAddress(page: Window = window): Address {
       if (isNewEntry) {
         // Back is to show the view as it was left.
         replace();
-        page.history.pushState(null, '', addressOf(link));
+        page.history.pushState(null, '', buildAddress(link));
         return;
       }
       waiting = link;

@@ -17,7 +17,10 @@ export interface ParsedOffsets {
 const FORM = /^(.+):([+-]?\d{1,19})$/s;
 
 /** The offsets of the nodes that the transaction has: another one would be refused, or have no effect. */
-export function clockOffsetsIn({ clock_offset }: Pick<Link, 'clock_offset'>, nodes: readonly string[]): ParsedOffsets {
+export function parseClockOffsets(
+  { clock_offset }: Pick<Link, 'clock_offset'>,
+  nodes: readonly string[],
+): ParsedOffsets {
   const offsets = new Map<string, bigint>();
   const problems: string[] = [];
   for (const text of clock_offset) {

@@ -1,6 +1,6 @@
 /** The command for a shell that answers what the page shows. */
 import { listed } from '../../base/list_text.ts';
-import { filtersOf } from './filters.ts';
+import { listFilters } from './filters.ts';
 import type { Link } from './link.ts';
 
 /** Names of options where they are not those of the filters. */
@@ -10,11 +10,11 @@ const OPTION_NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `url` is the daemon's address. */
-export function commandFor(link: Link, url: string): string {
+export function buildCommand(link: Link, url: string): string {
   const { view, transaction, other } = link;
   const isOfTwo = view === 'compare' && transaction !== null && other !== null;
   const of = isOfTwo ? [transaction, other] : view === 'lanes' ? [transaction] : [null];
-  return of.map((one) => ended(wordsOf(link, isOfTwo), one, ['--url', quoted(url)])).join(' && ');
+  return of.map((one) => ended(buildCommandWords(link, isOfTwo), one, ['--url', quoted(url)])).join(' && ');
 }
 
 /** A command with its transaction, if it has one: a name that begins like an option comes last. */
@@ -26,7 +26,7 @@ function ended([command, ...options]: string[], transaction: string | null, last
   );
 }
 
-function wordsOf(link: Link, isOfTwo: boolean): string[] {
+function buildCommandWords(link: Link, isOfTwo: boolean): string[] {
   const { view, transaction, trace, session } = link;
   if (view === 'lanes' && transaction === null) return ['kreplay events --trace', quoted(trace ?? '')];
   if (view === 'lanes' && session !== null) return ['kreplay replay', ...playedOptions(link)];
@@ -50,7 +50,7 @@ function windowOptions(link: Link): string[] {
 }
 
 function filterOptions(link: Link): string[] {
-  return filtersOf(link).flatMap(({ name, value }) => [
+  return listFilters(link).flatMap(({ name, value }) => [
     `--${OPTION_NAMES.get(name) ?? name.replaceAll('_', '-')}`,
     quoted(listed(value)),
   ]);

@@ -32,7 +32,7 @@ export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilte
       continue;
     }
     at += whole.length;
-    const taken = changeOf(changed, name!, unquoted(quoted!), minus === '-', nowNs);
+    const taken = parseFilterChange(changed, name!, unquoted(quoted!), minus === '-', nowNs);
     if (typeof taken === 'string') problems.push(`${name}: ${taken}`);
     else take(taken);
   }
@@ -43,7 +43,13 @@ export function readFilters(text: string, link: Link, nowNs: bigint): TypedFilte
 
 const KEPT_ONLY = ['from', 'to', 'has_error'];
 
-function changeOf(link: Link, name: string, value: string, isExcluded: boolean, nowNs: bigint): Partial<Link> | string {
+function parseFilterChange(
+  link: Link,
+  name: string,
+  value: string,
+  isExcluded: boolean,
+  nowNs: bigint,
+): Partial<Link> | string {
   const filtered = FILTERED.find((one) => name === one || name === `exclude_${one}`);
   if (filtered) {
     if (value === '') return 'has no value';

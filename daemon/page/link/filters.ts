@@ -7,7 +7,7 @@ const NAMES = [...FILTERED, ...FILTERED.map((name) => `exclude_${name}` as const
 /** The filters by value: those that every kind of question takes. */
 export function filterParameters(link: Link): URLSearchParams {
   const parameters = new URLSearchParams();
-  for (const { name, value } of filtersOf(link)) parameters.append(name, listed(value));
+  for (const { name, value } of listFilters(link)) parameters.append(name, listed(value));
   return parameters;
 }
 
@@ -34,7 +34,7 @@ export function withoutValue(link: Link, name: (typeof NAMES)[number], value: st
 }
 
 /** Every filter that is set, in the order of the address. */
-export function filtersOf(link: Link): { name: (typeof NAMES)[number]; value: string }[] {
+export function listFilters(link: Link): { name: (typeof NAMES)[number]; value: string }[] {
   return NAMES.flatMap((name) => link[name].map((value) => ({ name, value })));
 }
 

@@ -127,7 +127,7 @@ export function parseLink(hash: string): ParsedLink {
   if (given.has('trace')) link.view = 'lanes';
   for (const name of new Set(given.keys())) {
     const texts = given.getAll(name);
-    const problem = isIn(LISTS, name) ? takeList(link, name, texts) : takeOne(link, name, texts);
+    const problem = contains(LISTS, name) ? takeList(link, name, texts) : takeOne(link, name, texts);
     if (problem !== null) problems.push(`${shortened(name)}: ${problem}`);
   }
   if (given.has('trace') && link.trace === null && !given.has('view')) link.view = EMPTY_LINK.view;
@@ -163,13 +163,13 @@ function contradictions(link: Link): string[] {
 function takeOne(link: Link, name: string, [text, ...more]: readonly string[]): string | null {
   if (more.length > 0) return 'is given more than once';
   if (name === 'v') return text === VERSION ? null : `the link is of version ${shortened(text!)}, not ${VERSION}`;
-  if (isIn(TEXTS, name)) return takeText(link, name, text!);
-  if (isIn(FLAGS, name)) {
+  if (contains(TEXTS, name)) return takeText(link, name, text!);
+  if (contains(FLAGS, name)) {
     if (text !== '1') return 'must be 1';
     link[name] = true;
-  } else if (isIn(TIMES, name) || isIn(DURATIONS, name)) {
-    const ns = nanosecondsIn(text!);
-    if (ns === null) return `must be nanoseconds${isIn(TIMES, name) ? ' since the epoch' : ''}, as digits`;
+  } else if (contains(TIMES, name) || contains(DURATIONS, name)) {
+    const ns = parseNanoseconds(text!);
+    if (ns === null) return `must be nanoseconds${contains(TIMES, name) ? ' since the epoch' : ''}, as digits`;
     const [least, most] = RANGES.get(name) ?? [0n, INT64_MAX];
     if (ns < least || ns > most) return `must be from ${least} to ${most}`;
     link[name] = ns;
@@ -191,10 +191,10 @@ function takeText(link: Link, name: (typeof TEXTS)[number], text: string): strin
 
 function takeChoice(link: Link, name: string, text: string): string | null {
   if (name === 'view') {
-    if (!isIn(VIEWS, text)) return `there is no view ${shortened(text)}`;
+    if (!contains(VIEWS, text)) return `there is no view ${shortened(text)}`;
     link.view = text;
   } else if (name === 'of') {
-    if (!isIn(KINDS, text)) return 'must be transactions or events';
+    if (!contains(KINDS, text)) return 'must be transactions or events';
     link.of = text;
   } else if (name === 'speed') {
     const speed = /^\d{1,4}(\.\d{1,6})?$/.test(text) ? Number(text) : 0;
@@ -224,11 +224,11 @@ export function formatLink(link: Link): string {
   return written.size === 1 ? '' : `#${written}`;
 }
 
-function isIn<Name extends string>(names: readonly Name[], name: string): name is Name {
+function contains<Name extends string>(names: readonly Name[], name: string): name is Name {
   return (names as readonly string[]).includes(name);
 }
 
-function nanosecondsIn(text: string): bigint | null {
+function parseNanoseconds(text: string): bigint | null {
   if (!/^\d{1,19}$/.test(text)) return null;
   const ns = BigInt(text);
   return ns <= INT64_MAX ? ns : null;

@@ -112,16 +112,16 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
   let [openSecond, openMs, closedMs] = [-1, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   let newestMs = Number.NEGATIVE_INFINITY;
 
-  const secondOf = (nowMs: number) => Math.floor(nowMs / 1000);
+  const toSecond = (nowMs: number) => Math.floor(nowMs / 1000);
 
-  function countOf(second: number): number {
+  function getCount(second: number): number {
     const slot = second % (SECONDS + 1);
     return seconds[slot] === second ? counts[slot]! : 0;
   }
 
   return {
     add(endNs, nowMs, isLate = false) {
-      const second = secondOf(nowMs);
+      const second = toSecond(nowMs);
       const slot = second % (SECONDS + 1);
       if (seconds[slot] !== second) {
         seconds[slot] = second;
@@ -136,12 +136,12 @@ export function createArrivals(epochMs: number, beganMs: number): Arrivals {
       if (second !== openSecond) [openSecond, closedMs, openMs] = [second, openMs, Number.POSITIVE_INFINITY];
       openMs = Math.min(openMs, lagMs);
     },
-    perSecond: (nowMs) => countOf(secondOf(nowMs) - 1),
+    perSecond: (nowMs) => getCount(toSecond(nowMs) - 1),
     perSecondOfMinute(nowMs) {
-      const end = secondOf(nowMs);
+      const end = toSecond(nowMs);
       const from = Math.max(beganMs / 1000, end - SECONDS);
       let sum = 0;
-      for (let second = Math.floor(from); second < end; second++) sum += countOf(second);
+      for (let second = Math.floor(from); second < end; second++) sum += getCount(second);
       // What came in the part of a second is no rate.
       return sum / Math.max(end - from, 1);
     },

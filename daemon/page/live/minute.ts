@@ -2,7 +2,7 @@
  * The last minute as a grid: columns of a quarter of a second by the start of events, rows by their duration. All
  * memory is taken at first, so that it does not grow however much is recorded.
  */
-import { ROW_EDGES, ROWS_PER_DECADE, rowOf } from '../../sums/duration_rows.ts';
+import { findDurationRow, ROW_EDGES, ROWS_PER_DECADE } from '../../sums/duration_rows.ts';
 
 export const MINUTE_COLUMNS = 240;
 export const COLUMN_NS = 250_000_000n;
@@ -25,12 +25,12 @@ export interface Minute {
   /** Marks the time in which events were lost, as far as it is in the minute. */
   lose(fromNs: bigint, toNs: bigint): void;
   /** The place of the n-th column of the minute, from 0 for the oldest, in the arrays. */
-  placeOf(column: number): number;
+  computePlace(column: number): number;
   isLost(column: number): boolean;
   /** Start of a column, nanoseconds since the epoch. */
-  startOf(column: number): bigint;
+  computeStartNs(column: number): bigint;
   /** The longest event of a column, nanoseconds; -1 without events. */
-  longestOf(column: number): number;
+  getLongestNs(column: number): number;
 }
 
 export function createMinute(firstNs: bigint): Minute {
@@ -42,11 +42,11 @@ export function createMinute(firstNs: bigint): Minute {
   /** The newest column, counted from the first one. */
   let last = 0;
 
-  const columnOf = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
-  const slotOf = (column: number) => ((column % KEPT) + KEPT) % KEPT;
+  const computeColumn = (ns: bigint) => Number(ns / COLUMN_NS - firstColumn);
+  const computeSlot = (column: number) => ((column % KEPT) + KEPT) % KEPT;
 
   function empty(column: number): void {
-    const slot = slotOf(column);
+    const slot = computeSlot(column);
     counts.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
     failed.fill(0, slot * ROW_COUNT, (slot + 1) * ROW_COUNT);
     longest[slot] = -1;
@@ -54,37 +54,37 @@ export function createMinute(firstNs: bigint): Minute {
   }
 
   function place(column: number): number {
-    return slotOf(last - MINUTE_COLUMNS + 1 + column);
+    return computeSlot(last - MINUTE_COLUMNS + 1 + column);
   }
 
   return {
     counts,
     failed,
     advance(nowNs) {
-      const now = columnOf(nowNs);
+      const now = computeColumn(nowNs);
       // What is ahead of the clock has its columns already.
       for (let column = Math.max(last + 1, now - KEPT + 1); column <= now; column++) empty(column + AHEAD);
       last = Math.max(last, now);
     },
     add(startNs, durationNs, isFailed) {
-      const column = columnOf(startNs);
+      const column = computeColumn(startNs);
       if (column > last + AHEAD || column <= last - MINUTE_COLUMNS) return false;
-      const slot = slotOf(column);
-      const cell = slot * ROW_COUNT + Math.min(Math.max(rowOf(durationNs) - FIRST_ROW, 0), ROW_COUNT - 1);
+      const slot = computeSlot(column);
+      const cell = slot * ROW_COUNT + Math.min(Math.max(findDurationRow(durationNs) - FIRST_ROW, 0), ROW_COUNT - 1);
       counts[cell]!++;
       if (isFailed) failed[cell]!++;
       longest[slot] = Math.max(longest[slot]!, Number(durationNs));
       return true;
     },
     lose(fromNs, toNs) {
-      const from = Math.max(columnOf(fromNs), last - MINUTE_COLUMNS + 1);
-      const to = Math.min(columnOf(toNs), last + AHEAD);
-      for (let column = from; column <= to; column++) lost[slotOf(column)] = 1;
+      const from = Math.max(computeColumn(fromNs), last - MINUTE_COLUMNS + 1);
+      const to = Math.min(computeColumn(toNs), last + AHEAD);
+      for (let column = from; column <= to; column++) lost[computeSlot(column)] = 1;
     },
-    placeOf: place,
+    computePlace: place,
     isLost: (column) => lost[place(column)] === 1,
-    startOf: (column) => (firstColumn + BigInt(last - MINUTE_COLUMNS + 1 + column)) * COLUMN_NS,
-    longestOf: (column) => longest[place(column)]!,
+    computeStartNs: (column) => (firstColumn + BigInt(last - MINUTE_COLUMNS + 1 + column)) * COLUMN_NS,
+    getLongestNs: (column) => longest[place(column)]!,
   };
 }
 

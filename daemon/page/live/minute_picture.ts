@@ -24,14 +24,14 @@ export function columnsPerCell(widthPx: number): number {
 }
 
 /** The column at a pixel: the first one of its cell. */
-export function columnAt(x: number, widthPx: number): number {
+export function computeMinuteColumn(x: number, widthPx: number): number {
   const columns = columnsPerCell(widthPx);
   const cells = Math.ceil(MINUTE_COLUMNS / columns);
   return Math.min(Math.floor((x * cells) / widthPx), cells - 1) * columns;
 }
 
 /** The row at a pixel; the longest events are at the top. */
-export function rowAt(y: number, heightPx: number): number {
+export function computeMinuteRow(y: number, heightPx: number): number {
   return ROW_COUNT - 1 - Math.min(Math.floor((y * ROW_COUNT) / heightPx), ROW_COUNT - 1);
 }
 
@@ -44,13 +44,13 @@ export function drawMinute(
   heightPx: number,
 ): void {
   const columns = columnsPerCell(widthPx);
-  const shades = shadesOf(minute, palette);
-  const rows = Int32Array.from({ length: heightPx }, (_, y) => rowAt(y, heightPx));
+  const shades = createShadePicker(minute, palette);
+  const rows = Int32Array.from({ length: heightPx }, (_, y) => computeMinuteRow(y, heightPx));
   const cell = new Uint32Array(ROW_COUNT);
   let drawn = -1;
   let isLost = false;
   for (let x = 0; x < widthPx; x++) {
-    const first = columnAt(x, widthPx);
+    const first = computeMinuteColumn(x, widthPx);
     if (first !== drawn)
       isLost = gather(minute, first, Math.min(first + columns, MINUTE_COLUMNS), cell, palette, shades);
     drawn = first;
@@ -68,7 +68,7 @@ function gather(
   end: number,
   cell: Uint32Array,
   { failed: failedPixel }: MinutePalette,
-  shadeOf: (count: number) => number,
+  pickShade: (count: number) => number,
 ): boolean {
   const { counts, failed } = minute;
   let isLost = false;
@@ -76,21 +76,21 @@ function gather(
   for (let row = 0; row < ROW_COUNT; row++) {
     let [count, failures] = [0, 0];
     for (let column = first; column < end; column++) {
-      const at = minute.placeOf(column) * ROW_COUNT + row;
+      const at = minute.computePlace(column) * ROW_COUNT + row;
       count += counts[at]!;
       failures += failed[at]!;
     }
-    if (count > 0) cell[row] = failures > 0 ? failedPixel : shadeOf(count);
+    if (count > 0) cell[row] = failures > 0 ? failedPixel : pickShade(count);
   }
   for (let column = first; column < end; column++) isLost ||= minute.isLost(column);
   return isLost;
 }
 
 /** Shades follow the logarithm of the count, to the most that a single column has. */
-function shadesOf({ counts, placeOf }: Minute, palette: MinutePalette): (count: number) => number {
+function createShadePicker({ counts, computePlace }: Minute, palette: MinutePalette): (count: number) => number {
   let most = 1;
   for (let column = 0; column < MINUTE_COLUMNS; column++) {
-    const from = placeOf(column) * ROW_COUNT;
+    const from = computePlace(column) * ROW_COUNT;
     for (let at = from; at < from + ROW_COUNT; at++) if (counts[at]! > most) most = counts[at]!;
   }
   const last = palette.counts.length - 1;

@@ -14,17 +14,17 @@ export interface Second {
 }
 
 /** The newest first. */
-export function secondsOf(minute: Minute): Second[] {
+export function sumSeconds(minute: Minute): Second[] {
   const seconds: Second[] = [];
   for (let first = MINUTE_COLUMNS - COLUMNS_OF_SECOND; first >= 0; first -= COLUMNS_OF_SECOND) {
-    const second = { startNs: minute.startOf(first), count: 0, failed: 0, isLost: false };
+    const second = { startNs: minute.computeStartNs(first), count: 0, failed: 0, isLost: false };
     let longest = -1;
     for (let column = first; column < first + COLUMNS_OF_SECOND; column++) {
-      const from = minute.placeOf(column) * ROW_COUNT;
+      const from = minute.computePlace(column) * ROW_COUNT;
       second.count += sum(minute.counts, from);
       second.failed += sum(minute.failed, from);
       second.isLost ||= minute.isLost(column);
-      longest = Math.max(longest, minute.longestOf(column));
+      longest = Math.max(longest, minute.getLongestNs(column));
     }
     seconds.push({ ...second, longestNs: longest < 0 ? null : longest });
   }

@@ -145,7 +145,7 @@ export function openTail({ daemon, filters, onChange }: TailOptions): Tail {
 }
 
 /** The minute up to what has been read; null until the daemon has answered. */
-export function minuteOf({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
+export function advanceMinute({ kept: { minute, arrivals }, readMs }: Tail): Minute | null {
   if (!minute || !arrivals) return null;
   const endMs = readMs(performance.now());
   minute.advance(arrivals.clockNs(endMs) - BigInt(Math.round(arrivals.behindMs(endMs) * 1e6)));

@@ -1,7 +1,14 @@
 /** The selected box of a map: in nanoseconds as the link has it, and in whole cells while it is drawn or moved. */
 import { I64_MAX } from '../../base/bigints.ts';
 import type { Link } from '../link/link.ts';
-import { bandAt, bandStartNs, columnAt, columnStartNs, type MapCell, type MapScale } from './scale.ts';
+import {
+  bandStartNs,
+  columnStartNs,
+  computeBandPlace,
+  computeColumnPlace,
+  type MapCell,
+  type MapScale,
+} from './scale.ts';
 
 /** Times are half-open, durations include both ends; null where a side is open. */
 export type Box = Pick<Link, 'box_from' | 'box_to' | 'box_min' | 'box_max'>;
@@ -19,20 +26,20 @@ export interface CellBox {
 /** A duration of the API is below 2^63. */
 const DURATION_NS_MAX = I64_MAX;
 
-export function boxOf({ box_from, box_to, box_min, box_max }: Link): Box | null {
+export function findBox({ box_from, box_to, box_min, box_max }: Link): Box | null {
   const box = { box_from, box_to, box_min, box_max };
   return Object.values(box).every((side) => side === null) ? null : box;
 }
 
 /** The part of a box that is on the map; null if none is. */
-export function cellBoxOf(scale: MapScale, { box_from, box_to, box_min, box_max }: Box): CellBox | null {
+export function computeCellBox(scale: MapScale, { box_from, box_to, box_min, box_max }: Box): CellBox | null {
   const within = (place: number, most: number) => Math.min(Math.max(place, 0), most);
   const { columnCount, bandCount } = scale;
   const found = {
-    left: box_from === null ? 0 : within(columnAt(scale, box_from), columnCount),
-    right: box_to === null ? columnCount : within(columnAt(scale, box_to), columnCount),
-    bottom: box_min === null ? 0 : within(bandAt(scale, box_min), bandCount),
-    top: box_max === null ? bandCount : within(bandAt(scale, box_max + 1n), bandCount),
+    left: box_from === null ? 0 : within(computeColumnPlace(scale, box_from), columnCount),
+    right: box_to === null ? columnCount : within(computeColumnPlace(scale, box_to), columnCount),
+    bottom: box_min === null ? 0 : within(computeBandPlace(scale, box_min), bandCount),
+    top: box_max === null ? bandCount : within(computeBandPlace(scale, box_max + 1n), bandCount),
   };
   return found.left < found.right && found.bottom < found.top ? found : null;
 }
@@ -62,8 +69,8 @@ export function cellsBetween(
 }
 
 function whole(a: number, b: number, count: number): [number, number] {
-  const cellAt = (place: number) => Math.min(Math.max(Math.floor(place), 0), count - 1);
-  return [cellAt(Math.min(a, b)), cellAt(Math.max(a, b)) + 1];
+  const computeCell = (place: number) => Math.min(Math.max(Math.floor(place), 0), count - 1);
+  return [computeCell(Math.min(a, b)), computeCell(Math.max(a, b)) + 1];
 }
 
 /** The whole cells nearest to a box, at least one. */
@@ -95,7 +102,7 @@ export function resized({ columnCount, bandCount }: MapScale, box: CellBox, colu
 }
 
 /** Count and failures in a box of whole cells. */
-export function countIn(cells: readonly MapCell[], { left, right, bottom, top }: CellBox) {
+export function sumCellsInBox(cells: readonly MapCell[], { left, right, bottom, top }: CellBox) {
   let [count, failed] = [0, 0];
   for (const cell of cells) {
     if (cell.column < left || cell.column >= right || cell.band < bottom || cell.band >= top) continue;

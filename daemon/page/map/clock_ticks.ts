@@ -16,14 +16,14 @@ const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 /** Ticks from `fromNs` to before `toNs`, at most `countMax`. */
 export function clockTicks(fromNs: bigint, toNs: bigint, countMax: number): ClockTick[] {
   const most = BigInt(Math.max(countMax, 1));
-  const stepNs = stepOf((toNs - fromNs + most - 1n) / most);
+  const stepNs = chooseStepNs((toNs - fromNs + most - 1n) / most);
   const ticks: ClockTick[] = [];
   for (let ns = ((fromNs + stepNs - 1n) / stepNs) * stepNs; ns < toNs; ns += stepNs)
     ticks.push({ ns, label: timeText(ns, stepNs) });
   return ticks;
 }
 
-function stepOf(leastNs: bigint): bigint {
+function chooseStepNs(leastNs: bigint): bigint {
   if (leastNs < SECOND_NS) return BigInt(stepAtLeast(Number(leastNs)));
   const seconds = SECONDS.find((step) => BigInt(step) * SECOND_NS >= leastNs);
   return seconds === undefined ? ((leastNs + DAY_NS - 1n) / DAY_NS) * DAY_NS : BigInt(seconds) * SECOND_NS;

@@ -1,5 +1,5 @@
 /** Paints the cells of a map into pixels: once for a map and a size, while the box over them moves in every frame. */
-import { type Kind, pixelOf, THEMES, type ThemeName } from '../draw/theme.ts';
+import { type Kind, THEMES, type ThemeName, toPixel } from '../draw/theme.ts';
 import type { MapCell, MapScale } from './scale.ts';
 
 /** Device pixels. */
@@ -18,7 +18,7 @@ const RANGES: Readonly<Record<ThemeName, Readonly<Record<Ink, readonly [one: str
 export const SHADE_COUNT = 8;
 
 /** Hex digits of the shades from a count of 1 to the largest. */
-export function shadesOf(theme: ThemeName, ink: Ink): string[] {
+export function computeShades(theme: ThemeName, ink: Ink): string[] {
   const [one, most] = RANGES[theme][ink];
   return Array.from({ length: SHADE_COUNT }, (_, at) => mixed(one, most, at / (SHADE_COUNT - 1)));
 }
@@ -32,22 +32,22 @@ function mixed(a: string, b: string, share: number): string {
 }
 
 /** The shade of a count: 0 for 1, the last one for the largest, by the logarithm between. */
-export function shadeOf(count: number, most: number): number {
+export function computeShade(count: number, most: number): number {
   if (count <= 1 || most <= 1) return 0;
   return Math.min(Math.floor((Math.log(count) / Math.log(most)) * (SHADE_COUNT - 1) + 1e-9), SHADE_COUNT - 1);
 }
 
 /** A cell in device pixels, from the upper left to before the lower right; every cell has at least one pixel. */
 export function cellPixels({ columnCount, bandCount }: MapScale, { column, band }: MapCell, size: PictureSize) {
-  const [left, right] = pixelsOf(column, columnCount, size.width);
-  const [bottom, top] = pixelsOf(band, bandCount, size.height);
+  const [left, right] = computePixelRange(column, columnCount, size.width);
+  const [bottom, top] = computePixelRange(band, bandCount, size.height);
   return { left, right, top: size.height - top, bottom: size.height - bottom };
 }
 
 /** Pixels from this number on leave one free as a line between cells. */
 const LINED_PIXELS = 4;
 
-function pixelsOf(at: number, count: number, pixels: number): [from: number, to: number] {
+function computePixelRange(at: number, count: number, pixels: number): [from: number, to: number] {
   const from = Math.floor((at * pixels) / count);
   const to = Math.max(Math.floor(((at + 1) * pixels) / count), from + 1);
   return [from, to - from >= LINED_PIXELS ? to - 1 : to];
@@ -68,18 +68,18 @@ export function paintCells(
   { theme, ink, isFailedOnly = false }: PaintOptions,
 ): Uint32Array<ArrayBuffer> {
   const pixels = new Uint32Array(size.width * size.height);
-  const shades = shadesOf(theme, ink).map((hex) => pixelOf(hex));
-  const countOf = ({ count, failed }: MapCell) => (isFailedOnly ? failed : count);
-  const shown = cells.filter((cell) => countOf(cell) > 0).sort((a, b) => countOf(a) - countOf(b));
+  const shades = computeShades(theme, ink).map((hex) => toPixel(hex));
+  const chooseCount = ({ count, failed }: MapCell) => (isFailedOnly ? failed : count);
+  const shown = cells.filter((cell) => chooseCount(cell) > 0).sort((a, b) => chooseCount(a) - chooseCount(b));
   const most = cells.reduce((largest, { count }) => Math.max(largest, count), 1);
   const fill = (left: number, right: number, top: number, bottom: number, pixel: number) => {
     for (let y = top; y < bottom; y++) pixels.fill(pixel, y * size.width + left, y * size.width + right);
   };
   for (const cell of shown) {
     const { left, right, top, bottom } = cellPixels(scale, cell, size);
-    fill(left, right, top, bottom, shades[shadeOf(countOf(cell), most)]!);
+    fill(left, right, top, bottom, shades[computeShade(chooseCount(cell), most)]!);
   }
-  const error = pixelOf(THEMES[theme].error);
+  const error = toPixel(THEMES[theme].error);
   for (const cell of shown) {
     if (cell.failed === 0) continue;
     const { left, right, top, bottom } = cellPixels(scale, cell, size);

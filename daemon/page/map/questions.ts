@@ -10,8 +10,8 @@ import type { Daemon } from '../feed/daemon.ts';
 import { populationParameters } from '../link/filters.ts';
 import type { Link } from '../link/link.ts';
 import { decimal } from '../numbers/exact_times.ts';
-import { type Box, boxOf, OPEN_BOX } from './box.ts';
-import { cellsOf, type MapCell, type MapScale, scaleOf } from './scale.ts';
+import { type Box, findBox, OPEN_BOX } from './box.ts';
+import { computeMapScale, type MapCell, type MapScale, mergeCells } from './scale.ts';
 import { exactTail, LIST_MAX, narrowedTail, tailOfCells, tailSize } from './tail.ts';
 
 /** An answer with the question that it answers: the old one stays while another is awaited. */
@@ -91,14 +91,14 @@ export async function askMap(
     if (isUnlabelled) answer = await daemon.askJson<HeatmapAnswer>(mapPath(link, columns, 'events'), asked);
   }
   const filters = populationParameters({ ...link, from: null, to: null }).toString();
-  const scale = scaleOf(answer);
+  const scale = computeMapScale(answer);
   const about = { key, of: answer.of, isUnlabelled, filters, isFailedOnly: link.has_error };
-  return { ...about, answer, scale, cells: cellsOf(answer, scale) };
+  return { ...about, answer, scale, cells: mergeCells(answer, scale) };
 }
 
 /** What the link selects; null for the slowest while their least duration is not known, or if there are too few. */
-export function selectionOf(link: Link, map: LatencyMap, slowest: Slowest | 'failed' | null): Selection | null {
-  const box = boxOf(link);
+export function chooseSelection(link: Link, map: LatencyMap, slowest: Slowest | 'failed' | null): Selection | null {
+  const box = findBox(link);
   if (box) return { kind: 'box', box, isFailed: link.box_failed };
   if (link.box_failed) return { kind: 'failed', box: OPEN_BOX, isFailed: true };
   const size = tailSize(map.answer.total.count);
@@ -111,8 +111,8 @@ export function selectionOf(link: Link, map: LatencyMap, slowest: Slowest | 'fai
 /** Asks for the slowest of the selection: for the slowest 2 %, those that one list holds and the one after them. */
 export function slowestQuestion(link: Link, map: LatencyMap): SlowestQuestion | null {
   if (map.of !== 'transactions' || map.answer.total.count === 0) return null;
-  const box = boxOf(link) ?? OPEN_BOX;
-  const isChosen = boxOf(link) !== null || link.box_failed;
+  const box = findBox(link) ?? OPEN_BOX;
+  const isChosen = findBox(link) !== null || link.box_failed;
   const parameters = windowParameters(map, box);
   if (box.box_min !== null) parameters.set('min_duration_ms', millisecondsText(box.box_min));
   if (link.box_failed) parameters.set('has_error', 'true');

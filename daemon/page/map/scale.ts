@@ -1,6 +1,6 @@
 /** Where times and durations lie on a map, and back: columns of equal time, and bands of rows on a log scale. */
 import type { HeatmapAnswer } from '../../contract/received.ts';
-import { ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE, rowOf } from '../../sums/duration_rows.ts';
+import { findDurationRow, ROW_COUNT, ROW_EDGES, ROWS_PER_DECADE } from '../../sums/duration_rows.ts';
 
 export interface MapScale {
   fromNs: bigint;
@@ -28,7 +28,7 @@ const ROWS_MIN = 2 * ROWS_PER_DECADE;
 /** Free rows above and below. */
 const MARGIN_ROWS = 4;
 
-export function scaleOf({ from, column_ns, column_count, first_row, row_edges }: HeatmapAnswer): MapScale {
+export function computeMapScale({ from, column_ns, column_count, first_row, row_edges }: HeatmapAnswer): MapScale {
   const endRow = first_row + Math.max(row_edges.length - 1, 1);
   const missing = Math.max(ROWS_MIN - (endRow - first_row), 0);
   const low = Math.max(first_row - Math.ceil(missing / 2) - MARGIN_ROWS, 0);
@@ -47,7 +47,7 @@ export function scaleOf({ from, column_ns, column_count, first_row, row_edges }:
 }
 
 /** The cells of an answer, those of one band together. */
-export function cellsOf({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, bandCount }: MapScale): MapCell[] {
+export function mergeCells({ cells }: HeatmapAnswer, { firstRow, rowsPerBand, bandCount }: MapScale): MapCell[] {
   const found = new Map<number, MapCell>();
   for (const [column, row, count, failed] of cells) {
     const band = Math.floor((row - firstRow) / rowsPerBand);
@@ -68,16 +68,16 @@ export function columnStartNs({ fromNs, columnNs }: MapScale, column: number): b
 }
 
 /** Place of a time in columns, with a fraction; below 0 or beyond the last column outside the map. */
-export function columnAt({ fromNs, columnNs }: MapScale, ns: bigint): number {
+export function computeColumnPlace({ fromNs, columnNs }: MapScale, ns: bigint): number {
   const offset = ns - fromNs;
   const whole = offset / columnNs;
   return Number(whole) + Number(offset - whole * columnNs) / Number(columnNs);
 }
 
 /** Place of a duration in bands, with a fraction: the start of a band is exactly its number. */
-export function bandAt({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
+export function computeBandPlace({ firstRow, rowsPerBand }: MapScale, ns: bigint): number {
   if (ns >= ROW_EDGES[ROW_COUNT]!) return (ROW_COUNT - firstRow) / rowsPerBand;
-  const row = rowOf(ns);
+  const row = findDurationRow(ns);
   const start = ROW_EDGES[row]!;
   const end = ROW_EDGES[row + 1]!;
   return (row + Number(ns - start) / Number(end - start) - firstRow) / rowsPerBand;

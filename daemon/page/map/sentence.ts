@@ -5,7 +5,7 @@ import { percentText } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
 import type { LatencyMap, Selection } from './questions.ts';
 import { TAIL_SHARE } from './tail.ts';
-import { largestExtra, meansOf } from './time_spent.ts';
+import { computeMeans, largestExtra } from './time_spent.ts';
 import { fieldName, listed, rowClause } from './wording.ts';
 
 type Shown = (name: string) => string;
@@ -63,16 +63,16 @@ function firstSentence(of: MapKind, selection: Selection, counts: Counts, answer
   const { selected, all, isComplete } = counts;
   const atLeast = isComplete ? '' : 'at least ';
   const share = tailText(selected / all);
-  const means = { selected: meansOf(answer.selected), others: meansOf(answer.others) };
+  const means = { selected: computeMeans(answer.selected), others: computeMeans(answer.others) };
   const took = `${atLeast}${shortDuration(means.selected.durationNs)} in the mean`;
   const rest = answer.others.count > 0 ? `; the rest ${atLeast}${shortDuration(means.others.durationNs)}` : '';
   if (selection.kind === 'slowest') {
     const least = shortDuration(selection.box.box_min!);
     if (answer.others.count === 0) return `All of ${atLeast}${amount(all, of)} took ${atLeast}${least} or more.`;
-    const which = `The slowest ${share} (${atLeast}${grouped(selected)} of ${atLeast}${amountIn(all, of)})`;
+    const which = `The slowest ${share} (${atLeast}${grouped(selected)} of ${atLeast}${formatCount(all, of)})`;
     return `${which} took ${least} or more${rest} in the mean.`;
   }
-  const which = `${atLeast}${grouped(selected)} of ${atLeast}${amountIn(all, of)}`;
+  const which = `${atLeast}${grouped(selected)} of ${atLeast}${formatCount(all, of)}`;
   const where = selection.kind === 'failed' ? ' failed' : ` are in the box${selection.isFailed ? ' and failed' : ''}`;
   return `${capitalized(which)}${where} (${percentText(selected / all)}): they took ${took}${rest}.`;
 }
@@ -86,7 +86,7 @@ function amount(count: number, of: MapKind): string {
   return `${grouped(count)} ${count === 1 ? of.slice(0, -1) : of}`;
 }
 
-function amountIn(count: number, of: MapKind): string {
+function formatCount(count: number, of: MapKind): string {
   return of === 'transactions' ? grouped(count) : amount(count, of);
 }
 
@@ -95,12 +95,12 @@ function capitalized(text: string): string {
 }
 
 /** Shares of the selected and of the others that have a value. */
-export function sharesOf({ selected, others }: DifferencesAnswer, value: DifferentValue): [number, number] {
+export function computeValueShares({ selected, others }: DifferencesAnswer, value: DifferentValue): [number, number] {
   return [value.selected / selected.count, value.others / others.count];
 }
 
 function isMoreFrequent(answer: DifferencesAnswer, value: DifferentValue): boolean {
-  const [own, other] = sharesOf(answer, value);
+  const [own, other] = computeValueShares(answer, value);
   return own > other;
 }
 
@@ -114,7 +114,7 @@ function apartText(answer: DifferencesAnswer, shown: Shown): string {
   const named = namedRow(answer);
   const row = named ?? answer.differences[0];
   if (!row) return `No difference outside noise${leftOutText(answer)}.`;
-  const [own, other] = sharesOf(answer, row.values[0]!);
+  const [own, other] = computeValueShares(answer, row.values[0]!);
   const clause = rowClause(row.values, answer.of, shown);
   const some = own === 0 ? 'None' : `${named ? '' : 'Only '}${percentText(own)}`;
   return `${some} of them ${clause}, of the rest ${percentText(other)}.`;
@@ -126,7 +126,7 @@ function leftOutText({ left_out }: DifferencesAnswer): string {
 
 /** The largest part of the time that the selected took more. */
 function extraText(answer: DifferencesAnswer, shown: Shown): string {
-  const extra = largestExtra(meansOf(answer.selected), meansOf(answer.others));
+  const extra = largestExtra(computeMeans(answer.selected), computeMeans(answer.others));
   if (!extra) return '';
   const what = (extra.part === 'queue' && queueText(answer, shown)) || EXTRA[extra.part];
   return `${what} is ${shortDuration(extra.ns)} of the extra ${shortDuration(extra.ofNs)}.`;

@@ -8,7 +8,7 @@ export interface Means {
   parts: Record<Part, bigint>;
 }
 
-export function meansOf({ count, duration_ns, breakdown }: ComparedSide): Means {
+export function computeMeans({ count, duration_ns, breakdown }: ComparedSide): Means {
   const mean = (sum: number | bigint) => rounded(BigInt(sum), BigInt(Math.max(count, 1)));
   const parts = Object.fromEntries(PARTS.map((part) => [part, mean(breakdown[`${part}_ns`])]));
   return { durationNs: mean(duration_ns), parts: parts as Record<Part, bigint> };

@@ -70,20 +70,20 @@ export function rowClause(values: readonly DifferentValue[], of: MapKind, shown:
   const nodes = byField.get('node');
   const clauses = [...byField].flatMap(([field, some]) => {
     if (field === 'neighbour') return sharedText(some, shown);
-    return field === 'node' ? [] : `${VERBS[of][field]} ${namesOf(field, some, shown)}`;
+    return field === 'node' ? [] : `${VERBS[of][field]} ${formatNames(field, some, shown)}`;
   });
   if (!nodes) return listed(clauses);
-  const place = `on ${namesOf('node', nodes, shown)}`;
+  const place = `on ${formatNames('node', nodes, shown)}`;
   return clauses.length === 0 ? `were ${place}` : `${listed(clauses)} ${place}`;
 }
 
 /** `shared device vda with backup and cron`. */
 function sharedText(values: readonly DifferentValue[], shown: Shown): string[] {
   const byDevice = Map.groupBy(values, (value) => deviceText(value, shown));
-  return [...byDevice].map(([device, some]) => `shared ${device} with ${namesOf('neighbour', some, shown)}`);
+  return [...byDevice].map(([device, some]) => `shared ${device} with ${formatNames('neighbour', some, shown)}`);
 }
 
-function namesOf(field: ComparedField, values: readonly DifferentValue[], shown: Shown): string {
+function formatNames(field: ComparedField, values: readonly DifferentValue[], shown: Shown): string {
   const name = (one: DifferentValue) => (BY_ITSELF.has(field) ? shown(one.value) : valueText(one, shown));
   const named = values.slice(0, NAMED_MAX).map(name);
   const more = values.length - named.length;

@@ -331,14 +331,14 @@ export function createPlayhead(): Playhead {
   let isRunning = false;
   /** What is shown minus what the daemon's clock says. */
   let offsetNs = 0;
-  const clockAt = (nowMs: number) =>
+  const computeClockNs = (nowMs: number) =>
     isRunning ? Math.min(limitNs, positionNs + Math.max(0, nowMs - atMs) * 1e6 * speed) : positionNs;
   return {
     get isRunning() {
       return isRunning;
     },
     set(newNs, newMs) {
-      const shownNs = clockAt(newMs) + offsetNs;
+      const shownNs = computeClockNs(newMs) + offsetNs;
       [positionNs, atMs] = [newNs, newMs];
       const differenceNs = shownNs - newNs;
       offsetNs =
@@ -352,7 +352,7 @@ export function createPlayhead(): Playhead {
     },
     at(nowMs) {
       offsetNs *= SLEW_LEFT;
-      return Math.min(limitNs, Math.max(0, clockAt(nowMs) + offsetNs));
+      return Math.min(limitNs, Math.max(0, computeClockNs(nowMs) + offsetNs));
     },
   };
 }
@@ -365,14 +365,14 @@ const RATE_MAX = 2000;
 type Timed = Pick<Session, 'event_count' | 'speed_factor' | 'duration_ns' | 'replay_duration_ns' | 'replay_end_ns'>;
 
 /** End of the last event on the session's time line; the recorded duration until it is known. */
-function endOf({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
+function chooseEndNs({ replay_end_ns, replay_duration_ns, duration_ns }: Omit<Timed, 'event_count'>): number {
   return Number(replay_end_ns ?? replay_duration_ns ?? duration_ns);
 }
 
 /** Events a second that a session plays in the mean of the time that its caller waits for. */
 export function expectedRate(session: Timed): number {
   const ownNs = Number(session.replay_duration_ns ?? session.duration_ns);
-  return (session.event_count / Math.max(1, ownNs || endOf(session))) * 1e9 * session.speed_factor;
+  return (session.event_count / Math.max(1, ownNs || chooseEndNs(session))) * 1e9 * session.speed_factor;
 }
 
 /** Where the clock of a session that plays will stand still, nanoseconds; far away while that is not known. */

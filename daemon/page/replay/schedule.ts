@@ -40,7 +40,7 @@ export interface Schedule {
 
 type Model = Pick<LanesModel, 'columns' | 'shares' | 'starts' | 'ends'>;
 
-export function scheduleOf(model: Model, settings: ScheduleSettings): Schedule {
+export function computeSchedule(model: Model, settings: ScheduleSettings): Schedule {
   const { rows, starts, ends } = projected(model, settings);
   const schedule: Schedule = { rows, starts: new Float64Array(rows.length), cutCount: 0, cutNs: 0 };
   if (rows.length === 0) return schedule;
@@ -101,7 +101,7 @@ export function projected({ columns, shares, starts, ends }: Model, { latencyNs,
 }
 
 /** When the last event ends that the caller waits for. */
-export function ownEndOf({ shares }: Model, { rows, ends }: ProjectedTimes): number {
+export function computeOwnEndNs({ shares }: Model, { rows, ends }: ProjectedTimes): number {
   return rows.reduce((last, row) => (shares[row] === OWN ? Math.max(last, ends[row]!) : last), 0);
 }
 

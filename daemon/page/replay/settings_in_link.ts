@@ -19,7 +19,7 @@ type Settings = Lists & Pick<Link, 'latency' | 'timeout' | 'speed' | 'max_gap'>;
 /** The link's speeds have six decimal places at most. */
 const SPEED_DECIMALS = 6;
 
-export function onlyIn({ only_event_type, only_service, only_node }: Lists): Only {
+export function buildOnlyFilter({ only_event_type, only_service, only_node }: Lists): Only {
   return {
     ...(only_event_type.length > 0 && { event_type: only_event_type }),
     ...(only_service.length > 0 && { service: only_service }),
@@ -27,13 +27,13 @@ export function onlyIn({ only_event_type, only_service, only_node }: Lists): Onl
   };
 }
 
-export function settingsIn(link: Settings, offsets: ClockOffsets): SessionSettings {
+export function buildSessionSettings(link: Settings, offsets: ClockOffsets): SessionSettings {
   return {
     ...(link.speed !== null && { speed_factor: link.speed }),
     ...(link.latency !== null && { extra_latency_ns: link.latency }),
     ...(link.timeout !== null && { timeout_ns: link.timeout }),
     ...(link.max_gap !== null && { max_gap_ns: link.max_gap }),
-    only: onlyIn(link),
+    only: buildOnlyFilter(link),
     clock_offsets_ns: offsetsField(offsets),
   };
 }

@@ -55,7 +55,7 @@ export function follow(
     path: () => `/api/replay/sessions/${sessionId}/events${wanted === 'positions' ? '?frames=state,position' : ''}`,
     lastId: lastId === null ? null : String(lastId),
     onMessage(message: EventSourceMessage) {
-      const frame = frameOf(message);
+      const frame = parseFrame(message);
       if (frame) taken(frame);
       if (frame?.kind !== 'end') return undefined;
       return OVER.has(frame.reason) ? ('over' as const) : ('again' as const);
@@ -66,7 +66,7 @@ export function follow(
   return followStream(daemon, stream, signal);
 }
 
-function frameOf({ id, event, data }: EventSourceMessage): Frame | null {
+function parseFrame({ id, event, data }: EventSourceMessage): Frame | null {
   if (event === 'state') return { kind: 'state', id: Number(id), session: parseJson(data) as Session };
   if (event === 'event') return { kind: 'event', id: Number(id), played: parseJson(data) as PlayedEvent };
   if (event === 'position') return { kind: 'position', position: parseJson(data) as PlayedPosition };

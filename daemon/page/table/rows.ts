@@ -1,17 +1,17 @@
 /** The table beside a picture: the same events with all digits, made row by row as they come into sight. */
 import {
+  collectOrigins,
   type EventColumns,
   type ExactField,
   errorName,
   eventId,
   exactValue,
-  originsOf,
-  ownerOf,
-  recordingOf,
+  getOwner,
+  getRecording,
+  getThread,
+  getWhat,
   startNs,
-  threadOf,
   typeName,
-  whatOf,
 } from '../columns/event_columns.ts';
 import { exactBytes } from '../numbers/amounts.ts';
 import { exactDuration, exactOffset, grouped } from '../numbers/exact_times.ts';
@@ -30,11 +30,11 @@ export interface EventTable {
   rowCount: number;
   pageCount: number;
   /** The event of a line of the table. */
-  rowOf(line: number): number;
+  getRow(line: number): number;
   /** The line of an event; -1 if it is not in the table. */
-  lineOf(row: number): number;
+  findLine(row: number): number;
   /** Lines of a page: from, and to before. */
-  linesOf(page: number): [from: number, to: number];
+  computePageLines(page: number): [from: number, to: number];
   /** Texts of a line, one for each heading; empty where the event has no such value. */
   cells(line: number): string[];
 }
@@ -42,14 +42,14 @@ export interface EventTable {
 /** `rows` selects and orders the events; without it the table has all. `originNs` is where starts count from. */
 export function createEventTable(columns: EventColumns, originNs = 0n, rows?: Uint32Array): EventTable {
   const rowCount = rows ? rows.length : columns.count;
-  const rowOf = (line: number) => (rows ? rows[line]! : line);
+  const getRow = (line: number) => (rows ? rows[line]! : line);
   return {
     rowCount,
     pageCount: Math.ceil(rowCount / PAGE_ROWS),
-    rowOf,
-    lineOf: (row) => (rows ? rows.indexOf(row) : row < rowCount ? row : -1),
-    linesOf: (page) => [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, rowCount)],
-    cells: (line) => cellsOf(columns, rowOf(line), originNs),
+    getRow,
+    findLine: (row) => (rows ? rows.indexOf(row) : row < rowCount ? row : -1),
+    computePageLines: (page) => [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, rowCount)],
+    cells: (line) => formatCells(columns, getRow(line), originNs),
   };
 }
 
@@ -64,10 +64,10 @@ export function longestRows({ count, duration }: Pick<EventColumns, 'count' | 'd
   return rows;
 }
 
-function cellsOf(columns: EventColumns, row: number, originNs: bigint): string[] {
-  const { pid, tid, comm, service } = threadOf(columns, row);
-  const { transactionId, source, quality } = ownerOf(columns, row);
-  const { target } = whatOf(columns, row);
+function formatCells(columns: EventColumns, row: number, originNs: bigint): string[] {
+  const { pid, tid, comm, service } = getThread(columns, row);
+  const { transactionId, source, quality } = getOwner(columns, row);
+  const { target } = getWhat(columns, row);
   const text = (field: ExactField, shown: (value: bigint) => string) => {
     const value = exactValue(columns, field, row);
     return value === null ? '' : shown(value);
@@ -77,12 +77,12 @@ function cellsOf(columns: EventColumns, row: number, originNs: bigint): string[]
     clockText(startNs(columns, row)),
     text('duration', exactDuration),
     typeName(columns, row),
-    whatOf(columns, row).operation,
+    getWhat(columns, row).operation,
     target ?? '',
     errorName(columns, row) ?? text('result', grouped),
     text('bytes', exactBytes),
     text('queue', exactDuration),
-    recordingOf(columns, row).node,
+    getRecording(columns, row).node,
     ...[service, comm, String(pid), String(tid)],
     transactionId ?? '',
     source === 'none' ? '' : `${source}, ${quality}`,
@@ -93,7 +93,7 @@ function cellsOf(columns: EventColumns, row: number, originNs: bigint): string[]
 
 /** `shop order-1 4096 B; backup 1 024 B`. */
 function originsText(columns: EventColumns, row: number): string {
-  return originsOf(columns, row)
+  return collectOrigins(columns, row)
     .map(({ service, transactionId, bytes }) => [service, transactionId ?? [], `${grouped(bytes)} B`].flat().join(' '))
     .join('; ');
 }

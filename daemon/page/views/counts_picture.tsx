@@ -1,17 +1,17 @@
 /** A strip for each process with the number of its events over time, and the same numbers as a table. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Counts } from '../draw/counts.ts';
-import { heightOf } from '../draw/density.ts';
+import { computeHeightShare } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
-import { ticksOf } from '../draw/ticks.ts';
-import { panned, type View, xOf, zoomed } from '../draw/view.ts';
+import { computeTicks } from '../draw/ticks.ts';
+import { computeXPx, panned, type View, zoomed } from '../draw/view.ts';
 import { grouped } from '../numbers/exact_times.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, FONT, HEIGHT_PX_MAX, namesWidth } from './lanes_canvas.ts';
 import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
 import { Minimap } from './minimap.tsx';
 import { shownName } from './names.ts';
-import { cleared, inkOf, useFrame } from './use_frame.ts';
+import { cleared, readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
 interface Props {
@@ -71,21 +71,21 @@ export function CountsPicture({ counts, around: { baseNs, bounds }, summary }: P
 function draw(canvas: HTMLCanvasElement, counts: Counts, view: View, namesPx: number, theme: ThemeName): void {
   const rows = counts.processes.slice(0, ROWS_MAX);
   const context = cleared(canvas, namesPx + view.widthPx, AXIS_PX + rows.length * ROW_PX, view.dpr);
-  const ink = inkOf();
+  const ink = readInk();
   const bucketNs = Number(counts.bucketNs);
   const largest = rows.reduce((most, { density }) => density.counts.reduce((a, b) => Math.max(a, b), most), 1);
   context.font = FONT;
   context.textBaseline = 'middle';
   context.fillStyle = ink.quiet;
-  for (const { xPx, label } of ticksOf(view, 0)) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
+  for (const { xPx, label } of computeTicks(view, 0)) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
   for (const [at, { service, pid, density }] of rows.entries()) {
     const bottom = AXIS_PX + (at + 1) * ROW_PX;
     for (let bucket = 0; bucket < counts.bucketCount; bucket++) {
       const count = density.counts[bucket]!;
-      const left = Math.max(xOf(view, bucket * bucketNs), 0);
-      const right = Math.min(xOf(view, (bucket + 1) * bucketNs), view.widthPx);
+      const left = Math.max(computeXPx(view, bucket * bucketNs), 0);
+      const right = Math.min(computeXPx(view, (bucket + 1) * bucketNs), view.widthPx);
       if (count === 0 || right <= left) continue;
-      const heightPx = Math.max(heightOf(count, largest) * (ROW_PX - MARK_PX - 2), 1);
+      const heightPx = Math.max(computeHeightShare(count, largest) * (ROW_PX - MARK_PX - 2), 1);
       context.fillStyle = ink.quiet;
       context.fillRect(namesPx + left, bottom - heightPx, Math.max(right - left, 1), heightPx);
       context.fillStyle = `#${THEMES[theme].error}`;

@@ -15,14 +15,14 @@ interface Props {
 }
 
 export function DurationField({ label, scale, value, none, onValue, ...bounds }: Props) {
-  const textOf = (ns: bigint | null) => (ns === null ? (none ?? '') : durationText(ns));
+  const formatField = (ns: bigint | null) => (ns === null ? (none ?? '') : durationText(ns));
   return (
     <>
       <input
         type="range"
         class="short"
         aria-label={label}
-        aria-valuetext={textOf(value)}
+        aria-valuetext={formatField(value)}
         min="0"
         max={scale.length - 1}
         value={placeOn(scale, value)}
@@ -30,7 +30,7 @@ export function DurationField({ label, scale, value, none, onValue, ...bounds }:
       />
       <ExactField
         label={`${label}, exactly`}
-        text={textOf(value)}
+        text={formatField(value)}
         onText={(text) => {
           const isNone = none !== undefined && (text === '' || text === none);
           const ns = isNone ? null : parseDuration(text);

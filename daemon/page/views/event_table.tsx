@@ -28,9 +28,9 @@ export function EventTable({ model, selected, onSelect }: Props) {
   const table = useMemo(() => createEventTable(model.columns, BigInt(model.firstNs)), [model]);
   const scroller = useRef<HTMLElement>(null);
   const [seen, setSeen] = useState<readonly [number, number]>([0, 40]);
-  const line = selected < 0 ? -1 : table.lineOf(selected);
+  const line = selected < 0 ? -1 : table.findLine(selected);
   const [page, setPage] = useState(() => Math.floor(Math.max(line, 0) / PAGE_ROWS));
-  const [from, to] = table.linesOf(page);
+  const [from, to] = table.computePageLines(page);
   /** Keys may come faster than effects: each goes on from what the one before has done. */
   const latest = useRef({ line, from, to });
   latest.current = { line, from, to };
@@ -65,7 +65,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
     const next = isOnPage ? now.line + by : now.from + Math.ceil(scroller.current!.scrollTop / ROW_PX);
     if (next >= 0 && next < table.rowCount) {
       now.line = next;
-      onSelect(table.rowOf(next));
+      onSelect(table.getRow(next));
     }
     return true;
   });
@@ -108,7 +108,7 @@ export function EventTable({ model, selected, onSelect }: Props) {
                 aria-rowindex={at + 2}
                 aria-selected={at === line}
                 class={at === line ? 'selected' : undefined}
-                onClick={() => onSelect(table.rowOf(at))}
+                onClick={() => onSelect(table.getRow(at))}
               >
                 {table.cells(at).map((cell, column) => (
                   <td key={HEADINGS[column]} class="digits">

@@ -1,5 +1,5 @@
 /** A failure in words, with what to do next. */
-import { adviceFor, type Failure } from '../feed/failure.ts';
+import { chooseAdvice, type Failure } from '../feed/failure.ts';
 import { shownText } from './names.ts';
 
 interface Props {
@@ -9,7 +9,7 @@ interface Props {
 }
 
 export function FailureNote({ failure, onRetry }: Props) {
-  const advice = adviceFor(failure, onRetry !== undefined);
+  const advice = chooseAdvice(failure, onRetry !== undefined);
   return (
     <div role="alert" class="failure">
       <p>

@@ -1,14 +1,14 @@
 /** Draws lanes on two canvases: what is recorded, and above it what moves: playhead, selection, labels. */
 import { firstAtLeast } from '../columns/event_columns.ts';
-import { type Axis, BREAK_PX, foldedLeftPx, widthOf, xOnAxis } from '../draw/axis.ts';
+import { type Axis, BREAK_PX, computeAxisWidthPx, foldedLeftPx, xOnAxis } from '../draw/axis.ts';
 import type { Bins } from '../draw/bins.ts';
 import { LABELS_MAX, type Label, labelTexts, placeLabels } from '../draw/labels.ts';
 import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
 import { type ProjectedTimes, paintProjected } from '../draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
-import { paletteOf, THEMES, type ThemeName } from '../draw/theme.ts';
-import { ticksOf } from '../draw/ticks.ts';
-import { columnCount, FAINT_ALPHA, type View, xOf } from '../draw/view.ts';
+import { buildPalette, THEMES, type ThemeName } from '../draw/theme.ts';
+import { computeTicks } from '../draw/ticks.ts';
+import { columnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
 import type { LanesModel } from '../lanes/model.ts';
 import type { Track } from '../lanes/tracks.ts';
 import { counted } from '../numbers/amounts.ts';
@@ -62,19 +62,19 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
   let labels: { placed: PlacedTrack; list: Label[] }[] = [];
 
   function paintStrips({ axis, layout, theme }: Scene, context: CanvasRenderingContext2D): void {
-    const palette = paletteOf(theme);
+    const palette = buildPalette(theme);
     let left = LABELS_MAX;
     labels = [];
     inView.paint(axis.view, layout, palette, (at, bins) => {
       const placed = layout.tracks[at]!;
-      const list = labelsOf(placed, bins, axis.view, context, left);
+      const list = placeTrackLabels(placed, bins, axis.view, context, left);
       left -= list.length;
       if (list.length > 0) labels.push({ placed, list });
     });
     if (axis.folded) folded.paint(axis.folded, layout, palette);
   }
 
-  function labelsOf(
+  function placeTrackLabels(
     { lane, track }: PlacedTrack,
     bins: Bins,
     view: View,
@@ -112,7 +112,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     isMovingEmpty = selected < 0 && playheadNs === null;
     const height = AXIS_PX + layout.heightPx;
     if (playheadNs !== null) {
-      const widthPx = widthOf(axis);
+      const widthPx = computeAxisWidthPx(axis);
       const x = Math.min(Math.max(xOnAxis(axis, playheadNs), 0), widthPx);
       context.globalAlpha = 1 - FAINT_ALPHA;
       context.fillStyle = ink.ground;
@@ -131,9 +131,9 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     if (!placed) return;
     context.strokeStyle = colour;
     context.lineWidth = 2;
-    for (const [leftPx, view] of partsOf(axis)) {
-      const from = xOf(view, model.starts[row]!);
-      const to = xOf(view, model.ends[row]!);
+    for (const [leftPx, view] of listAxisParts(axis)) {
+      const from = computeXPx(view, model.starts[row]!);
+      const to = computeXPx(view, model.ends[row]!);
       if (to < 0 || from > view.widthPx) continue;
       const left = Math.max(from, -2);
       context.strokeRect(
@@ -149,7 +149,7 @@ export function createLanesCanvas(model: LanesModel): LanesCanvas {
     layOut: (axis, selected, times, all) => {
       const lanes = selected < 0 ? [] : model.groups.flatMap((group) => group.lanes);
       const kept = lanes.filter(({ tracks }) => tracks.some((track) => hasRow(model, track, selected)));
-      const parts = partsOf(axis).map(([, part]) => part);
+      const parts = listAxisParts(axis).map(([, part]) => part);
       const sizes = { ...SIZES, belowPx: times ? PROJECTED_PX : 0 };
       return layOut(model, parts, sizes, { kept: new Set(kept.map(({ key }) => key)), all, times });
     },
@@ -201,7 +201,7 @@ function drawProjected(
 ): void {
   if (tracks.length === 0) return;
   const image = new ImageData(columnCount(view), tracks.length);
-  paintProjected(tracks, model, times, view, paletteOf(theme), new Uint32Array(image.data.buffer));
+  paintProjected(tracks, model, times, view, buildPalette(theme), new Uint32Array(image.data.buffer));
   const strips = new OffscreenCanvas(image.width, image.height);
   strips.getContext('2d')!.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
@@ -212,7 +212,7 @@ function drawProjected(
 }
 
 /** The parts of an axis with where they begin, CSS pixels. */
-function partsOf(axis: Axis): (readonly [leftPx: number, view: View])[] {
+function listAxisParts(axis: Axis): (readonly [leftPx: number, view: View])[] {
   return axis.folded
     ? [[0, axis.view] as const, [foldedLeftPx(axis), axis.folded] as const]
     : [[0, axis.view] as const];
@@ -231,14 +231,14 @@ function prepared(
   isEmpty = false,
 ): CanvasRenderingContext2D {
   const heightPx = Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX);
-  const context = cleared(canvas, namesPx + widthOf(axis), heightPx, axis.view.dpr, isEmpty);
+  const context = cleared(canvas, namesPx + computeAxisWidthPx(axis), heightPx, axis.view.dpr, isEmpty);
   context.font = FONT;
   context.textBaseline = 'middle';
   return context;
 }
 
 function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesPx }: Scene, originNs: number): void {
-  for (const { xPx, label } of ticksOf(axis.view, originNs)) {
+  for (const { xPx, label } of computeTicks(axis.view, originNs)) {
     context.fillStyle = ink.line;
     context.fillRect(namesPx + xPx, AXIS_PX - 4, 1, layout.heightPx + 4);
     context.fillStyle = ink.quiet;
@@ -281,7 +281,7 @@ function drawNames(context: CanvasRenderingContext2D, { layout, axis, ink, names
   }
   context.fillStyle = ink.line;
   for (const { topPx, heightPx } of thin)
-    context.fillRect(12, AXIS_PX + topPx + heightPx / 2 - 1, namesPx - 12 + widthOf(axis), 1);
+    context.fillRect(12, AXIS_PX + topPx + heightPx / 2 - 1, namesPx - 12 + computeAxisWidthPx(axis), 1);
 }
 
 /** The text, or as much of its start as fits. */
@@ -311,7 +311,7 @@ function drawOwnSpan(
   { ownSpan }: LanesModel,
 ): void {
   if (!ownSpan) return;
-  const x = xOf(view, ownSpan.toNs);
+  const x = computeXPx(view, ownSpan.toNs);
   if (x < 0 || x > view.widthPx) return;
   context.fillStyle = ink.quiet;
   context.fillRect(namesPx + x, AXIS_PX - 6, 1, layout.heightPx + 6);

@@ -2,14 +2,14 @@
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
-import { eventId, ownerOf, whatOf } from '../columns/event_columns.ts';
+import { eventId, getOwner, getWhat } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
 import { attributionText } from '../lanes/attribution.ts';
 import { createLinks } from '../lanes/links.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
-import { neighboursOf } from '../lanes/neighbours.ts';
+import { collectNeighbours } from '../lanes/neighbours.ts';
 import { OWN, WRITTEN_BACK } from '../lanes/shares.ts';
 import { counted } from '../numbers/amounts.ts';
 import { grouped, shortDuration } from '../numbers/exact_times.ts';
@@ -153,8 +153,8 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
   const links = useMemo(() => createLinks(model), [model]);
   const linked = useMemo(() => links.of(row, LINKS_MAX), [links, row]);
   const isRequest = model.deviceOf[row]! >= 0;
-  const neighbours = useMemo(() => (isRequest ? neighboursOf(model, [row]) : []), [model, row, isRequest]);
-  const attribution = attributionText(ownerOf(columns, row));
+  const neighbours = useMemo(() => (isRequest ? collectNeighbours(model, [row]) : []), [model, row, isRequest]);
+  const attribution = attributionText(getOwner(columns, row));
   const cells = table.cells(row);
 
   useKeys((key) => {
@@ -188,7 +188,7 @@ function EventDetail({ model, row, onSelect }: EventDetailProps) {
       {linked.first.map(({ row: other, kind }) => (
         <p key={other}>
           <button type="button" class="link" onClick={() => onSelect(other)}>
-            {shownName(callName(columns, other))} {shownName(whatOf(columns, other).target ?? '')}{' '}
+            {shownName(callName(columns, other))} {shownName(getWhat(columns, other).target ?? '')}{' '}
             {shortDuration(columns.duration[other]!)}
           </button>
           <span class="quiet"> {kind === 'exact' ? 'queued by this thread' : 'inferred: its data, during a sync'}</span>

@@ -1,19 +1,19 @@
 /** The lanes as a picture that is zoomed, moved and asked by pointer and keys. */
 import type { RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { axisOf, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
+import { computeAxis, foldedLeftPx, isOnAxis } from '../draw/axis.ts';
 import type { Density } from '../draw/density.ts';
-import { type Extents, type Outline, outlineOf } from '../draw/extents.ts';
+import { computeOutline, type Extents, type Outline } from '../draw/extents.ts';
 import { hitTrack } from '../draw/hit.ts';
-import { trackAt } from '../draw/layout.ts';
+import { findTrack } from '../draw/layout.ts';
 import type { ProjectedTimes } from '../draw/projected.ts';
-import { fitted, nsAt, panned, type View, zoomed } from '../draw/view.ts';
+import { computeTimeNs, fitted, panned, type View, zoomed } from '../draw/view.ts';
 import type { LanesModel, TimeSpan } from '../lanes/model.ts';
-import { ownEndOf } from '../replay/schedule.ts';
+import { computeOwnEndNs } from '../replay/schedule.ts';
 import { useKeys } from './keys.ts';
 import { AXIS_PX, createLanesCanvas, type LanesCanvas, namesWidth, type Scene } from './lanes_canvas.ts';
 import { Minimap } from './minimap.tsx';
-import { inkOf, useFrame } from './use_frame.ts';
+import { readInk, useFrame } from './use_frame.ts';
 import { useZoom } from './use_zoom.ts';
 
 /** What the events of a picture are a part of. */
@@ -59,8 +59,8 @@ export function LanesPicture(props: Props) {
 
   const scene = useMemo((): Scene | null => {
     if (widthPx === 0) return null;
-    const axis = axisOf({ ...span, widthPx, dpr: window.devicePixelRatio }, folded);
-    return { namesPx, axis, layout: canvas.layOut(axis, selected, times, isAllShown), theme, ink: inkOf(), times };
+    const axis = computeAxis({ ...span, widthPx, dpr: window.devicePixelRatio }, folded);
+    return { namesPx, axis, layout: canvas.layOut(axis, selected, times, isAllShown), theme, ink: readInk(), times };
   }, [canvas, times, span, folded, widthPx, namesPx, theme, selected, isAllShown]);
 
   const drawn = useRef<LanesCanvas | null>(null);
@@ -110,7 +110,7 @@ export function LanesPicture(props: Props) {
     [change, bounds],
   );
   const step = useCallback(
-    (direction: 1 | -1) => onSelect(neighbourOf(model, selected, direction)),
+    (direction: 1 | -1) => onSelect(findAdjacentEvent(model, selected, direction)),
     [model, selected, onSelect],
   );
 
@@ -125,7 +125,7 @@ export function LanesPicture(props: Props) {
     change((view) => fitted(view, { fromNs: start, toNs: end }, 1));
   }, [selected, model, scene === null]);
 
-  const pointer = usePointer({ scene, change, bounds, onHit: (xPx, yPx) => onSelect(hitAt(scene, xPx, yPx)) });
+  const pointer = usePointer({ scene, change, bounds, onHit: (xPx, yPx) => onSelect(findHitRow(scene, xPx, yPx)) });
   useWheel(moving, (factor, xPx) => zoom(factor, xPx - namesPx));
 
   return (
@@ -196,10 +196,10 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, zoom: (factor: nu
 function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   const { baseNs } = model;
   const outline = useMemo(
-    () => (times ? outlineOf(model, ownEndOf(model, times)) : recorded),
+    () => (times ? computeOutline(model, computeOwnEndNs(model, times)) : recorded),
     [model, recorded, times],
   );
-  const extents = useMemo(() => (around ? extentsIn(around, baseNs) : outline.extents), [outline, around, baseNs]);
+  const extents = useMemo(() => (around ? buildExtents(around, baseNs) : outline.extents), [outline, around, baseNs]);
   const { normal, unfolded, all } = extents;
   const [span, show] = useZoom(baseNs, normal, all);
   const [isAsked, setIsAsked] = useState(false);
@@ -219,14 +219,14 @@ function usePictureSpan({ model, outline: recorded, times, around }: Props) {
   };
 }
 
-function extentsIn({ baseNs, bounds }: Around, originNs: bigint): Extents {
+function buildExtents({ baseNs, bounds }: Around, originNs: bigint): Extents {
   const byNs = Number(baseNs - originNs);
   const whole = { fromNs: bounds.fromNs + byNs, toNs: bounds.toNs + byNs };
   return { normal: whole, unfolded: whole, all: whole, folded: null };
 }
 
 /** The event of the transaction before or after one in order of start. */
-function neighbourOf({ shares, starts }: LanesModel, row: number, direction: 1 | -1): number {
+function findAdjacentEvent({ shares, starts }: LanesModel, row: number, direction: 1 | -1): number {
   const isOwn = (at: number) => shares[at] === 0;
   if (row < 0) return starts.findIndex((_, at) => isOwn(at));
   for (let at = row + direction; at >= 0 && at < starts.length; at += direction) if (isOwn(at)) return at;
@@ -234,9 +234,9 @@ function neighbourOf({ shares, starts }: LanesModel, row: number, direction: 1 |
 }
 
 /** Row of the event at a place of the canvas; -1 where there is none. */
-function hitAt(scene: Scene | null, xPx: number, yPx: number): number {
+function findHitRow(scene: Scene | null, xPx: number, yPx: number): number {
   if (!scene || xPx < scene.namesPx) return -1;
-  const placed = scene.layout.tracks[trackAt(scene.layout, yPx - AXIS_PX)];
+  const placed = scene.layout.tracks[findTrack(scene.layout, yPx - AXIS_PX)];
   if (!placed) return -1;
   const { axis, namesPx } = scene;
   const atPx = xPx - namesPx;
@@ -270,7 +270,7 @@ function usePointer({ scene, change, bounds, onHit }: PointerOptions) {
       from.isDrag ||= Math.abs(movedPx) > DRAG_PX;
       if (!from.isDrag) return;
       const { view } = from;
-      const byNs = nsAt(view, 0) - nsAt(view, movedPx);
+      const byNs = computeTimeNs(view, 0) - computeTimeNs(view, movedPx);
       change(() => panned(view, byNs / (view.toNs - view.fromNs), bounds));
     },
     onPointerUp(event: PointerEvent) {

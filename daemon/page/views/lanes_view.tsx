@@ -3,11 +3,11 @@
 import { useCallback, useEffect, useMemo } from 'preact/hooks';
 import type { Coverage, Session } from '../../contract/received.ts';
 import type { ReadLanes } from '../feed/load_lanes.ts';
-import { clockOffsetsIn, formatClockOffsets, type ParsedOffsets } from '../link/clock_offsets.ts';
+import { formatClockOffsets, type ParsedOffsets, parseClockOffsets } from '../link/clock_offsets.ts';
 import { durationText, parseDuration } from '../numbers/duration_text.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { projected } from '../replay/schedule.ts';
-import { onlyIn, type SessionSettings } from '../replay/settings_in_link.ts';
+import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
 import { BreakdownBar } from './breakdown_bar.tsx';
 import { usePage } from './context.ts';
 import { ExactField } from './duration_field.tsx';
@@ -56,7 +56,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
   useEffect(() => {
     if (isAllRead) announce(sentence);
   }, [isAllRead, sentence]);
-  const clocks = useMemo(() => clockOffsetsIn(link, choices.nodes), [link.clock_offset, choices]);
+  const clocks = useMemo(() => parseClockOffsets(link, choices.nodes), [link.clock_offset, choices]);
   const played = usePlayed(transactionId, model, clocks.offsets);
   const { replay, failure, playheadNs, playedRow, renew } = played;
   // The same one for all renderings: effects would keep the events of an earlier picture.
@@ -68,7 +68,7 @@ function Lanes({ transactionId, lanes, coverage, hasFailed }: LanesProps) {
     [renew],
   );
   const latencyNs = Number(link.latency ?? 0n);
-  const only = onlyIn(link);
+  const only = buildOnlyFilter(link);
   const times = useMemo(
     () => (latencyNs > 0 && model.columns.count <= PROJECTED_MAX ? projected(model, { latencyNs, only }) : null),
     [model, latencyNs, JSON.stringify(only)],

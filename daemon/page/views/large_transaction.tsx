@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage, Transaction } from '../../contract/received.ts';
-import { bucketFor, type CountedRow, type Counts, countsOf, lastEndNs, mostWithin } from '../draw/counts.ts';
+import { type CountedRow, type Counts, computeBucketNs, lastEndNs, mostWithin, sumCounts } from '../draw/counts.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, FailedRequest } from '../feed/failure.ts';
 import { loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
@@ -16,7 +16,7 @@ import { LanesPanel, Losses } from './lanes_panel.tsx';
 import type { Around } from './lanes_picture.tsx';
 import { shownName } from './names.ts';
 import { type Answer, useAnswer } from './use_answer.ts';
-import { EVENTS_MAX, partQuestionOf } from './use_lanes.ts';
+import { buildPartQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
 
 interface Props {
@@ -119,7 +119,7 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
   const firstNs = BigInt(transaction.first_timestamp_ns);
   const lastNs = lastEndNs(transaction);
   for (let buckets = BUCKETS; ; buckets = Math.ceil(buckets / 4)) {
-    const bucketNs = bucketFor(firstNs, lastNs, buckets);
+    const bucketNs = computeBucketNs(firstNs, lastNs, buckets);
     const given = new URLSearchParams({
       transaction_id: transaction.transaction_id,
       bucket: `${bucketNs}ns`,
@@ -128,7 +128,7 @@ async function readCounts(daemon: Daemon, transaction: Transaction, signal: Abor
     try {
       type Sums = { stats: CountedRow[]; coverage: Coverage };
       const { stats, coverage } = await daemon.askJson<Sums>(`/api/stats?${given}`, { signal });
-      return { counts: countsOf(stats, firstNs, lastNs, bucketNs), coverage };
+      return { counts: sumCounts(stats, firstNs, lastNs, bucketNs), coverage };
     } catch (error) {
       const isTooMany = error instanceof FailedRequest && error.failure.code === 'too_many_groups';
       if (!isTooMany || buckets <= 2) throw error;
@@ -153,7 +153,7 @@ function usePart(transaction: Transaction, part: Part | null): PartAnswer {
       if (!closing.signal.aborted) setState((before) => ({ ...before, ...change }));
     };
     set({ isLoading: true, failure: null });
-    const question = { ...partQuestionOf(transaction, part), name: shownName(transaction.transaction_id) };
+    const question = { ...buildPartQuestion(transaction, part), name: shownName(transaction.transaction_id) };
     // The first events alone would make the picture jump.
     const taken = (lanes: ReadLanes) => {
       if (lanes.coverage !== null) set({ body: { lanes, part } });

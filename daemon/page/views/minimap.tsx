@@ -1,12 +1,12 @@
 /** All events as a strip, with the part that is in view: dragging moves it, and its edges zoom. */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { dragged, type Grip, gripAt } from '../draw/brush.ts';
-import { type Density, heightOf } from '../draw/density.ts';
+import { dragged, findGrip, type Grip } from '../draw/brush.ts';
+import { computeHeightShare, type Density } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
-import { panned, type View, xOf } from '../draw/view.ts';
+import { computeXPx, panned, type View } from '../draw/view.ts';
 import type { TimeSpan } from '../lanes/model.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
-import { cleared, inkOf } from './use_frame.ts';
+import { cleared, readInk } from './use_frame.ts';
 
 interface Props {
   density: Density;
@@ -33,7 +33,7 @@ export function Minimap(props: Props) {
   const [cursor, setCursor] = useState('default');
   const strip: View = { ...bounds, widthPx, dpr: window.devicePixelRatio };
   const nsPerPx = (bounds.toNs - bounds.fromNs) / widthPx;
-  const hold = (xPx: number) => gripAt(xOf(strip, span.fromNs), xOf(strip, span.toNs), xPx);
+  const hold = (xPx: number) => findGrip(computeXPx(strip, span.fromNs), computeXPx(strip, span.toNs), xPx);
   const plain = useMemo(() => plainPicture(props), [density, namesPx, widthPx, theme, strip.dpr]);
   useLayoutEffect(() => draw(canvas.current!, plain, props), [plain, bounds, span]);
 
@@ -85,10 +85,10 @@ function plainPicture({ density: { counts, failed }, namesPx, widthPx, theme }: 
   const columnPx = widthPx / counts.length;
   context.font = '12px system-ui, sans-serif';
   context.textBaseline = 'middle';
-  context.fillStyle = inkOf().quiet;
+  context.fillStyle = readInk().quiet;
   context.fillText('All', 12, HEIGHT_PX / 2);
   for (let column = 0; column < counts.length; column++) {
-    const heightPx = heightOf(counts[column]!, largest) * (HEIGHT_PX - MARK_PX - FRAME_PX);
+    const heightPx = computeHeightShare(counts[column]!, largest) * (HEIGHT_PX - MARK_PX - FRAME_PX);
     if (heightPx === 0) continue;
     const x = namesPx + column * columnPx;
     context.fillRect(x, HEIGHT_PX - FRAME_PX - Math.max(heightPx, 1), Math.max(columnPx, 1), Math.max(heightPx, 1));
@@ -104,9 +104,9 @@ function draw(canvas: HTMLCanvasElement, plain: HTMLCanvasElement, props: Props)
   const context = cleared(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
   context.drawImage(plain, 0, 0, namesPx + widthPx, HEIGHT_PX);
   const strip: View = { ...bounds, widthPx, dpr: 1 };
-  const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(xOf(strip, ns), 0), widthPx));
+  const [from, to] = [span.fromNs, span.toNs].map((ns) => Math.min(Math.max(computeXPx(strip, ns), 0), widthPx));
   context.globalAlpha = 0.6;
-  context.fillStyle = inkOf().ground;
+  context.fillStyle = readInk().ground;
   // A failure is as plain outside of the part in view: its mark is above what is dimmed.
   context.fillRect(namesPx, MARK_PX, from!, HEIGHT_PX - MARK_PX);
   context.fillRect(namesPx + to!, MARK_PX, widthPx - to!, HEIGHT_PX - MARK_PX);

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
 import type { LanesModel } from '../lanes/model.ts';
-import { filtersOf } from '../link/filters.ts';
+import { listFilters } from '../link/filters.ts';
 import { formatLink, type Link } from '../link/link.ts';
 import { counted } from '../numbers/amounts.ts';
 import { grouped } from '../numbers/exact_times.ts';
@@ -40,7 +40,7 @@ function usePrinting(): boolean {
 /** The address, what it selects, and what is missing of it. */
 export function PrintNote({ link, coverage }: { link: Link; coverage: Coverage | null }) {
   if (!usePrinting()) return null;
-  const filters = filtersOf(link).map(({ name, value }) => `${name} ${shownName(value)}`);
+  const filters = listFilters(link).map(({ name, value }) => `${name} ${shownName(value)}`);
   if (link.has_error) filters.push('with failed calls only');
   return (
     <footer class="printed">

@@ -39,7 +39,7 @@ export function ReplayBar({ played, model }: Props) {
     mayPlay && (isGone || replay === null || replay.session === null || replay.can(command));
   const changing = useChanges(played);
   const settings = () => replay?.session ?? settingsToCome(link);
-  const actions = actionsOf(played, changing, settings, endNs);
+  const actions = createActions(played, changing, settings, endNs);
 
   useKeys((key, target) => {
     // A slider uses these itself.
@@ -162,7 +162,7 @@ async function applied(opened: Replay, change: Change): Promise<void> {
   if (isLaidOut && opened.session && opened.can('seek')) await opened.seek({ event_index: opened.session.event_index });
 }
 
-function actionsOf(played: PlayedReplay, changes: Changes, settings: () => ShownSettings, endNs: number) {
+function createActions(played: PlayedReplay, changes: Changes, settings: () => ShownSettings, endNs: number) {
   const run = (command: (opened: Replay) => Promise<void>) => () => ready(played, command);
   const step = (count: number) =>
     run(async (opened) => {

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Coverage } from '../../contract/received.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
-import { commandFor } from '../link/command.ts';
+import { buildCommand } from '../link/command.ts';
 import { inView, type ViewName } from '../link/link.ts';
 import { counted } from '../numbers/amounts.ts';
 import { usePage } from './context.ts';
@@ -133,7 +133,7 @@ function Share() {
         <div class="panel">
           <button
             type="button"
-            onClick={() => copy(commandFor(link, (location.origin + location.pathname).slice(0, -1)), 'command')}
+            onClick={() => copy(buildCommand(link, (location.origin + location.pathname).slice(0, -1)), 'command')}
           >
             Copy command
           </button>

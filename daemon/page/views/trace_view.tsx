@@ -13,7 +13,7 @@ import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
 import { LanesPanel, Losses } from './lanes_panel.tsx';
 import { shownName } from './names.ts';
-import { EVENTS_MAX, questionOf } from './use_lanes.ts';
+import { buildCommonQuestion, EVENTS_MAX } from './use_lanes.ts';
 import { useRetry } from './use_retry.ts';
 
 interface Loaded {
@@ -52,7 +52,7 @@ export function TraceView({ traceId }: { traceId: string }) {
   }, [only, go]);
   const coverage = (lanes ?? trace)?.coverage ?? null;
   useEffect(() => setCoverage(coverage), [coverage, setCoverage]);
-  const name = trace ? nameOf(traceId, trace) : '';
+  const name = trace ? nameTrace(traceId, trace) : '';
   return (
     <main aria-busy={isLoading}>
       {isLoading && <div class="loading" />}
@@ -76,8 +76,8 @@ async function load(daemon: Daemon, traceId: string, set: (change: Partial<Loade
   set({ trace });
   if (trace.transactions.length < 2 || trace.eventCount > EVENTS_MAX) return;
   const question = {
-    ...questionOf(trace.transactions, { clock_offset: [] }),
-    name: nameOf(traceId, trace),
+    ...buildCommonQuestion(trace.transactions, { clock_offset: [] }),
+    name: nameTrace(traceId, trace),
     eventCount: trace.eventCount,
     ownPath: `/api/events?trace_id=${traceId}`,
   };
@@ -90,13 +90,13 @@ function whyNoLanes(traceId: string, trace: Trace): string {
   if (trace.transactions.length === 0)
     return `Trace ${traceId} has ${counted(trace.eventCount, 'event')}, and no transaction: there is nothing to show in lanes.`;
   return (
-    `${nameOf(traceId, trace)} has ${grouped(trace.eventCount)} events, more than the ${grouped(EVENTS_MAX)} that are drawn: ` +
+    `${nameTrace(traceId, trace)} has ${grouped(trace.eventCount)} events, more than the ${grouped(EVENTS_MAX)} that are drawn: ` +
     'choose one of its transactions.'
   );
 }
 
 /** `Trace 4bf9… with order-1, order-2 and 7 more transactions`. */
-function nameOf(traceId: string, { transactions }: Trace): string {
+function nameTrace(traceId: string, { transactions }: Trace): string {
   const names = transactions.map(({ transaction_id }) => shownName(transaction_id));
   const more = names.length - NAMED_MAX;
   const all = more > 0 ? [...names.slice(0, NAMED_MAX), counted(more, 'more transaction')] : names;

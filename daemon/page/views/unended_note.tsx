@@ -9,11 +9,11 @@ const SHOWN_MAX = 5;
 export function UnendedNote({ coverage: { in_progress, nodes } }: { coverage: Coverage }) {
   if (!in_progress) return null;
   const { count, events } = in_progress;
-  const untilOf = ({ node, timestamp_ns }: Unended) =>
+  const findRecordedUntil = ({ node, timestamp_ns }: Unended) =>
     BigInt(nodes.find((known) => known.node === node)?.recorded_until ?? timestamp_ns);
   const shown = events.slice(0, SHOWN_MAX);
   const texts = shown.map((event) => {
-    const lastedNs = untilOf(event) - BigInt(event.timestamp_ns);
+    const lastedNs = findRecordedUntil(event) - BigInt(event.timestamp_ns);
     return `${whatText(event)} by ${shownName(event.comm)}, for ${shortDuration(Number(lastedNs))} so far`;
   });
   const rest = count - shown.length;

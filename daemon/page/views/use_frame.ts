@@ -37,7 +37,7 @@ export interface Ink {
   ground: string;
 }
 
-export function inkOf(): Ink {
+export function readInk(): Ink {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return { text: colour('text'), quiet: colour('quiet'), line: colour('line'), ground: colour('panel') };

@@ -6,7 +6,7 @@ import type { Coverage, Transaction } from '../../contract/received.ts';
 import type { Daemon } from '../feed/daemon.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import { type LanesQuestion, loadLanes, type ReadLanes } from '../feed/load_lanes.ts';
-import { clockOffsetsIn } from '../link/clock_offsets.ts';
+import { parseClockOffsets } from '../link/clock_offsets.ts';
 import type { Link } from '../link/link.ts';
 import { usePage } from './context.ts';
 import { shownName } from './names.ts';
@@ -86,15 +86,15 @@ export function lanesQuestion(
 ): Omit<LanesQuestion, 'headers'> {
   const { transaction_id } = transaction;
   const ownPath = `/api/events?transaction_id=${encodeURIComponent(transaction_id)}`;
-  return { ...questionOf([transaction], link), name: shownName(transaction_id), ownPath };
+  return { ...buildCommonQuestion([transaction], link), name: shownName(transaction_id), ownPath };
 }
 
 /** What is asked beside the events of the transactions themselves. */
-export function questionOf(
+export function buildCommonQuestion(
   transactions: readonly Transaction[],
   { clock_offset }: Pick<Link, 'clock_offset'>,
 ): Omit<LanesQuestion, 'headers' | 'name' | 'ownPath' | 'firstNs'> {
-  const { offsets } = clockOffsetsIn({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
+  const { offsets } = parseClockOffsets({ clock_offset }, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
   return {
     clockOffsetsNs: offsets,
     transactions: transactions.map(({ transaction_id }) => transaction_id),
@@ -106,14 +106,14 @@ export function questionOf(
 }
 
 /** The events of a transaction that began in a part of its time, and what was in their way. */
-export function partQuestionOf(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
+export function buildPartQuestion(transaction: Transaction, { from, to }: { from: bigint; to: bigint }) {
   const id = encodeURIComponent(transaction.transaction_id);
   return {
-    ...questionOf([transaction], { clock_offset: [] }),
+    ...buildCommonQuestion([transaction], { clock_offset: [] }),
     firstNs: BigInt(transaction.first_timestamp_ns),
     ownPath: `/api/events?transaction_id=${id}&from=${from}&to=${to}`,
     queuedPaths: queuedPaths([transaction]).map((path) => `${path}&from=${from}&to=${to}`),
-    othersPath: othersPathIn(from - BEFORE_NS, to, transaction.nodes),
+    othersPath: buildOthersPath(from - BEFORE_NS, to, transaction.nodes),
   };
 }
 
@@ -128,10 +128,10 @@ function othersPath(transactions: readonly Transaction[]): string {
   const lasts = transactions.map(({ last_end_ns }) => BigInt(last_end_ns));
   const from = firsts.reduce((least, ns) => (ns < least ? ns : least)) - BEFORE_NS;
   const to = lasts.reduce((most, ns) => (ns > most ? ns : most)) + 1n;
-  return othersPathIn(from, to, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
+  return buildOthersPath(from, to, [...new Set(transactions.flatMap(({ nodes }) => nodes))]);
 }
 
-function othersPathIn(from: bigint, to: bigint, nodes: readonly string[]): string {
+function buildOthersPath(from: bigint, to: bigint, nodes: readonly string[]): string {
   const parameters = new URLSearchParams({ event_type: 'block_io', from: `${from < 0n ? 0n : from}`, to: `${to}` });
   for (const node of nodes) parameters.append('node', node);
   return `/api/events?${parameters}`;

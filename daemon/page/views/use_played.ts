@@ -1,13 +1,13 @@
 /** The replay of a transaction in its picture: the playhead, the event that it is at, and how they are said. */
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { errorName, firstAtLeast, typeName, whatOf } from '../columns/event_columns.ts';
+import { errorName, firstAtLeast, getWhat, typeName } from '../columns/event_columns.ts';
 import { createRowFinder } from '../columns/row_finder.ts';
 import { callName, type LanesModel } from '../lanes/model.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { shortDuration } from '../numbers/exact_times.ts';
 import { createPace } from '../replay/pace.ts';
 import type { Played } from '../replay/replay.ts';
-import { type Schedule, scheduleOf } from '../replay/schedule.ts';
+import { computeSchedule, type Schedule } from '../replay/schedule.ts';
 import { usePage } from './context.ts';
 import { shownName } from './names.ts';
 import { type ShownReplay, useReplay } from './use_replay.ts';
@@ -48,7 +48,7 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     maxGapNs: session.max_gap_ns === null ? null : Number(session.max_gap_ns),
   };
   const schedule = useMemo(
-    () => (isNeeded ? scheduleOf(model, settings!) : null),
+    () => (isNeeded ? computeSchedule(model, settings!) : null),
     [model, isNeeded, JSON.stringify(settings)],
   );
   const isAligned = offsets.size > 0;
@@ -56,8 +56,9 @@ export function usePlayed(transactionId: string, model: LanesModel, offsets: Clo
     (nowMs: number) => {
       if (!replay?.session) return null;
       const positionNs = replay.playhead.at(nowMs);
-      if (isFast && schedule && replay.session.state === 'playing') place.current = placeIn(schedule, positionNs);
-      return placeOf(model, place.current, positionNs, isAligned);
+      if (isFast && schedule && replay.session.state === 'playing')
+        place.current = findPlayedPlace(schedule, positionNs);
+      return computePlayheadNs(model, place.current, positionNs, isAligned);
     },
     [replay, model, schedule, isFast, isAligned],
   );
@@ -86,7 +87,7 @@ interface PlayedPlace {
 const NOTHING_PLAYED: PlayedPlace = { row: -1, offsetNs: 0 };
 
 /** What is played at a position, where events do not come one by one. */
-export function placeIn({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
+export function findPlayedPlace({ rows, starts }: Schedule, positionNs: number): PlayedPlace {
   // Offsets are whole nanoseconds, and an event at the position is played.
   const place = firstAtLeast(starts, Math.floor(positionNs) + 1) - 1;
   return place < 0 ? NOTHING_PLAYED : { row: rows[place]!, offsetNs: starts[place]! };
@@ -97,7 +98,7 @@ export function placeIn({ rows, starts }: Schedule, positionNs: number): PlayedP
  * one, so that it counts from the event that was played last, up to the next one. With aligned clocks rows are not in
  * order of start, and there is no next one.
  */
-function placeOf(
+function computePlayheadNs(
   { starts, firstNs }: Pick<LanesModel, 'starts' | 'firstNs'>,
   played: PlayedPlace,
   positionNs: number,
@@ -113,7 +114,7 @@ function placeOf(
 /** `sys_write pwrite64 of /srv/db/wal, 64.0 µs, starts +2.05 ms`: one sentence for a screen reader. */
 function playedSentence({ columns, starts, firstNs }: LanesModel, row: number): string {
   if (row < 0) return 'Before the first event.';
-  const { target } = whatOf(columns, row);
+  const { target } = getWhat(columns, row);
   const type = typeName(columns, row);
   const call = callName(columns, row);
   const error = errorName(columns, row);

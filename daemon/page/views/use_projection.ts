@@ -4,8 +4,8 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { WhatIfAnswer } from '../../contract/received.ts';
 import type { Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
-import { onlyIn } from '../replay/settings_in_link.ts';
-import { type Curve, exactCurve, isSameProjection, type Projection, projectionOf } from '../what_if/curve.ts';
+import { buildOnlyFilter } from '../replay/settings_in_link.ts';
+import { type Curve, computeProjection, exactCurve, isSameProjection, type Projection } from '../what_if/curve.ts';
 import { assumption, WHAT_IF } from '../what_if/question.ts';
 import { usePage } from './context.ts';
 import { useAnswer } from './use_answer.ts';
@@ -74,7 +74,7 @@ export function useProjection(
   isReady: boolean,
 ): ShownProjection {
   const { daemon, link } = usePage();
-  const only = onlyIn(link);
+  const only = buildOnlyFilter(link);
   const curveKey = JSON.stringify([transactionId, only, [...offsets].map(([node, ns]) => [node, String(ns)])]);
   const latencyNs = link.latency ?? 0n;
   const timeoutNs = link.timeout;
@@ -97,7 +97,7 @@ export function useProjection(
   const isOther = useMemo(() => {
     if (!body) return false;
     const own = known.current?.key === body.curveKey ? known.current.curve : null;
-    const isNew = own !== null && !isSameProjection(own && projectionFrom(own, body.chosen), projectionIn(body.answer));
+    const isNew = own !== null && !isSameProjection(own && projectionFrom(own, body.chosen), toProjection(body.answer));
     if (own === null || isNew) known.current = { key: body.curveKey, curve: exactCurve(body.answer.curve) };
     return isNew;
   }, [body]);
@@ -105,7 +105,7 @@ export function useProjection(
   const isOfCurve = body?.curveKey === curveKey;
   const answer = body && isOfCurve && isSame(body.chosen, chosen) ? body.answer : null;
   return {
-    projection: answer ? projectionIn(answer) : curve && projectionFrom(curve, chosen),
+    projection: answer ? toProjection(answer) : curve && projectionFrom(curve, chosen),
     affected: isOfCurve ? body.answer : null,
     answer,
     isOther: isOther && answer !== null,
@@ -114,9 +114,9 @@ export function useProjection(
   };
 }
 
-const projectionFrom = (curve: Curve, chosen: Chosen) => projectionOf(curve, chosen.latencyNs, chosen.timeoutNs);
+const projectionFrom = (curve: Curve, chosen: Chosen) => computeProjection(curve, chosen.latencyNs, chosen.timeoutNs);
 
-function projectionIn({ duration_ns, replay_duration_ns, times_out, smallest_latency_ns }: WhatIfAnswer): Projection {
+function toProjection({ duration_ns, replay_duration_ns, times_out, smallest_latency_ns }: WhatIfAnswer): Projection {
   return {
     recordedNs: BigInt(duration_ns),
     durationNs: BigInt(replay_duration_ns),

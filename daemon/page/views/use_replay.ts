@@ -5,7 +5,7 @@ import type { Session } from '../../contract/received.ts';
 import { asFailure, type Failure } from '../feed/failure.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { createSession, deleteSession, openReplay, type Played, type Replay } from '../replay/replay.ts';
-import { linkSettings, type SessionSettings, settingsIn } from '../replay/settings_in_link.ts';
+import { buildSessionSettings, linkSettings, type SessionSettings } from '../replay/settings_in_link.ts';
 import { usePage } from './context.ts';
 
 export interface ShownReplay {
@@ -36,7 +36,7 @@ export function useReplay(
   const listener = useRef(onPlayed);
   listener.current = onPlayed;
   const settings = useRef<SessionSettings>({});
-  settings.current = settingsIn(link, offsets);
+  settings.current = buildSessionSettings(link, offsets);
   const position = useRef(link.position);
   position.current = link.position;
   /** The session that this page has made, which nobody else knows of until its link is copied. */
@@ -139,7 +139,7 @@ export function useReplay(
   const restore = useCallback(async () => {
     const gone = current.current?.session;
     const place = gone ? BigInt(Math.round(current.current!.playhead.at(performance.now()))) : position.current;
-    const opened = await renew(gone ? settingsOf(gone) : {});
+    const opened = await renew(gone ? toSettings(gone) : {});
     if (opened && place !== null && place > 0n) await opened.seek({ position_ns: place });
   }, [renew]);
   return { replay, failure, open, renew, restore, version };
@@ -165,7 +165,7 @@ function keptInLink() {
 }
 
 /** The settings of a session, for another one. */
-function settingsOf(session: Session): SessionSettings {
+function toSettings(session: Session): SessionSettings {
   const { speed_factor, only, clock } = session;
   const offsets = clock.filter(({ source }) => source !== 'none');
   return {

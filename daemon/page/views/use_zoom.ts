@@ -47,10 +47,10 @@ export function useZoom(
     return () => clearTimeout(timer);
   }, [zoom, go]);
 
-  const span = useMemo(() => (zoom && offsetsOf(zoom, baseNs, extent)) ?? normal, [zoom, baseNs, normal, extent]);
+  const span = useMemo(() => (zoom && toOffsets(zoom, baseNs, extent)) ?? normal, [zoom, baseNs, normal, extent]);
   const show = useCallback(
     ({ fromNs, toNs }: TimeSpan) =>
-      setZoom(fromNs === normal.fromNs && toNs === normal.toNs ? null : zoomOf(baseNs, fromNs, toNs)),
+      setZoom(fromNs === normal.fromNs && toNs === normal.toNs ? null : toZoom(baseNs, fromNs, toNs)),
     [baseNs, normal],
   );
   return [span, show];
@@ -58,7 +58,7 @@ export function useZoom(
 
 const isSame = (one: Zoom | null, other: Zoom | null) => one?.from === other?.from && one?.to === other?.to;
 
-function zoomOf(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
+function toZoom(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
   const inLink = (ns: bigint) => (ns < 0n ? 0n : ns > TIME_MAX_NS ? TIME_MAX_NS : ns);
   const from = inLink(baseNs + BigInt(fromNs));
   const to = inLink(baseNs + BigInt(toNs));
@@ -66,7 +66,7 @@ function zoomOf(baseNs: bigint, fromNs: number, toNs: number): Zoom | null {
 }
 
 /** Null if there is nothing to see then. */
-function offsetsOf(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
+function toOffsets(zoom: Zoom, baseNs: bigint, extent: TimeSpan): TimeSpan | null {
   const from = Number(zoom.from - baseNs);
   const to = Number(zoom.to - baseNs);
   if (to <= extent.fromNs || from >= extent.toNs) return null;

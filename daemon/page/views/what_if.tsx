@@ -6,7 +6,7 @@ import type { Coverage } from '../../contract/received.ts';
 import type { Choices } from '../lanes/choices.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';
-import { onlyIn, type SessionSettings } from '../replay/settings_in_link.ts';
+import { buildOnlyFilter, type SessionSettings } from '../replay/settings_in_link.ts';
 import { LATENCIES, TIMEOUTS } from '../what_if/scale.ts';
 import { becomesText, deadlineText } from '../what_if/words.ts';
 import { usePage } from './context.ts';
@@ -68,7 +68,9 @@ export function WhatIf({ transactionId, choices, coverage, offsets, onPlay }: Pr
           disabled={!mayPlay}
           title={mayPlay ? 'makes a replay with these settings' : 'needs a token with the scope replay:control'}
           onClick={() =>
-            void onPlay({ extra_latency_ns: latencyNs, timeout_ns: timeoutNs, only: onlyIn(link) }).catch(() => {})
+            void onPlay({ extra_latency_ns: latencyNs, timeout_ns: timeoutNs, only: buildOnlyFilter(link) }).catch(
+              () => {},
+            )
           }
         >
           Play it

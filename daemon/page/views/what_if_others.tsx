@@ -4,9 +4,9 @@ import { useMemo, useState } from 'preact/hooks';
 import type { CurvesAnswer } from '../../contract/received.ts';
 import type { ClockOffsets } from '../link/clock_offsets.ts';
 import { grouped } from '../numbers/exact_times.ts';
-import { onlyIn } from '../replay/settings_in_link.ts';
+import { buildOnlyFilter } from '../replay/settings_in_link.ts';
 import { createPopulation, type Population } from '../what_if/population.ts';
-import { assumption, unusedFilters, WHAT_IF, type Where, whereOf } from '../what_if/question.ts';
+import { assumption, buildWhere, unusedFilters, WHAT_IF, type Where } from '../what_if/question.ts';
 import { populationText, sharesText } from '../what_if/words.ts';
 import { usePage } from './context.ts';
 import { FailureNote } from './failure_note.tsx';
@@ -31,8 +31,8 @@ export function WhatIfOthers({ chosen, offsets, ownService }: Props) {
   const { daemon, link } = usePage();
   /** Many events are read for it, so that it is asked for. */
   const [isAsked, setIsAsked] = useState(false);
-  const where = whereOf(link, ownService);
-  const body = { where, ...assumption(onlyIn(link), offsets) };
+  const where = buildWhere(link, ownService);
+  const body = { where, ...assumption(buildOnlyFilter(link), offsets) };
   const key = JSON.stringify(body, (_, value) => (typeof value === 'bigint' ? String(value) : value));
   const answer = useAnswer<Others>(isAsked ? key : null, async (signal) => {
     const { transactions, ...about } = await daemon.askJson<CurvesAnswer>(WHAT_IF, { method: 'POST', body, signal });

@@ -1,7 +1,7 @@
 /** Chooses what the page is about: services, nodes, whatever else can be filtered, a window of time, only what failed. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { filterText, readFilters } from '../link/filter_text.ts';
-import { filtersOf, withoutValue } from '../link/filters.ts';
+import { listFilters, withoutValue } from '../link/filters.ts';
 import { FILTERED } from '../link/link.ts';
 import { usePage } from './context.ts';
 import { useKeys } from './keys.ts';
@@ -174,7 +174,7 @@ function FilterField({ known }: { known: KnownValues }) {
           <option key={one} value={one} />
         ))}
       </datalist>
-      {filtersOf(link).map(({ name, value }) => (
+      {listFilters(link).map(({ name, value }) => (
         <button
           type="button"
           class="pill"

@@ -39,7 +39,7 @@ export interface Projection {
   smallestNs: bigint | null;
 }
 
-export function projectionOf(curve: Curve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
+export function computeProjection(curve: Curve, latencyNs: bigint, timeoutNs: bigint | null): Projection {
   const durationNs = durationWith(curve, latencyNs);
   return {
     recordedNs: durationWith(curve, 0n),

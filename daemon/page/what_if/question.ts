@@ -22,7 +22,7 @@ export interface Where {
 type Filters = Pick<Link, 'from' | 'to' | 'service' | 'node'>;
 
 /** The link's filters, or if it has none, the transactions of a service. */
-export function whereOf({ from, to, service, node }: Filters, ownService: string | null): Where {
+export function buildWhere({ from, to, service, node }: Filters, ownService: string | null): Where {
   const where = {
     ...(from !== null && { from }),
     ...(to !== null && { to }),

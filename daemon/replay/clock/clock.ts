@@ -17,7 +17,7 @@ export interface ReplayClock {
    * It returns when the clock reaches a position, as a time of the steady clock. It throws unless the clock is running.
    * An integer number gives the same result as the BigInt, with less work for the garbage collector.
    */
-  dueAt(positionNs: bigint | number): bigint;
+  computeDueNs(positionNs: bigint | number): bigint;
   /** Starts it at a time that may be yet to come; the position stays until then. */
   play(startsAtNs?: bigint): void;
   pause(): void;
@@ -59,7 +59,7 @@ export function createClock(now: SteadyNow, speedFactor: number): ReplayClock {
       return running;
     },
     positionNs,
-    dueAt(atNs) {
+    computeDueNs(atNs) {
       if (!running) throw new Error('a paused clock has no deadlines');
       if (typeof atNs === 'number') {
         if (atNs === knownAtNs) return knownDueNs;

@@ -42,7 +42,7 @@ const SENT_MAX = 1024;
 
 export function createThreadPlayer(): Player {
   const native = nativeClock.createPlayer(() => made.wake(), true);
-  const made = playerOf(native, () => {});
+  const made = wrapNativePlayer(native, () => {});
   return made.player;
 }
 
@@ -54,12 +54,12 @@ export function createScheduledPlayer(now: SteadyNow, scheduler: Scheduler): Pla
     made.wake();
     if (nextNs !== undefined) alarm.set(nextNs);
   });
-  const made = playerOf(native, () => alarm.set(now()));
+  const made = wrapNativePlayer(native, () => alarm.set(now()));
   return made.player;
 }
 
 /** `wake` reports to the tracks that have woken JavaScript, which may be after the player was closed. */
-function playerOf(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
+function wrapNativePlayer(native: NativePlayer, onFed: () => void): { player: Player; wake: () => void } {
   const tracks = new Map<number, () => void>();
   const woken = new Uint32Array(WOKEN_MAX);
   const latenesses = new Float64Array(LATENESSES);

@@ -56,7 +56,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
   function removeOldest(): void {
     const found = readdirSync(folder)
       .filter((name) => !name.startsWith(UNFINISHED))
-      .map((name) => ({ name, ...sizeOf(join(folder, name)) }))
+      .map((name) => ({ name, ...readFolderUsage(join(folder, name)) }))
       .sort((a, b) => b.usedMs - a.usedMs);
     let bytes = 0;
     for (const copy of found) {
@@ -74,7 +74,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
 
   return {
     async take(transactions, signal) {
-      const name = nameOf(transactions);
+      const name = nameCopy(transactions);
       held.set(name, (held.get(name) ?? 0) + 1);
       try {
         await ensure(name, transactions, signal);
@@ -98,7 +98,7 @@ export function openCopies(fleet: Fleet, folder: string, bytesMax: number): Copi
 }
 
 /** A transaction of which more has arrived has another name. */
-function nameOf(transactions: readonly TransactionSummary[]): string {
+function nameCopy(transactions: readonly TransactionSummary[]): string {
   const hash = createHash('sha256');
   for (const { transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack } of transactions) {
     const parts = [transactionId, eventCount, firstTimestampNs, lastEndNs, errorCount, writtenBack.count];
@@ -107,7 +107,7 @@ function nameOf(transactions: readonly TransactionSummary[]): string {
   return hash.digest('hex').slice(0, 40);
 }
 
-function sizeOf(folder: string): { bytes: number; usedMs: number } {
+function readFolderUsage(folder: string): { bytes: number; usedMs: number } {
   const bytes = readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   return { bytes, usedMs: statSync(folder).mtimeMs };
 }

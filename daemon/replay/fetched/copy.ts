@@ -10,13 +10,13 @@ import type { FileKind } from '../../../bpf/schema/owner.ts';
 import { max, min } from '../../base/bigints.ts';
 import { remapped } from '../../export/remap.ts';
 import {
+  createRecordingReader,
   type Dictionary,
   type NodeRecording,
-  recordingOf,
   type ScannedBlock,
 } from '../../store/blocks/scanned_block.ts';
 import type { Fleet } from '../../store/fleet/fleet.ts';
-import { clockStepsIn, lossesIn } from '../../store/fleet/fleet_info.ts';
+import { readFleetClockSteps, readFleetLosses } from '../../store/fleet/fleet_info.ts';
 import { scanFleet } from '../../store/fleet/scan.ts';
 import type { TransactionSummary } from '../../store/store.ts';
 
@@ -43,7 +43,7 @@ export async function copyTransactions(
   const files: CopiedFile[] = [];
   const createdNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
 
-  function copyOf({ recordingId, node }: NodeRecording): Copied {
+  function findOrAddCopy({ recordingId, node }: NodeRecording): Copied {
     const known = copies.get(recordingId);
     if (known) return known;
     const path = join(folder, `${recordingId}.kreplay`);
@@ -57,9 +57,10 @@ export async function copyTransactions(
   function append(scanned: ScannedBlock): void {
     const { block, dictionary } = scanned;
     for (const [index, rows] of rowsByRecording(scanned)) {
-      const copy = copyOf(dictionary.recording(index));
+      const copy = findOrAddCopy(dictionary.recording(index));
       const fresh = transactions.length > 1 ? rows.filter((row) => isFresh(copy, block.numbers[row]!)) : rows;
-      if (fresh.length > 0) copy.writer.append(remapped(takeRows(block, fresh), idsIn(copy.writer, dictionary)));
+      if (fresh.length > 0)
+        copy.writer.append(remapped(takeRows(block, fresh), createIdMapper(copy.writer, dictionary)));
     }
   }
 
@@ -85,12 +86,12 @@ function isFresh({ shared }: Copied, number: bigint): boolean {
 }
 
 function rowsByRecording({ block }: ScannedBlock): Map<number, Uint32Array> {
-  const indexOf = recordingOf(block);
+  const readRecordingIndex = createRecordingReader(block);
   const rows = Array.from({ length: block.rowCount }, (_, row) => row);
-  return new Map([...Map.groupBy(rows, indexOf)].map(([index, own]) => [index, Uint32Array.from(own)]));
+  return new Map([...Map.groupBy(rows, readRecordingIndex)].map(([index, own]) => [index, Uint32Array.from(own)]));
 }
 
-function idsIn(writer: BundleWriter, dictionary: Dictionary) {
+function createIdMapper(writer: BundleWriter, dictionary: Dictionary) {
   return {
     name: (id: number) => writer.nameId(dictionary.name(id)),
     file(id: number) {
@@ -110,10 +111,15 @@ async function copyNotes(
   const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
   const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce(max) + 1n;
   const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
-  for (const { node, fromNs: from, toNs: to, lost, cause, service } of await lossesIn(fleet, fromNs, toNs, nodes)) {
+  for (const { node, fromNs: from, toNs: to, lost, cause, service } of await readFleetLosses(
+    fleet,
+    fromNs,
+    toNs,
+    nodes,
+  )) {
     const copy = [...copies.values()].find((one) => one.node === node);
     copy?.writer.recordLoss({ cause: cause as never, service, eventType: null, count: lost, fromNs: from, toNs: to });
   }
-  for (const [recordingId, steps] of await clockStepsIn(fleet, [...copies.keys()]))
+  for (const [recordingId, steps] of await readFleetClockSteps(fleet, [...copies.keys()]))
     for (const step of steps) copies.get(recordingId)!.writer.recordClock(step);
 }

@@ -3,7 +3,7 @@ import { Problem } from '../../base/problem.ts';
 import { openRecordingStore } from '../../store/embedded/recording_store.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { closeFleet, type Fleet, withFleetErrors } from '../../store/fleet/fleet.ts';
-import { nodesIn } from '../../store/fleet/fleet_info.ts';
+import { readFleetNodes } from '../../store/fleet/fleet_info.ts';
 import { transactionsById } from '../../store/fleet/transactions_by_id.ts';
 import type { TransactionSummary } from '../../store/store.ts';
 import { type AppliedOffsets, checkNodes } from '../plan/clock_offsets.ts';
@@ -27,7 +27,7 @@ interface Planned {
 export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   const open = new Set<() => Promise<void>>();
 
-  async function summaryOf(transactionId: string): Promise<TransactionSummary> {
+  async function readSummary(transactionId: string): Promise<TransactionSummary> {
     const known = (await transactionsById(fleet, [transactionId])).get(transactionId);
     if (known) return known;
     throw new Problem('transaction_not_found', `no event of transaction ${transactionId} is in the fleet`);
@@ -36,7 +36,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
   /** Throws a Problem for a node that the fleet does not have; a copy has only those of its transactions. */
   async function checkOffsets(offsets: AppliedOffsets): Promise<void> {
     if (Object.keys(offsets.clockOffsetsNs).length === 0) return;
-    const nodes = await nodesIn(fleet);
+    const nodes = await readFleetNodes(fleet);
     checkNodes(offsets, { nodes: () => nodes });
   }
 
@@ -85,7 +85,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     open: (request, onOutline) =>
       withFleetErrors(async () => {
         await checkOffsets(request);
-        const { planner, of, close } = await planned([await summaryOf(request.transactionId)], NEVER);
+        const { planner, of, close } = await planned([await readSummary(request.transactionId)], NEVER);
         try {
           return closing(await planner.open(of(request), onOutline), close);
         } catch (error) {
@@ -98,7 +98,7 @@ export function fetchingPlanner(fleet: Fleet, copies: Copies): Planner {
     whatIf: (request, signal = NEVER) =>
       withFleetErrors(async () => {
         await checkOffsets(request);
-        const summary = await summaryOf(request.transactionId);
+        const summary = await readSummary(request.transactionId);
         return using([summary], signal, ({ planner, of }) => planner.whatIf(of(request), signal));
       }),
     curves: (request, signal) =>

@@ -24,7 +24,7 @@ export interface Keeper {
 export interface KeeperOptions {
   state: Pick<KeptState, 'write' | 'close'>;
   /** The current row of a session; undefined when the session has ended. */
-  rowOf: (sessionId: string) => KeptRow | undefined;
+  findKeptRow: (sessionId: string) => KeptRow | undefined;
   /** The positions of all playing sessions. */
   playing: () => StoredPlace[];
   now: SteadyNow;
@@ -33,7 +33,7 @@ export interface KeeperOptions {
   onFailure: (failure: string | null) => void;
 }
 
-export function createKeeper({ state, rowOf, playing, now, alarm, onFailure }: KeeperOptions): Keeper {
+export function createKeeper({ state, findKeptRow, playing, now, alarm, onFailure }: KeeperOptions): Keeper {
   let changed = new Set<string>();
   let failure: string | null = null;
   let writing: Promise<void> = Promise.resolve();
@@ -69,7 +69,7 @@ export function createKeeper({ state, rowOf, playing, now, alarm, onFailure }: K
     const lot = changed;
     changed = new Set();
     try {
-      const rows = [...lot].map((sessionId) => ({ sessionId, row: rowOf(sessionId) }));
+      const rows = [...lot].map((sessionId) => ({ sessionId, row: findKeptRow(sessionId) }));
       const sessions = rows.flatMap(({ row }) => (row ? storedRow(row) : []));
       const removed = rows.flatMap(({ sessionId, row }) => (row ? [] : sessionId));
       const places = placesAreDue ? playing().filter(({ sessionId }) => !lot.has(sessionId)) : [];

@@ -61,7 +61,7 @@ export function openStateFile(path: string): StateFile {
     closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600));
     database = new Database(path, { timeout: LOCKED_MS_MAX });
     prepare(database, path);
-    return stateFileOf(database, readRows(database));
+    return prepareStateFile(database, readRows(database));
   } catch (error) {
     database?.close();
     throw stateFileError(error, path);
@@ -108,7 +108,7 @@ function readRows(database: Database.Database): StoredSession[] {
     .all();
 }
 
-function stateFileOf(database: Database.Database, rows: readonly StoredSession[]): StateFile {
+function prepareStateFile(database: Database.Database, rows: readonly StoredSession[]): StateFile {
   const put = database.prepare<StoredSession>(`
     INSERT INTO session (session_id, event_index, position_ns, used_at_ms, facts)
     VALUES (@sessionId, @eventIndex, @positionNs, @usedAtMs, @facts)

@@ -16,11 +16,11 @@ export interface StatePlace {
 /** `data` is the folder that is served, or a recording. */
 export function statePlace(choice: StateChoice, data: string | undefined): StatePlace {
   if (typeof choice === 'string') return { path: choice, reason: '' };
-  const reason = choice === false ? '--no-state' : whyNotIn(data);
+  const reason = choice === false ? '--no-state' : findStateObstacle(data);
   return reason === null ? { path: join(data!, STATE_FILE), reason: '' } : { path: null, reason };
 }
 
-function whyNotIn(data: string | undefined): string | null {
+function findStateObstacle(data: string | undefined): string | null {
   if (data === undefined) return 'no data folder is served';
   if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) return `${data} is not a folder now`;
   try {

@@ -1,7 +1,7 @@
 /** Answers questions about plans in a planner's thread. */
 import type { MessagePort } from 'node:worker_threads';
 import { Problem } from '../../base/problem.ts';
-import { failureOf } from '../../base/thread_failure.ts';
+import { toThreadFailure } from '../../base/thread_failure.ts';
 import type { Planner, ReplayPlan } from './planner.ts';
 import type { FromPlanner, PlannerAnswer, Question, ToPlanner } from './planner_thread.ts';
 
@@ -20,7 +20,7 @@ export function answerQuestions(port: MessagePort, planner: Planner): void {
     const { id, question } = message;
     answerTo(question, id).then(
       (answer) => send({ kind: 'answer', id, answer }),
-      (error) => send({ kind: 'failed', id, failure: failureOf(error) }),
+      (error) => send({ kind: 'failed', id, failure: toThreadFailure(error) }),
     );
   });
 

@@ -27,7 +27,7 @@ export interface CallDelays {
 export function callDelays(recorded: Recorded, latency: readonly Latency[]): CallDelays {
   const affects = latency.map(({ only }) => kindTest(only, recorded.kinds));
   const hasRequests = latency.map(({ only }) => getsLatency('block_io', only?.eventTypes));
-  const pageOf = (index: number) => Math.floor(index / recorded.pageEvents);
+  const computePageNumber = (index: number) => Math.floor(index / recorded.pageEvents);
 
   function isCallAt(page: RecordedPage, row: number): boolean {
     return recorded.kinds[page.kind[row]!]!.isCall;
@@ -42,16 +42,16 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
     const inPage = page.nextRow[index - page.first]!;
     if (inPage > 0) return { row: inPage, page };
     for (;;) {
-      const number = pageBehind(recorded.pagesOf(thread), pageOf(index));
+      const number = findNextPage(recorded.getThreadPages(thread), computePageNumber(index));
       if (number !== undefined) {
         const found = recorded.page(number)!;
         return { row: found.firstRow.get(thread)!, page: found };
       }
       if (recorded.isWhole) return undefined;
-      const { count, startNs } = recorded.page(pageOf(recorded.known - 1))!;
+      const { count, startNs } = recorded.page(computePageNumber(recorded.known - 1))!;
       if (startNs[count - 1]! >= untilNs) return undefined;
       // Finds the next page.
-      recorded.page(pageOf(recorded.known));
+      recorded.page(computePageNumber(recorded.known));
     }
   }
 
@@ -79,6 +79,6 @@ export function callDelays(recorded: Recorded, latency: readonly Latency[]): Cal
 }
 
 /** The first of the ascending `numbers` that is larger than `number`. */
-export function pageBehind(numbers: readonly number[], number: number): number | undefined {
+export function findNextPage(numbers: readonly number[], number: number): number | undefined {
   return numbers[firstAbove(numbers, number)];
 }

@@ -60,7 +60,7 @@ export function checkNodes(
 }
 
 /** The clocks of a transaction's nodes between its first and last timestamp. */
-export function clocksOf(
+export function readReplayedClocks(
   recordings: Recordings,
   { clockOffsetsNs, clockUncertaintiesNs = {} }: AppliedOffsets,
   nodes: readonly string[],
@@ -84,16 +84,16 @@ export const APART_NS_MAX = 2n ** 62n;
  * offsets that are too far apart.
  */
 export function clockShifts(offsets: ClockOffsets, nodes: readonly string[]): (node: string) => bigint {
-  const given = nodes.map((node) => offsetOf(offsets, node));
+  const given = nodes.map((node) => getClockOffsetNs(offsets, node));
   const leastNs = given.reduce(min, given[0] ?? 0n);
   if (given.some((offsetNs) => offsetNs - leastNs > APART_NS_MAX)) {
     const message = 'offsets may be 146 years apart';
     throw new Problem('invalid_body', `clock_offsets_ns: ${message}`, [{ pointer: '/clock_offsets_ns', message }]);
   }
-  return (node) => offsetOf(offsets, node) - leastNs;
+  return (node) => getClockOffsetNs(offsets, node) - leastNs;
 }
 
-export function offsetOf(offsets: ClockOffsets, node: string): bigint {
+export function getClockOffsetNs(offsets: ClockOffsets, node: string): bigint {
   return Object.hasOwn(offsets, node) ? BigInt(offsets[node]!) : 0n;
 }
 

@@ -41,7 +41,7 @@ const COLUMNS = ['timestamp_ns', 'duration_ns', 'tid', ...ONLY_COLUMNS, ...OWNED
 /**
  * Returns the curve of each transaction; null for one that is not recorded any more. Yields so that other work can run.
  */
-export function* curvesOf(
+export function* computeCurves(
   recordings: Recordings,
   { transactions, only, ...offsets }: CurvesRequest,
 ): Generator<void, (Curve | null)[]> {
@@ -147,7 +147,7 @@ function* readTogether(
   const rowsMax = transactions.reduce((sum, { eventCount }) => sum + eventCount + ROWS_OF_ONE, 0);
   let rows = 0;
   let reachedNs: bigint | undefined;
-  yield* scanned(recordings, timesOf(transactions), (some) => {
+  yield* scanned(recordings, buildCurveFilter(transactions), (some) => {
     const { rowCount } = some.block;
     if (rowCount === 0) return true;
     look(some);
@@ -158,7 +158,7 @@ function* readTogether(
   return { sums, reachedNs: rows < rowsMax ? undefined : reachedNs };
 }
 
-function timesOf(transactions: readonly CurvedTransaction[]): EventFilter {
+function buildCurveFilter(transactions: readonly CurvedTransaction[]): EventFilter {
   let [fromNs, lastNs] = [transactions[0]!.firstNs, 0n];
   const nodes = new Set<string>();
   for (const transaction of transactions) {
@@ -222,7 +222,7 @@ function isCovered(before: CurveLine, line: CurveLine, after: CurveLine): boolea
 }
 
 /** The highest lines of several lists, whose ends are those of a clock that was at `originNs` at the start. */
-export function curveOf(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
+export function mergeCurveLines(lists: Iterable<readonly CurveLine[]>, originNs = 0n): Curve {
   const lines: CurveLine[] = [];
   const all = [...lists].flat().map(({ events, endNs }) => ({ events, endNs: endNs - originNs }));
   all.sort((a, b) => (a.events < b.events ? -1 : a.events > b.events ? 1 : 0));
@@ -259,7 +259,7 @@ export function noLines(): ThreadLines {
   return { calls: [], requests: [[], []] };
 }
 
-export function listsOf({ calls, requests }: ThreadLines): CurveLine[][] {
+export function listThreadLines({ calls, requests }: ThreadLines): CurveLine[][] {
   return [calls, ...requests];
 }
 
@@ -286,8 +286,8 @@ interface CurveSums {
   curve(): Curve | null;
 }
 
-/** `shiftOf` aligns the clock of a node with those of the others. */
-function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
+/** `getClockShift` aligns the clock of a node with those of the others. */
+function createCurveSums(getClockShift: (node: string) => bigint): CurveSums {
   const byNode = new Map<string, { shiftNs: bigint; lanes: Map<number, Lane> }>();
   let [hasEvents, hasOwn] = [false, false];
   /** The first start of an own event, by the aligned clocks. */
@@ -296,7 +296,7 @@ function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
   function ofNode(node: string) {
     let known = byNode.get(node);
     if (!known) {
-      known = { shiftNs: shiftOf(node), lanes: new Map() };
+      known = { shiftNs: getClockShift(node), lanes: new Map() };
       byNode.set(node, known);
     }
     return known;
@@ -326,8 +326,8 @@ function createCurveSums(shiftOf: (node: string) => bigint): CurveSums {
       if (!hasEvents) return null;
       const lanes = [...byNode.values()].flatMap((node) => [...node.lanes.values()]);
       for (const lane of lanes) if (endCall(lane.delay)) addCall(lane);
-      return curveOf(
-        lanes.flatMap(({ lines }) => listsOf(lines)),
+      return mergeCurveLines(
+        lanes.flatMap(({ lines }) => listThreadLines(lines)),
         originNs,
       );
     },

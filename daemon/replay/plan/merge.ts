@@ -17,7 +17,7 @@
  * on from its own position; a front goes ahead of all and finds the threads that have not had an event yet.
  */
 import { createHeap, type HeapItem } from '../clock/heap.ts';
-import { callDelays, pageBehind } from './call_delay.ts';
+import { callDelays, findNextPage } from './call_delay.ts';
 import type { Only, Recorded, RecordedPage } from './recorded.ts';
 import { goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
@@ -133,7 +133,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   const { latency, clocks } = settings;
   const delays = callDelays(recorded, latency);
   const { pageEvents } = recorded;
-  const pageOf = (index: number) => Math.floor(index / pageEvents);
+  const computePageNumber = (index: number) => Math.floor(index / pageEvents);
   const heap = createHeap<Lane>(
     (a, b) => a.startNs < b.startNs || (a.startNs === b.startNs && a.recorded < b.recorded),
   );
@@ -147,12 +147,12 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
 
   for (let at = 0; at < from.lanes.length; at += LANE_FIELDS) {
     const [thread, next, ...rest] = from.lanes.subarray(at, at + LANE_FIELDS);
-    const lane = { ...laneOf(thread!), ...restored(rest) };
+    const lane = { ...findOrAddLane(thread!), ...restored(rest) };
     lanes.set(thread!, lane);
-    if (next! >= 0) enter(lane, next!, recorded.page(pageOf(next!))!);
+    if (next! >= 0) enter(lane, next!, recorded.page(computePageNumber(next!))!);
   }
 
-  function clockShiftsOf(thread: number): { clockShiftNs: number; frontShiftNs: number } {
+  function computeClockShifts(thread: number): { clockShiftNs: number; frontShiftNs: number } {
     const { node } = recorded.threads[thread]!;
     let shifts = clockShifts.get(node);
     if (shifts === undefined) {
@@ -172,10 +172,10 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     else heap.moved(lane);
   }
 
-  function laneOf(thread: number): Lane {
+  function findOrAddLane(thread: number): Lane {
     let lane = lanes.get(thread);
     if (!lane) {
-      const place = { slot: -1, thread, recorded: -1, startNs: 0, ...clockShiftsOf(thread) };
+      const place = { slot: -1, thread, recorded: -1, startNs: 0, ...computeClockShifts(thread) };
       lane = { ...place, delay: noDelay(), latencyAt: 0 };
       lanes.set(thread, lane);
     }
@@ -186,11 +186,11 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
   function advanceFront(): void {
     for (;;) {
       if (!frontPage || front >= frontPage.first + frontPage.count || front < frontPage.first)
-        frontPage = recorded.page(pageOf(front));
+        frontPage = recorded.page(computePageNumber(front));
       if (!frontPage || front >= frontPage.first + frontPage.count) return;
       const row = front - frontPage.first;
       const nearest = heap.peek();
-      const lane = laneOf(frontPage.thread[row]!);
+      const lane = findOrAddLane(frontPage.thread[row]!);
       // No event from the front on can start before this.
       if (nearest && nearest.startNs < frontPage.startNs[row]! + lane.frontShiftNs) return;
       if (lane.recorded < 0) enter(lane, front, frontPage);
@@ -204,8 +204,8 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
     const inPage = page.nextRow[lane.recorded - page.first]!;
     let next = inPage > 0 ? page.first + inPage : -1;
     let nextPage = page;
-    if (next < 0 && (pageOf(lane.recorded) + 1) * pageEvents < front) {
-      const number = pageBehind(recorded.pagesOf(lane.thread), pageOf(lane.recorded));
+    if (next < 0 && (computePageNumber(lane.recorded) + 1) * pageEvents < front) {
+      const number = findNextPage(recorded.getThreadPages(lane.thread), computePageNumber(lane.recorded));
       if (number !== undefined && number * pageEvents < front) {
         nextPage = recorded.page(number)!;
         next = nextPage.first + nextPage.firstRow.get(lane.thread)!;
@@ -226,7 +226,7 @@ export function createMerge(recorded: Recorded, settings: MergeSettings, from: M
       if (!lane) break;
       while (latencyAt + 1 < latency.length && latency[latencyAt + 1]!.fromIndex <= index) latencyAt++;
       const { maxGapNs = settings.maxGapNs } = latency[latencyAt]!;
-      const recordedPage = recorded.page(pageOf(lane.recorded))!;
+      const recordedPage = recorded.page(computePageNumber(lane.recorded))!;
       const row = lane.recorded - recordedPage.first;
       const isCall = delays.isCallAt(recordedPage, row);
       // The call that is under way keeps the length with which it has begun.

@@ -1,9 +1,9 @@
 /** The plan of a session: from the recording to the bytes that are sent. It runs outside the clock's thread. */
-import { wholeEndOf } from '../../../agent/recording/read/transactions.ts';
+import { computeWholeEndNs } from '../../../agent/recording/read/transactions.ts';
 import { max } from '../../base/bigints.ts';
 import { Problem } from '../../base/problem.ts';
 import type { SeekTarget } from '../../contract/target.ts';
-import { keyOf } from '../../store/blocks/event.ts';
+import { readEventKey } from '../../store/blocks/event.ts';
 import { rowsAsJson } from '../../store/blocks/event_json.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
 import { alignedSpan } from './aligned_span.ts';
@@ -11,9 +11,9 @@ import {
   type AppliedOffsets,
   checkNodes,
   clockShifts,
-  clocksOf,
-  offsetOf,
+  getClockOffsetNs,
   type ReplayedClock,
+  readReplayedClocks,
 } from './clock_offsets.ts';
 import {
   type AlignedClocks,
@@ -73,7 +73,7 @@ export interface PlanWork {
   advance(): boolean;
   /** The page takes `memory`, of a page that is not needed any more, if it fits. */
   page(index: number, limit: number, memory?: ArrayBuffer): PlanPage;
-  /** Works like `placeIn`. All events must have been processed. */
+  /** Works like `findPlayedPlace`. All events must have been processed. */
   place(target: SeekTarget): SeekResult | null;
   /** Changes the latency or the gaps from an event on. */
   changeLatency(fromIndex: number, change: LayoutChange): void;
@@ -127,13 +127,13 @@ export function openPlan(
   const bodies = createBodies(recordings, transactionId, recorded, caches.bodies, chunkEvents);
   const firstTimestampNs = recorded.firstTimestampNs;
   let eventCount = Math.max(summary?.eventCount ?? 0, recorded.known);
-  const lastEndNs = summary ? wholeEndOf(summary) : firstTimestampNs;
+  const lastEndNs = summary ? computeWholeEndNs(summary) : firstTimestampNs;
   const ownSpanNs = Math.min(Number((summary?.lastEndNs ?? firstTimestampNs) - firstTimestampNs), SPAN_NS_MAX);
   const nodes = summary?.nodes ?? recordings.nodes();
-  const shiftOf = clockShifts(clockOffsetsNs, nodes);
-  const aligned = alignedClocks(recorded, shiftOf);
-  const clocks = clocksOf(recordings, request, nodes, [firstTimestampNs, lastEndNs]);
-  const spanNs = spanOf(recordings, transactionId, { nodes, shiftOf, firstTimestampNs, lastEndNs });
+  const getClockShift = clockShifts(clockOffsetsNs, nodes);
+  const aligned = alignedClocks(recorded, getClockShift);
+  const clocks = readReplayedClocks(recordings, request, nodes, [firstTimestampNs, lastEndNs]);
+  const spanNs = computeSpanNs(recordings, transactionId, { nodes, getClockShift, firstTimestampNs, lastEndNs });
   for (const { extraLatencyNs } of latency) checkSpan(extraLatencyNs);
   let schedule = laidOut(latency);
   /** The new layout while it is being computed. */
@@ -151,7 +151,7 @@ export function openPlan(
 
   function checkSpan(addedNs: number): void {
     if (spanNs + eventCount * addedNs <= SPAN_NS_MAX) return;
-    const isShifted = nodes.some((node) => offsetOf(clockOffsetsNs, node) !== 0n);
+    const isShifted = nodes.some((node) => getClockOffsetNs(clockOffsetsNs, node) !== 0n);
     const cause = spanNs <= SPAN_NS_MAX ? 'extra_latency_ns' : isShifted ? 'clock_offsets_ns' : 'transaction_id';
     const cure = nodes.length > 1 && cause === 'transaction_id' ? ': if a clock was off, give clock_offsets_ns' : '';
     const message = `the replay would take longer than 104 days, the most that a session can play${cure}`;
@@ -171,7 +171,9 @@ export function openPlan(
   function outline(): Outline {
     const { survey } = schedule;
     const timeoutEventId =
-      survey?.timeoutRecorded === null || survey === null ? null : recorded.keyAt(survey.timeoutRecorded).event_id;
+      survey?.timeoutRecorded === null || survey === null
+        ? null
+        : recorded.readRecordedKey(survey.timeoutRecorded).event_id;
     return {
       eventCount,
       firstTimestampNs,
@@ -199,7 +201,7 @@ export function openPlan(
     page,
     place(target) {
       const layout = coming ?? schedule;
-      const place = placeIn({ recordings, recorded, schedule: layout, eventCount, lastEndNs }, target);
+      const place = findPlace({ recordings, recorded, schedule: layout, eventCount, lastEndNs }, target);
       schedule = layout;
       if (coming) latency = uniform();
       coming = null;
@@ -242,27 +244,27 @@ export function openPlan(
 
 interface Spanned {
   nodes: readonly string[];
-  shiftOf: (node: string) => bigint;
+  getClockShift: (node: string) => bigint;
   firstTimestampNs: bigint;
   lastEndNs: bigint;
 }
 
 /** The span of all events on the common line, or more if that fits as well. */
-function spanOf(recordings: Recordings, transactionId: string, spanned: Spanned): number {
-  const { nodes, shiftOf, firstTimestampNs, lastEndNs } = spanned;
-  const shiftNs = nodes.map(shiftOf).reduce(max, 0n);
+function computeSpanNs(recordings: Recordings, transactionId: string, spanned: Spanned): number {
+  const { nodes, getClockShift, firstTimestampNs, lastEndNs } = spanned;
+  const shiftNs = nodes.map(getClockShift).reduce(max, 0n);
   const mostNs = Number(lastEndNs - firstTimestampNs + shiftNs);
-  return mostNs <= SPAN_NS_MAX ? mostNs : Number(alignedSpan(recordings, transactionId, nodes, shiftOf));
+  return mostNs <= SPAN_NS_MAX ? mostNs : Number(alignedSpan(recordings, transactionId, nodes, getClockShift));
 }
 
 /** On the common line, the first recorded event starts at 0. */
-function alignedClocks(recorded: Recorded, shiftOf: (node: string) => bigint): AlignedClocks {
-  const zeroNs = recorded.firstTimestampNs + shiftOf(recorded.threads[0]!.node);
+function alignedClocks(recorded: Recorded, getClockShift: (node: string) => bigint): AlignedClocks {
+  const zeroNs = recorded.firstTimestampNs + getClockShift(recorded.threads[0]!.node);
   return {
-    shiftNs: (node) => Number(recorded.startOf(node) + shiftOf(node) - zeroNs),
+    shiftNs: (node) => Number(recorded.getNodeStartNs(node) + getClockShift(node) - zeroNs),
     frontShiftNs(node) {
       // Other nodes are shifted by 0 or more, and their events are recorded later.
-      const shiftNs = Number(recorded.startOf(node) - zeroNs);
+      const shiftNs = Number(recorded.getNodeStartNs(node) - zeroNs);
       return Number.isSafeInteger(shiftNs) ? shiftNs : Number.NEGATIVE_INFINITY;
     },
   };
@@ -324,7 +326,7 @@ interface Surveyed {
 }
 
 /** It returns null for a target past the end; a target before the start is the start. */
-function placeIn(plan: Surveyed, target: SeekTarget): SeekResult | null {
+function findPlace(plan: Surveyed, target: SeekTarget): SeekResult | null {
   if ('position_ns' in target) return atPosition(plan, clamped(target.position_ns));
   if ('timestamp_ns' in target) return atTimestamp(plan, target.timestamp_ns);
   if ('event_index' in target) return atIndex(plan, clamped(target.event_index));
@@ -348,12 +350,12 @@ function atPosition({ schedule, eventCount }: Surveyed, positionNs: number): See
 function atIndex(plan: Surveyed, index: number): SeekResult | null {
   const clampedIndex = Math.max(index, 0);
   if (clampedIndex >= plan.eventCount) return null;
-  return { positionNs: startAt(plan, clampedIndex), index: clampedIndex };
+  return { positionNs: readStartNs(plan, clampedIndex), index: clampedIndex };
 }
 
 function atEvent(plan: Surveyed, eventId: string): SeekResult | null {
   const event = plan.recordings.event(eventId);
-  const index = event && plan.recorded.indexOf(event);
+  const index = event && plan.recorded.findEventIndex(event);
   if (index === undefined) throw new Problem('event_not_found', `the session has no event ${eventId}`);
   return atIndex(plan, plan.schedule.indexOfRecorded(index));
 }
@@ -371,15 +373,15 @@ function atTimestamp(plan: Surveyed, timestampNs: bigint): SeekResult | null {
     const beforeEndNs = Number(lastEndNs - timestampNs);
     if (beforeEndNs <= 0) return null;
     const positionNs = schedule.survey!.endNs - beforeEndNs;
-    return { positionNs: Math.max(positionNs, startAt(plan, eventCount - 1)), index: eventCount };
+    return { positionNs: Math.max(positionNs, readStartNs(plan, eventCount - 1)), index: eventCount };
   }
   const index = schedule.indexOfRecorded(wanted);
-  const waitNs = Number(recorded.keyAt(wanted).timestamp_ns - timestampNs);
-  const earliestNs = index === 0 ? 0 : startAt(plan, index - 1);
-  return { positionNs: Math.max(startAt(plan, index) - waitNs, earliestNs), index };
+  const waitNs = Number(recorded.readRecordedKey(wanted).timestamp_ns - timestampNs);
+  const earliestNs = index === 0 ? 0 : readStartNs(plan, index - 1);
+  return { positionNs: Math.max(readStartNs(plan, index) - waitNs, earliestNs), index };
 }
 
-function startAt({ schedule }: Surveyed, index: number): number {
+function readStartNs({ schedule }: Surveyed, index: number): number {
   return schedule.page(index, 1).startNs[0]!;
 }
 
@@ -398,7 +400,7 @@ const LARGEST_CHUNKS = 64;
 const scratch: { block: Buffer; chunk: Buffer } = { block: Buffer.alloc(0), chunk: Buffer.alloc(0) };
 
 /** The memory for a chunk, with room for more; keeps the bytes that it has. */
-function scratchFor(bytes: number, used: number): Buffer {
+function ensureScratch(bytes: number, used: number): Buffer {
   if (bytes <= scratch.chunk.length) return scratch.chunk;
   const larger = Buffer.allocUnsafeSlow(bytes * 2);
   scratch.chunk.copy(larger, 0, 0, used);
@@ -407,7 +409,7 @@ function scratchFor(bytes: number, used: number): Buffer {
 }
 
 /** Events that a plan reads at once beside others: the chunks of a thousand plans fit into the cache. */
-export function chunkEventsBeside(plans: number): number {
+export function computeChunkEvents(plans: number): number {
   let events = CHUNK_EVENTS;
   for (let limit = LARGEST_CHUNKS; plans >= limit && events > CHUNK_EVENTS_MIN; limit *= 2) events /= 2;
   return events;
@@ -446,8 +448,8 @@ function createBodies(
     const count = Math.min(chunkEvents, recorded.known - first);
     const ends = new Uint32Array(count);
     let [found, bytes] = [0, 0];
-    const lastNs = recorded.keyAt(first + count - 1).timestamp_ns;
-    let after = first > 0 ? recorded.keyAt(first - 1) : undefined;
+    const lastNs = recorded.readRecordedKey(first + count - 1).timestamp_ns;
+    let after = first > 0 ? recorded.readRecordedKey(first - 1) : undefined;
     while (found < count) {
       const before = after;
       const request = { filter: { transactionId, toNs: lastNs + 1n }, order: 'asc', limit: count } as const;
@@ -465,17 +467,17 @@ function createBodies(
           }
           const start = row === 0 ? 0 : json.ends[row - 1]!;
           for (const end of json.ends.subarray(row, row + rows)) ends[found++] = bytes + end - start;
-          const all = scratchFor(ends[found - 1]!, bytes);
+          const all = ensureScratch(ends[found - 1]!, bytes);
           bytes += json.bytes.copy(all, bytes, start, json.ends[row + rows - 1]);
           row += rows;
         }
-        after = keyOf(scanned, rowCount - 1);
+        after = readEventKey(scanned, rowCount - 1);
         if (found === count) break;
       }
       if (after === before) break;
     }
     if (found === count) return { bytes: Buffer.from(scratch.chunk.subarray(0, bytes)), ends };
-    const { event_id } = recorded.keyAt(first + found);
+    const { event_id } = recorded.readRecordedKey(first + found);
     throw new Problem('event_not_found', `event ${event_id} is no longer recorded: make a new session`);
   }
 

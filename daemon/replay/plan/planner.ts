@@ -6,11 +6,11 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
 import type { SeekTarget } from '../../contract/target.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type Curve, type CurvesRequest, curvesOf } from './curves.ts';
+import { type Curve, type CurvesRequest, computeCurves } from './curves.ts';
 import type { LayoutChange } from './merge.ts';
 import {
   type Chunk,
-  chunkEventsBeside,
+  computeChunkEvents,
   type Outline,
   openPlan,
   type PlanCaches,
@@ -88,7 +88,7 @@ export function createPlanner(recordings: Recordings): Planner {
 
   return {
     async open(request, onOutline) {
-      const plan = newPlanned(openPlan(recordings, request, caches, { chunkEvents: chunkEventsBeside(plans.size) }), {
+      const plan = newPlanned(openPlan(recordings, request, caches, { chunkEvents: computeChunkEvents(plans.size) }), {
         onOutline,
         onWork: advanceAll,
         onClose: () => plans.delete(plan),
@@ -108,7 +108,7 @@ export function createPlanner(recordings: Recordings): Planner {
       return recordings.transaction(transactionId) !== undefined;
     },
     whatIf: (request, signal) => inSteps(whatIf(recordings, request), signal),
-    curves: (request, signal) => inSteps(curvesOf(recordings, request), signal),
+    curves: (request, signal) => inSteps(computeCurves(recordings, request), signal),
     async close() {
       for (const plan of plans) plan.close();
     },

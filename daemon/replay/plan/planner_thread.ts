@@ -2,7 +2,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Problem } from '../../base/problem.ts';
-import { errorOf, type ThreadFailure } from '../../base/thread_failure.ts';
+import { type ThreadFailure, toError } from '../../base/thread_failure.ts';
 import type { SeekTarget } from '../../contract/target.ts';
 import type { ServedPaths } from '../../store/embedded/served_files.ts';
 import type { Curve, CurvesRequest } from './curves.ts';
@@ -88,7 +88,7 @@ export function createPlannerThread<Places = ServedPaths>(places: Places, worker
         of.opened.delete(plan);
         throw error;
       }
-      return planIn(of, plan, opened, ask);
+      return createPlanProxy(of, plan, opened, ask);
     },
     has: (transactionId) => ask(current(), { kind: 'has', transactionId }) as Promise<boolean>,
     whatIf: (request, signal) => ask(current(), { kind: 'what_if', request }, undefined, signal) as Promise<WhatIf>,
@@ -114,13 +114,13 @@ function told({ opened, asked }: Thread, message: FromPlanner): void {
   const waiting = asked.get(message.id);
   asked.delete(message.id);
   if (message.kind === 'answer') waiting?.resolve(message.answer);
-  else waiting?.reject(errorOf(message.failure));
+  else waiting?.reject(toError(message.failure));
 }
 
 /** `memory` is transferred with the question that has it. */
 type Ask = (of: Thread, question: Question, memory?: ArrayBuffer, signal?: AbortSignal) => Promise<PlannerAnswer>;
 
-function planIn(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
+function createPlanProxy(of: Thread, plan: number, opened: Opened, ask: Ask): ReplayPlan {
   return {
     get outline() {
       return opened.outline!;

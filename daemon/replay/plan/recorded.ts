@@ -73,14 +73,14 @@ export interface Recorded {
   /** It returns undefined past the last page. Pages are discovered in sequence. */
   page(number: number): RecordedPage | undefined;
   /** Numbers of the pages found so far that have events of a thread, ascending. */
-  pagesOf(thread: number): readonly number[];
-  keyAt(index: number): EventKey;
+  getThreadPages(thread: number): readonly number[];
+  readRecordedKey(index: number): EventKey;
   /** Number of events from `index` on that are the rows from `row` on of a block, at most `rowsMax`. */
   sharedRows(index: number, scanned: RecordingBlock, row: number, rowsMax: number): number;
   /** It returns undefined when the event is not among those found so far. */
-  indexOf(event: EventKey): number | undefined;
+  findEventIndex(event: EventKey): number | undefined;
   /** When the first event found so far of a node started, which has one. */
-  startOf(node: string): bigint;
+  getNodeStartNs(node: string): bigint;
   /** Index of the first event found so far that started at or after a time; `known` when there is none. */
   indexAtTimestamp(ns: bigint): number;
   close(): void;
@@ -133,8 +133,8 @@ export function readRecorded(
     const eventTypes = column(block, 'event_type');
     const services = column(block, 'service');
     const isOwn = ownEventTest(scanned, transactionId);
-    const numberOf = threads.ofNode(node);
-    const kindOf = kinds.of(dictionary);
+    const getThreadNumber = threads.ofNode(node);
+    const getKind = kinds.of(dictionary);
     const place = placeOfRecording(recordingId);
     let startNs = startOfNode.get(node);
     let row = from;
@@ -149,8 +149,8 @@ export function readRecorded(
       const at = page.count++;
       page.startNs[at] = Number(timestamps[row]! - startNs);
       page.durationNs[at] = Number(durations[row]!);
-      page.thread[at] = numberOf(tids[row]!);
-      page.kind[at] = kindOf(eventTypes[row]!, services[row]!);
+      page.thread[at] = getThreadNumber(tids[row]!);
+      page.kind[at] = getKind(eventTypes[row]!, services[row]!);
       page.isOwn[at] = isOwn(row) ? 1 : 0;
       if (page.isOwn[at] === 1 && page.first + at < firstOwn) firstOwn = page.first + at;
       page.recording[at] = place;
@@ -160,17 +160,17 @@ export function readRecorded(
     return row;
   }
 
-  function keyIn(page: RecordedPage, row: number): EventKey {
+  function buildEventKey(page: RecordedPage, row: number): EventKey {
     const { recording, numbers } = page;
     return {
-      timestamp_ns: timestampIn(startOfRecording, page, row),
+      timestamp_ns: computeTimestampNs(startOfRecording, page, row),
       event_id: formatEventId(recordingIds[recording[row]!]!, numbers[row]!),
     };
   }
 
   /** Reads the next page for the first time. */
   function discover(): RecordedPage | undefined {
-    const after = marks.length > 0 ? keyAt(known - 1) : undefined;
+    const after = marks.length > 0 ? readEventKey(known - 1) : undefined;
     const page = emptyPage(known, pageEvents);
     while (page.count < pageEvents && !isWhole) {
       const { done, value } = rest ? { done: false, value: rest.scanned } : finding.next();
@@ -187,8 +187,8 @@ export function readRecorded(
     const { count } = page;
     marks.push({
       after,
-      firstKey: keyIn(page, 0),
-      lastTimestampNs: timestampIn(startOfRecording, page, count - 1),
+      firstKey: buildEventKey(page, 0),
+      lastTimestampNs: computeTimestampNs(startOfRecording, page, count - 1),
       count,
     });
     known += page.count;
@@ -203,7 +203,7 @@ export function readRecorded(
       append(page, scanned, 0);
       if (page.count >= count) break;
     }
-    const isSame = page.count >= count && keyIn(page, 0).event_id === firstKey.event_id;
+    const isSame = page.count >= count && buildEventKey(page, 0).event_id === firstKey.event_id;
     if (!isSame) {
       const detail = `events near ${firstKey.event_id} are no longer recorded: make a new session`;
       throw new Problem('event_not_found', detail);
@@ -227,8 +227,8 @@ export function readRecorded(
     return page;
   }
 
-  function keyAt(index: number): EventKey {
-    return keyIn(page(Math.floor(index / pageEvents))!, index % pageEvents);
+  function readEventKey(index: number): EventKey {
+    return buildEventKey(page(Math.floor(index / pageEvents))!, index % pageEvents);
   }
 
   function sharedRows(index: number, { block, dictionary }: RecordingBlock, row: number, rowsMax: number): number {
@@ -251,12 +251,12 @@ export function readRecorded(
       return isWhole;
     },
     page,
-    keyAt,
+    readRecordedKey: readEventKey,
     sharedRows,
     firstOwn: () => firstOwn,
-    pagesOf: (thread) => threads.pages[thread]!,
-    startOf: (node) => startOfNode.get(node)!,
-    indexOf(event) {
+    getThreadPages: (thread) => threads.pages[thread]!,
+    getNodeStartNs: (node) => startOfNode.get(node)!,
+    findEventIndex(event) {
       const id = parseEventId(event.event_id);
       const behind = firstPlace(0, marks.length, (number) => isBefore(event, marks[number]!.firstKey));
       if (!id || behind === 0) return undefined;
@@ -270,7 +270,7 @@ export function readRecorded(
       // Events with the same start may span pages.
       const number = Math.max(firstPlace(0, marks.length, (at) => marks[at]!.firstKey.timestamp_ns >= ns) - 1, 0);
       const found = page(number)!;
-      return found.first + firstPlace(0, found.count, (row) => timestampIn(startOfRecording, found, row) >= ns);
+      return found.first + firstPlace(0, found.count, (row) => computeTimestampNs(startOfRecording, found, row) >= ns);
     },
     close() {
       finding.return();
@@ -284,7 +284,11 @@ function tooLong(transactionId: string): Problem {
   return new Problem('invalid_body', message, [{ pointer: '/transaction_id', message }]);
 }
 
-function timestampIn(startOfRecording: readonly bigint[], { startNs, recording }: RecordedPage, row: number): bigint {
+function computeTimestampNs(
+  startOfRecording: readonly bigint[],
+  { startNs, recording }: RecordedPage,
+  row: number,
+): bigint {
   return startOfRecording[recording[row]!]! + BigInt(startNs[row]!);
 }
 
@@ -393,7 +397,7 @@ function newKinds(): Kinds {
   const numbers = new Map<string, number>();
   const byRecording = new Map<string, Map<number, Map<number, number>>>();
 
-  function numberOf(kind: EventKind): number {
+  function findOrAddKind(kind: EventKind): number {
     const key = JSON.stringify(kind);
     const number = numbers.get(key) ?? list.push(kind) - 1;
     numbers.set(key, number);
@@ -410,7 +414,7 @@ function newKinds(): Kinds {
         const known = byType.get(eventType)?.get(service);
         if (known !== undefined) return known;
         const type = TYPE_NAMES.get(eventType) ?? '';
-        const number = numberOf({
+        const number = findOrAddKind({
           eventType: type,
           isCall: isCallType(type),
           service: dictionary.name(service),
@@ -439,7 +443,7 @@ export function kindTest(only: Only | undefined, kinds: readonly EventKind[]): (
   };
 }
 
-/* An LRU cache of pages that all plans share; its limit is a number of pages, or of what `sizeOf` counts in them. */
+/* An LRU cache of pages that all plans share; its limit is a number of pages, or of what `getSize` counts in them. */
 
 export interface PageCache<Page> {
   /** Returns a page of an owner; `make` reads it when it is not cached. */
@@ -447,7 +451,7 @@ export interface PageCache<Page> {
   forget(owner: object): void;
 }
 
-export function createPageCache<Page>(sizeMax: number, sizeOf: (page: Page) => number = () => 1): PageCache<Page> {
+export function createPageCache<Page>(sizeMax: number, getSize: (page: Page) => number = () => 1): PageCache<Page> {
   const owners = new Map<object, Map<number, Entry<Page>>>();
   /** Entries in order of use; the least recently used is the first. */
   const byUse = new Set<Entry<Page>>();
@@ -455,7 +459,7 @@ export function createPageCache<Page>(sizeMax: number, sizeOf: (page: Page) => n
   let size = 0;
 
   function leave(entry: Entry<Page>): void {
-    if (byUse.delete(entry)) size -= sizeOf(entry.page);
+    if (byUse.delete(entry)) size -= getSize(entry.page);
   }
 
   function drop(entry: Entry<Page>): void {
@@ -477,7 +481,7 @@ export function createPageCache<Page>(sizeMax: number, sizeOf: (page: Page) => n
         siblings.set(number, entry);
       }
       byUse.add(entry);
-      size += sizeOf(entry.page);
+      size += getSize(entry.page);
       for (const oldest of byUse) {
         if (size <= sizeMax || oldest === entry) break;
         drop(oldest);
@@ -507,8 +511,8 @@ export interface Only {
 }
 
 export function isSameOnly(one: Only, other: Only): boolean {
-  const listsOf = ({ eventTypes, services, nodes }: Only) => JSON.stringify([eventTypes, services, nodes]);
-  return listsOf(one) === listsOf(other);
+  const buildOnlyKey = ({ eventTypes, services, nodes }: Only) => JSON.stringify([eventTypes, services, nodes]);
+  return buildOnlyKey(one) === buildOnlyKey(other);
 }
 
 const CALLS: boolean[] = [];
@@ -516,7 +520,7 @@ for (const { id, name } of EVENTS) CALLS[id] = isCallType(name);
 
 /** Returns a function that makes a test for the rows of a block: whether the event gets the latency. */
 export function affectedTest(only: Only): (scanned: RecordingBlock) => (row: number) => boolean {
-  const types = typesOf(only.eventTypes);
+  const types = selectEventTypes(only.eventTypes);
   return ({ block, dictionary }) => {
     if (only.nodes && !only.nodes.includes(dictionary.node)) return () => false;
     const eventTypes = column(block, 'event_type');
@@ -526,7 +530,7 @@ export function affectedTest(only: Only): (scanned: RecordingBlock) => (row: num
 }
 
 /** Whether each event type, by its number, gets the latency. */
-function typesOf(names: readonly string[] | undefined): boolean[] {
+function selectEventTypes(names: readonly string[] | undefined): boolean[] {
   const wanted: boolean[] = [];
   for (const { id, name } of EVENTS) wanted[id] = getsLatency(name, names);
   return wanted;

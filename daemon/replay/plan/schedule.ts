@@ -99,7 +99,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
         return;
       }
       if (state) mark(state, page.startNs[0]!);
-      if (!timeout) timeout = timeoutIn(page, settings.timeoutNs);
+      if (!timeout) timeout = findTimeout(page, settings.timeoutNs);
       left -= page.count;
     }
   }
@@ -159,7 +159,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
       return search(from, ({ startNs }, at) => startNs[at]! >= positionNs);
     },
     indexOfRecorded(wanted) {
-      const thread = threadOf(recorded, wanted);
+      const thread = readThreadNumber(recorded, wanted);
       const from = markBefore((mark) => !isGiven(mark, thread, wanted));
       return search(from, (page, at) => page.recorded[at] === wanted);
     },
@@ -187,7 +187,7 @@ export function createSchedule(recorded: Recorded, given: ScheduleSettings): Sch
   };
 }
 
-function threadOf(recorded: Recorded, index: number): number {
+function readThreadNumber(recorded: Recorded, index: number): number {
   const { first, thread } = recorded.page(Math.floor(index / recorded.pageEvents))!;
   return thread[index - first]!;
 }
@@ -202,7 +202,7 @@ function isGiven({ front, lanes }: Mark, thread: number, recorded: number): bool
   return recorded < front;
 }
 
-function timeoutIn(page: ProjectedPage, timeoutNs: number | null): { index: number; recorded: number } | undefined {
+function findTimeout(page: ProjectedPage, timeoutNs: number | null): { index: number; recorded: number } | undefined {
   if (timeoutNs === null) return undefined;
   for (let at = 0; at < page.count; at++)
     if (page.isOwn[at] === 1 && page.startNs[at]! + page.durationNs[at]! > timeoutNs)

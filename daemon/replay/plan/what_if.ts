@@ -12,8 +12,22 @@ import { Problem } from '../../base/problem.ts';
 import { OWN_EVENT_COLUMNS, ownEventTest } from '../../store/blocks/own_events.ts';
 import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scanned_block.ts';
 import type { Recordings } from '../../store/embedded/recordings.ts';
-import { type AppliedOffsets, checkNodes, clockShifts, clocksOf, type ReplayedClock } from './clock_offsets.ts';
-import { addLine, addRequest, type Curve, curveOf, listsOf, noLines, type ThreadLines } from './curves.ts';
+import {
+  type AppliedOffsets,
+  checkNodes,
+  clockShifts,
+  type ReplayedClock,
+  readReplayedClocks,
+} from './clock_offsets.ts';
+import {
+  addLine,
+  addRequest,
+  type Curve,
+  listThreadLines,
+  mergeCurveLines,
+  noLines,
+  type ThreadLines,
+} from './curves.ts';
 import { affectedTest, callTest, ONLY_COLUMNS, type Only } from './recorded.ts';
 import { endCall, goOn, noDelay, type ThreadDelay, take } from './thread_delay.ts';
 
@@ -96,7 +110,7 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
   const late: Candidate[] = [];
   checkNodes(request, recordings);
   const nodes = recordings.transaction(transactionId)?.nodes ?? recordings.nodes();
-  const origins = originsOf(recordings, request, nodes);
+  const origins = createOriginLookup(recordings, request, nodes);
   let [eventCount, writtenBackCount, affectedCount, afterTimeoutCount] = [0, 0, 0, 0];
   let [recordedDurationNs, durationNs] = [0n, 0n];
   let smallestLatencyNs: bigint | null = null;
@@ -193,14 +207,14 @@ export function* whatIf(recordings: Recordings, request: WhatIfRequest): Generat
     const event = recordings.event(eventId);
     return event ? [{ event, offsetNs: startNs, durationNs: lengthNs }] : [];
   });
-  const clocks = clocksOf(recordings, request, nodes, [firstNs, lastEndNs]);
+  const clocks = readReplayedClocks(recordings, request, nodes, [firstNs, lastEndNs]);
   const counts = { eventCount, writtenBackCount, affectedCount, afterTimeoutCount };
-  const curve = curveOf(threads.flatMap(({ lines }) => listsOf(lines)));
+  const curve = mergeCurveLines(threads.flatMap(({ lines }) => listThreadLines(lines)));
   return { clocks, ...counts, recordedDurationNs, durationNs, curve, afterTimeout, smallestLatencyNs };
 }
 
 /** The start of the transaction's first own event by the clock of each node. */
-function originsOf(
+function createOriginLookup(
   recordings: Recordings,
   { transactionId, clockOffsetsNs }: WhatIfRequest,
   nodes: readonly string[],

@@ -69,14 +69,14 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
   const end = () => (pages.length === 0 ? place : pages.at(-1)!.first + pages.at(-1)!.count);
   const isWhole = () => pages.at(-1)?.isLast ?? false;
 
-  function pageOf(index: number): PlanPage | undefined {
+  function findPage(index: number): PlanPage | undefined {
     // Hot path: pages.find() would allocate a closure per event.
     for (const page of pages) if (index >= page.first && index < page.first + page.count) return page;
     return undefined;
   }
 
   /** How many events fill a duration at the event rate of the last page. */
-  function eventsIn(durationNs: number): number {
+  function estimateEventCount(durationNs: number): number {
     const last = pages.at(-1);
     if (!last || last.count < 2) return PAGE_EVENTS_FIRST;
     const spanNs = (last.startNs[last.count - 1]! - last.startNs[0]!) / speedFactor();
@@ -87,9 +87,9 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     // Until the first page has arrived, nobody knows how many events to ask for.
     const most = pages.length === 0 ? 1 : ASKED_MAX;
     while (askedCount < most && !failure && !isWhole()) {
-      const limit = within(PAGE_EVENTS_MIN, eventsIn(PAGE_NS), PAGE_EVENTS_MAX);
+      const limit = within(PAGE_EVENTS_MIN, estimateEventCount(PAGE_NS), PAGE_EVENTS_MAX);
       const from = askedEnd ?? end();
-      if (pages.length > 0 && from - place > within(limit, eventsIn(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
+      if (pages.length > 0 && from - place > within(limit, estimateEventCount(AHEAD_NS), AHEAD_EVENTS_MAX)) return;
       askFor(from, limit);
     }
   }
@@ -127,10 +127,10 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
 
   return {
     startNs(index) {
-      const page = pageOf(index);
+      const page = findPage(index);
       return page && page.startNs[index - page.first]!;
     },
-    page: pageOf,
+    page: findPage,
     isEnd: (index) => isWhole() && index >= end(),
     get end() {
       return end();
@@ -148,7 +148,10 @@ export function createEventBuffer({ plan, speedFactor, onPage, onFailure }: Even
     },
     async ready(index) {
       failure = undefined;
-      while (!isWhole() && (!pageOf(index) || end() - index < Math.min(eventsIn(START_NS), START_EVENTS_MAX))) {
+      while (
+        !isWhole() &&
+        (!findPage(index) || end() - index < Math.min(estimateEventCount(START_NS), START_EVENTS_MAX))
+      ) {
         ask();
         if (!asked) throw failure;
         await asked;

@@ -3,18 +3,30 @@
  * send them when they are due, and counts how often one was due before it had been loaded. The session decides what
  * follows from the end or a failure.
  *
+ * Frames are either played or added: what is between two events of the stream is done in `exclusive`.
+ *
  *   played ......| next ..... fed to the player .....| fedEnd ... loaded ...| not loaded
  */
+import type { Until } from '../../contract/replay_requests.ts';
+import type { SeekTarget } from '../../contract/target.ts';
 import { createClock, type ReplayClock, type SteadyNow } from '../clock/clock.ts';
 import { createLateness, type LatenessSummary } from '../clock/lateness.ts';
-import { FRAME, type Track } from '../clock/player.ts';
+import { FRAME, type Player, type Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { LayoutChange } from '../plan/merge.ts';
 import type { Outline, PlanPage, SeekResult } from '../plan/plan.ts';
 import type { ReplayPlan } from '../plan/planner.ts';
 import { createEventBuffer, type EventBuffer } from './event_buffer.ts';
 import type { SessionSettings } from './session_view.ts';
-import type { SessionStream } from './stream.ts';
+import {
+  type AddedFrames,
+  createStream,
+  type EndReason,
+  type PlayedStream,
+  type SessionStream,
+  type StreamOptions,
+  type StreamSource,
+} from './stream.ts';
 
 export interface Playback {
   isRunning(): boolean;
@@ -24,9 +36,20 @@ export interface Playback {
   positionNs(): number;
   /** How punctual it was; `starvations` counts the events that were due before they had been loaded. */
   punctuality(): { lateness: LatenessSummary; starvations: number };
+  /** The stream of the session, for its clients. */
+  readonly stream: SessionStream;
+  /** Where it pauses by itself; null if it plays to its end, as far as that is known. */
+  until(): Until | null;
+  /** Sets where it pauses by itself. A session that is at the place or past it plays on. */
+  pauseAt(until: Until | null): void;
   /** Resolves when the next event is loaded, or known not to exist. */
   load(): Promise<void>;
-  /** Starts the clock, soon; `resume` feeds the player. */
+  /**
+   * Runs work at one moment of the replay: all that was played is in the stream, and nothing is played until the work
+   * returns. Only then can frames be added, and may what is due next change. Calls may be nested.
+   */
+  exclusive(work: (frames: AddedFrames) => void): void;
+  /** Starts the clock, soon. */
   start(): void;
   /** When the clock was or will be started, as a time of the steady clock; null while it stands still. */
   startsAtNs(): bigint | null;
@@ -34,56 +57,60 @@ export interface Playback {
   moveTo(positionNs: number, index: number): void;
   /** The survey must be done. */
   moveToEnd(): void;
-  /** Moves to a place that the plan has found, which may have replaced the plan's layout. */
+  /** Finds a place, which may replace the plan's layout; null for the end. */
+  find(target: SeekTarget): Promise<SeekResult | null>;
+  /** Moves to a place that was found. */
   seek(place: SeekResult): void;
   /** Moves to the start of another round. */
   rewind(): Promise<void>;
   /**
    * Changes the latency and the gaps of all events but those that are due very soon; the position stays, unless a gap
-   * that it is in gets shorter than that. `onLaidOut` is called before any event is played with its new time.
+   * that it is in gets shorter than that.
    */
-  changeLatency(change: LayoutChange, onLaidOut: () => void): Promise<void>;
+  changeLatency(change: LayoutChange): Promise<void>;
   /** Changes the speed; the position stays. */
   setSpeed(speedFactor: number): void;
+  /** Must be called when the owner's `loop` has changed. */
+  loopChanged(): void;
   /** Takes note of what was played. */
   catchUp(): void;
-  /** Called when events were played that viewers wait for, which may be after a `halt`. */
-  woken(): void;
-  /** Takes back what was not played yet. Until `resume`, the stream is the caller's. */
-  interrupt(): void;
-  /** Goes on, if the clock is running: a change may have moved whatever is due next. */
-  resume(): void;
   /** Must be called when the plan's outline has changed. */
   outlined(): void;
+  close(reason: EndReason): void;
 }
 
-export interface PlaybackOptions {
+/** The session that owns a playback. */
+export interface PlaybackOwner extends StreamSource {
+  /** The current settings. */
+  settings(): Pick<SessionSettings, 'speedFactor' | 'timeoutNs' | 'loop'>;
+  /** Called when the place of a pause is due, and no event is left that starts at it or before. */
+  pauseDue(): void;
+  /** Called when the end of the replay is due. */
+  playedOut(): void;
+  /** Called when the replay cannot go on. */
+  failed(error: unknown): void;
+}
+
+export interface PlaybackOptions extends Pick<StreamOptions, 'keptTotal' | 'idBase'> {
   plan: ReplayPlan;
   now: SteadyNow;
   scheduler: Scheduler;
-  stream: Pick<SessionStream, 'prepare' | 'played' | 'flush' | 'goDirect' | 'recall'>;
-  track: Track;
-  /** The current settings. */
-  settings: () => Pick<SessionSettings, 'speedFactor' | 'timeoutNs'>;
+  player: Player;
+  owner: PlaybackOwner;
   /** Time from `start` to the start of the clock. */
   leadNs?: bigint | undefined;
   onPlayed?: ((latenessNs: number) => void) | undefined;
-  /** The position at which the session pauses; null plays to the end. */
-  pauseAtNs: () => number | null;
-  /** Called when that position is due, and no event is left that starts at it or before. */
-  onPauseDue: () => void;
-  /** Called when the end of the replay is due. */
-  onEnd: () => void;
-  /** Called when the replay cannot go on. */
-  onFailure: (error: unknown) => void;
 }
 
 export function createPlayback(options: PlaybackOptions): Playback {
-  const { plan, now, scheduler, stream, track, settings, leadNs = 0n, onEnd, onFailure } = options;
-  const { pauseAtNs } = options;
-  const speedFactor = () => settings().speedFactor;
+  const { plan, now, scheduler, player, owner, leadNs = 0n } = options;
+  const track = player.track(ring);
+  const stream = createStream({ ...options, source: owner, track, catchUp, alarm: scheduler.alarm });
+  const pausePlace = createPausePlace({ plan, isLooping: () => owner.settings().loop, positionNs: currentNs });
+  const pauseAtNs = pausePlace.atNs;
+  const speedFactor = () => owner.settings().speedFactor;
   const window = createEventBuffer({ plan, speedFactor, onPage: loaded, onFailure: notLoaded });
-  const clock = createClock(now, settings().speedFactor);
+  const clock = createClock(now, speedFactor());
   const feeding = createFeeding({ window, clock, now, stream, track });
   const lateness = createLateness(options.onPlayed);
   const alarm = scheduler.alarm(ring);
@@ -93,7 +120,10 @@ export function createPlayback(options: PlaybackOptions): Playback {
   let starvations = 0;
   /** Events from this index on are being laid out again, and are not played until that is done. */
   let playableEnd = Infinity;
+  /** Set while `exclusive` runs. */
+  let addedFrames: AddedFrames | undefined;
 
+  /** Also called when events were played that viewers wait for, which may be after a `halt`. */
   function ring(): void {
     try {
       catchUp();
@@ -101,7 +131,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
       // What woke this thread may have happened before a command or the end has halted the clock.
       if (clock.running) awaitNext();
     } catch (error) {
-      onFailure(error);
+      owner.failed(error);
     }
   }
 
@@ -120,29 +150,29 @@ export function createPlayback(options: PlaybackOptions): Playback {
     const { survey } = plan.outline;
     const isOver = isPlayedOut(window, plan.outline, next);
     const atNs = pauseAtNs();
-    const pauseDueNs = atNs === null ? null : clock.dueAt(atNs);
+    const pauseDueNs = atNs === null ? null : clock.computeDueNs(atNs);
     if (pauseDueNs !== null && (isOver || startNs! > atNs!)) {
       if (pauseDueNs > now()) alarm.set(pauseDueNs);
-      else options.onPauseDue();
+      else owner.pauseDue();
       return;
     }
     if (startNs !== undefined) {
-      const { timeoutNs } = settings();
+      const { timeoutNs } = owner.settings();
       const againNs = feeding.feed(next, { playableEnd, lastStartNs: atNs ?? Infinity, timeoutNs });
       if (againNs !== undefined) alarm.set(againNs);
       return;
     }
     // If the survey is not done yet, `outlined` calls this again.
     if (isOver && survey) {
-      const dueNs = clock.dueAt(survey.endNs);
+      const dueNs = clock.computeDueNs(survey.endNs);
       if (dueNs > now()) alarm.set(dueNs);
-      else onEnd();
+      else owner.playedOut();
     }
   }
 
   function notLoaded(error: unknown): void {
     // A failure of a command is reported to the client by that command.
-    if (clock.running) onFailure(error);
+    if (clock.running) owner.failed(error);
   }
 
   /** A page has arrived: its first event starves the player if it was due before. */
@@ -150,7 +180,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     if (!clock.running) return;
     catchUp();
     const isPlayed = startNs[0]! <= (pauseAtNs() ?? Infinity);
-    if (isPlayed && feeding.end() === first && clock.dueAt(startNs[0]!) <= now()) starvations++;
+    if (isPlayed && feeding.end() === first && clock.computeDueNs(startNs[0]!) <= now()) starvations++;
     awaitNext();
   }
 
@@ -158,7 +188,7 @@ export function createPlayback(options: PlaybackOptions): Playback {
     // A pause that is due and comes late is where it was asked for, unless more was played by then.
     const pauseNs = Math.max(pauseAtNs() ?? Infinity, passedNs);
     // While the next event is being laid out again, the position stays where it was.
-    const boundNs = boundOf(window, plan.outline, next) ?? passedNs;
+    const boundNs = findBoundNs(window, plan.outline, next) ?? passedNs;
     passedNs = Math.min(Number(clock.positionNs()), boundNs, pauseNs);
     return passedNs;
   }
@@ -171,15 +201,31 @@ export function createPlayback(options: PlaybackOptions): Playback {
     window.moveTo(index);
   }
 
-  function interrupt(): void {
-    track.takeBack();
+  /** The position, with all that was played. */
+  function currentNs(): number {
     catchUp();
-    positionNs();
-    stream.recall();
-    feeding.moveTo(next);
+    return positionNs();
   }
 
-  function resume(): void {
+  function exclusive(work: (frames: AddedFrames) => void): void {
+    if (addedFrames) {
+      work(addedFrames);
+      return;
+    }
+    track.takeBack();
+    currentNs();
+    addedFrames = stream.recall();
+    feeding.moveTo(next);
+    try {
+      work(addedFrames);
+    } finally {
+      addedFrames = undefined;
+      stream.flush();
+      playOn();
+    }
+  }
+
+  function playOn(): void {
     if (!clock.running) return;
     // Before the next event is fed, so that the player writes that one too.
     stream.goDirect();
@@ -189,29 +235,33 @@ export function createPlayback(options: PlaybackOptions): Playback {
   return {
     positionNs,
     catchUp,
-    interrupt,
-    resume,
+    exclusive,
     moveTo,
+    stream,
+    until: pausePlace.until,
+    pauseAt: pausePlace.aim,
     isRunning: () => clock.running,
     next: () => next,
     punctuality: () => ({ lateness: lateness.summary(), starvations }),
-    woken: ring,
     async load() {
       window.moveTo(next);
       await window.ready(next);
     },
     start() {
-      startsAtNs = now() + leadNs;
-      clock.play(startsAtNs);
+      exclusive(() => {
+        startsAtNs = now() + leadNs;
+        clock.play(startsAtNs);
+      });
     },
     startsAtNs: () => startsAtNs,
     halt() {
-      interrupt();
-      const atNs = positionNs();
-      alarm.clear();
-      startsAtNs = null;
-      clock.pause();
-      clock.jump(BigInt(atNs));
+      exclusive(() => {
+        const atNs = positionNs();
+        alarm.clear();
+        startsAtNs = null;
+        clock.pause();
+        clock.jump(BigInt(atNs));
+      });
     },
     moveToEnd() {
       const { eventCount, survey } = plan.outline;
@@ -219,44 +269,145 @@ export function createPlayback(options: PlaybackOptions): Playback {
       window.forget(0);
       moveTo(survey!.endNs, eventCount);
     },
+    find(target) {
+      return pausePlace.movedBy(findPlace(plan, target));
+    },
     seek(place) {
       window.forget(0);
       moveTo(place.positionNs, place.index);
+      pausePlace.aimAgain();
     },
     async rewind() {
-      const start = await plan.place({ event_index: 0n });
+      const start = await pausePlace.movedBy(plan.place({ event_index: 0n }));
       window.forget(0);
       moveTo(start!.positionNs, start!.index);
       lateness.reset();
     },
-    async changeLatency(change, onLaidOut) {
-      interrupt();
-      const askedAtNs = positionNs();
-      const from = firstToMove(window, clock, next, now());
+    async changeLatency(change) {
+      let askedAtNs = 0;
       // Events from here on must not be played with their old times, however long the plan takes.
-      playableEnd = from;
-      resume();
+      exclusive(() => {
+        askedAtNs = positionNs();
+        playableEnd = firstToMove(window, clock, next, now());
+      });
+      const from = playableEnd;
       try {
         await plan.changeLatency(from, change);
-        onLaidOut();
+        pausePlace.laidOut();
         window.forget(from);
         const page = await plan.page(from, 1);
         stayBefore(clock, askedAtNs, page);
       } finally {
         playableEnd = Infinity;
-        resume();
+        playOn();
       }
       window.moveTo(next);
     },
     setSpeed(speedFactor) {
-      interrupt();
-      const atNs = positionNs();
-      clock.setSpeed(speedFactor);
-      // An overdue event becomes due now: the new speed would otherwise change how late it is.
-      clock.jump(BigInt(atNs));
+      exclusive(() => {
+        const atNs = positionNs();
+        clock.setSpeed(speedFactor);
+        // An overdue event becomes due now: the new speed would otherwise change how late it is.
+        clock.jump(BigInt(atNs));
+      });
     },
+    loopChanged: pausePlace.aimAgain,
     outlined() {
+      pausePlace.outlined();
       if (clock.running) awaitNext();
+    },
+    close(reason) {
+      stream.close(reason);
+      track.close();
+    },
+  };
+}
+
+async function findPlace(plan: ReplayPlan, target: SeekTarget): Promise<SeekResult | null> {
+  const place = await plan.place(target);
+  // An event that is not recorded any more must fail the seek before anything has moved.
+  if (place) await plan.page(place.index, 1);
+  return place;
+}
+
+/*
+ * Where a session that plays pauses by itself: at the end of what its caller waits for, before what is written back.
+ */
+
+interface PausePlace {
+  /** What was asked for; null if the session plays to its end, as far as that is known. */
+  until(): Until | null;
+  /** The position; null if there is none, or while it is not known. */
+  atNs(): number | null;
+  /** Takes what is asked for. A session that is at the place or past it plays on. */
+  aim(until: Until | null): void;
+  /** Aims again from another position. */
+  aimAgain(): void;
+  /** Waits for what replaces the layout; until then the place is that of the layout that is played. */
+  movedBy<Result>(moving: Promise<Result>): Promise<Result>;
+  /** Takes the plan's layout, whose ends may not be known yet. */
+  laidOut(): void;
+  /** Takes note of a change of the plan's outline. */
+  outlined(): void;
+}
+
+interface PausePlaceOptions {
+  plan: Pick<ReplayPlan, 'outline'>;
+  isLooping: () => boolean;
+  /** Where the session is, with all that was played. */
+  positionNs: () => number;
+}
+
+function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
+  let asked: Until | null = null;
+  /** Where the session was then, while it is not known whether that is past the place. */
+  let askedAtNs: number | null = null;
+  /** The ends of the layout that is played. A change of the deadline moves neither, but the plan looks for it again. */
+  let ends = plan.outline.survey;
+  let isMoving = false;
+
+  function until(): Until | null {
+    return isLooping() || (ends && ends.durationNs >= ends.endNs) ? null : asked;
+  }
+
+  function decide(): void {
+    if (!ends || askedAtNs === null) return;
+    if (askedAtNs >= ends.durationNs) asked = null;
+    askedAtNs = null;
+  }
+
+  function aim(wanted: Until | null): void {
+    asked = wanted;
+    askedAtNs = positionNs();
+    decide();
+  }
+
+  function laidOut(): void {
+    ends = plan.outline.survey;
+    decide();
+  }
+
+  function outlined(): void {
+    if (plan.outline.survey && !isMoving) laidOut();
+  }
+
+  return {
+    until,
+    aim,
+    laidOut,
+    outlined,
+    atNs: () => (ends && until() ? ends.durationNs : null),
+    aimAgain: () => aim(asked),
+    async movedBy(moving) {
+      isMoving = true;
+      try {
+        const moved = await moving;
+        laidOut();
+        return moved;
+      } finally {
+        isMoving = false;
+        outlined();
+      }
     },
   };
 }
@@ -273,7 +424,7 @@ const FIRST_EVENTS = 8;
 /** Events that are handed to the player at once, and their numbers: they are used by one call at a time. */
 const RUN_EVENTS = 512;
 const runFrames = new BigInt64Array(RUN_EVENTS * FRAME.length);
-const runOf = (count: number) => runFrames.subarray(0, count * FRAME.length);
+const sliceRunFrames = (count: number) => runFrames.subarray(0, count * FRAME.length);
 /** Runs of one feeding: the main thread has other sessions and requests. */
 const RUNS_MAX = 4;
 /** Time between two feedings, at least. */
@@ -303,7 +454,7 @@ interface FeedingOptions {
   window: EventBuffer;
   clock: ReplayClock;
   now: SteadyNow;
-  stream: Pick<SessionStream, 'prepare'>;
+  stream: Pick<PlayedStream, 'prepare'>;
   track: Pick<Track, 'feed'>;
 }
 
@@ -318,25 +469,25 @@ function createFeeding({ window, clock, now, stream, track }: FeedingOptions): F
       const most = run === 0 ? FIRST_EVENTS : RUN_EVENTS;
       const left = Math.min(playableEnd - fedEnd, FED_MAX - (fedEnd - next), most);
       const page = left > 0 ? window.page(fedEnd) : undefined;
-      if (!page) return againAt(next, undefined);
+      if (!page) return computeNextFeedNs(next, undefined);
       const at = fedEnd - page.first;
-      const dueCount = setDue(runOf(left), clock, { page, at, untilNs, lastStartNs });
+      const dueCount = setDue(sliceRunFrames(left), clock, { page, at, untilNs, lastStartNs });
       if (dueCount === 0) {
         const startNs = page.startNs[at]!;
-        return againAt(next, startNs > lastStartNs ? undefined : clock.dueAt(startNs));
+        return computeNextFeedNs(next, startNs > lastStartNs ? undefined : clock.computeDueNs(startNs));
       }
-      const { bytes, count } = stream.prepare({ page, at, frames: runOf(dueCount), timeoutNs });
-      track.feed(bytes, runOf(count));
+      const { bytes, count } = stream.prepare({ page, at, frames: sliceRunFrames(dueCount), timeoutNs });
+      track.feed(bytes, sliceRunFrames(count));
       fedEnd += count;
     }
     return now() + FEED_NS_MIN;
   }
 
   /** `dueNs` is the time of the next event to feed, unless it is not loaded or there is no room. */
-  function againAt(next: number, dueNs: bigint | undefined): bigint | undefined {
-    const dueOf = (index: number) => clock.dueAt(window.startNs(index)!);
+  function computeNextFeedNs(next: number, dueNs: bigint | undefined): bigint | undefined {
+    const computeEventDueNs = (index: number) => clock.computeDueNs(window.startNs(index)!);
     const isMost = fedEnd - next === FED_MAX;
-    let againNs = fedEnd > next ? dueOf(isMost ? next + FED_MAX / 2 : fedEnd - 1) : undefined;
+    let againNs = fedEnd > next ? computeEventDueNs(isMost ? next + FED_MAX / 2 : fedEnd - 1) : undefined;
     if (dueNs !== undefined && !isMost) {
       const earlyNs = dueNs - FED_AHEAD_NS / 2n;
       if (againNs === undefined || earlyNs < againNs) againNs = earlyNs;
@@ -364,7 +515,7 @@ function firstToMove(window: EventBuffer, clock: ReplayClock, next: number, nowN
   let index = next;
   if (!clock.running) return index;
   for (let startNs = window.startNs(index); startNs !== undefined; startNs = window.startNs(++index))
-    if (clock.dueAt(startNs) > nowNs + CHANGE_AHEAD_NS) break;
+    if (clock.computeDueNs(startNs) > nowNs + CHANGE_AHEAD_NS) break;
   return index;
 }
 
@@ -374,7 +525,7 @@ function isPlayedOut(window: EventBuffer, { survey, eventCount }: Outline, next:
 }
 
 /** The start of the next event or, after the last, the end of the replay; undefined while it is not known. */
-function boundOf(window: EventBuffer, outline: Outline, next: number): number | undefined {
+function findBoundNs(window: EventBuffer, outline: Outline, next: number): number | undefined {
   const endNs = () => (isPlayedOut(window, outline, next) ? outline.survey?.endNs : undefined);
   return window.startNs(next) ?? endNs();
 }
@@ -402,7 +553,7 @@ function setDue(
   const most = Math.min(page.count - at, frames.length / FRAME.length);
   for (let i = 0; i < most; i++) {
     const startNs = page.startNs[at + i]!;
-    const dueNs = clock.dueAt(startNs);
+    const dueNs = clock.computeDueNs(startNs);
     if (dueNs > untilNs || startNs > lastStartNs) return i;
     frames[i * FRAME.length + FRAME.due] = dueNs;
   }

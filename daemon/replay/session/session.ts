@@ -3,28 +3,26 @@ import { stringify } from '../../base/exact_json.ts';
 import type { Until } from '../../contract/replay_requests.ts';
 import type { SeekTarget } from '../../contract/target.ts';
 import { type Command, type State, transition } from '../../contract/transitions.ts';
-import type { Track } from '../clock/player.ts';
 import type { Scheduler } from '../clock/scheduler.ts';
 import type { KeptSession } from '../kept/kept_session.ts';
 import { restorePosition } from '../kept/restore_position.ts';
 import type { SessionPlace } from '../kept/state_file.ts';
 import type { LatencyChange } from '../plan/merge.ts';
-import type { SeekResult } from '../plan/plan.ts';
 import type { Planner, ReplayPlan } from '../plan/planner.ts';
 import { createPlayback, type Playback } from './playback.ts';
 import {
+  buildPlanRequest,
+  buildSessionView,
   type ComingChange,
   closedProblem,
-  layoutOf,
-  planRequestOf,
+  findLayoutChange,
   type SessionChange,
   type SessionOptions,
   type SessionSettings,
   type SessionView,
   turnsUntilClosed,
-  viewOf,
 } from './session_view.ts';
-import { createStream, type EndReason, overBy, type SessionStream, scheduledJson, steppedJson } from './stream.ts';
+import { type EndReason, findEndReason, type SessionStream, scheduledJson, steppedJson } from './stream.ts';
 
 /** Range of frame ids reserved each time a session is opened: more than it ever uses. */
 const LIFE_IDS = 2 ** 40;
@@ -32,7 +30,6 @@ const LIFE_IDS = 2 ** 40;
 const TIMELINE_PAGE_EVENTS = 1024;
 
 export class Session {
-  readonly stream: SessionStream;
   /** The change that is being applied. */
   coming: ComingChange | undefined;
   /** When the last event ends if all are laid out with the latest settings, as they are in the next round. */
@@ -41,8 +38,6 @@ export class Session {
   #settings: SessionSettings;
   #plan: ReplayPlan;
   #playback: Playback;
-  #pausePlace: PausePlace;
-  #track: Track;
   /** Serializes the commands that have to wait for the plan. */
   #inTurn = turnsUntilClosed(() => this.#closed);
   #state: State = 'ready';
@@ -51,49 +46,37 @@ export class Session {
   #closed: EndReason | null = null;
   #measure: Measure;
   /** Whether the last state frame contained the duration. */
-  #isWholeTold: boolean;
+  #isDurationPublished: boolean;
   #failure: string | null = null;
   #createdAt: string;
   #updatedAt: string;
 
   constructor(options: SessionOptions, plan: ReplayPlan) {
-    const { now, settings, scheduler, wallTime, keptTotal, leadNs, onPlayed } = options;
+    const { settings, scheduler, wallTime, life = 0 } = options;
     this.#options = options;
     this.#settings = settings;
     this.#plan = plan;
-    this.#isWholeTold = plan.outline.survey !== null;
+    this.#isDurationPublished = plan.outline.survey !== null;
     this.#measure = createMeasure(scheduler, options);
     this.#createdAt = this.#updatedAt = wallTime();
-    const track = options.player.track(() => this.#playback.woken());
-    this.#track = track;
-    this.stream = createStream({
-      describe: () => stringify(this.view()),
-      over: () => overBy(this.#state, this.#failure),
-      keptTotal,
-      idBase: (options.life ?? 0) * LIFE_IDS,
-      track,
-      catchUp: () => this.#playback.catchUp(),
-      watching: { now, alarm: scheduler.alarm, position: () => this.#moving() },
-    });
-    this.#pausePlace = createPausePlace({
-      plan,
-      isLooping: () => this.#settings.loop,
-      positionNs: () => this.positionNs,
-    });
     this.#playback = createPlayback({
+      ...options,
       plan,
-      now,
-      scheduler,
-      leadNs,
-      onPlayed,
-      stream: this.stream,
-      track,
-      settings: () => this.#settings,
-      pauseAtNs: this.#pausePlace.atNs,
-      onPauseDue: () => this.pause(),
-      onEnd: () => this.#playedOut(),
-      onFailure: (error) => this.#fail(error),
+      idBase: life * LIFE_IDS,
+      owner: {
+        settings: () => this.#settings,
+        describe: () => stringify(this.view()),
+        describePosition: () => this.#describePosition(),
+        findEndReason: () => findEndReason(this.#state, this.#failure),
+        pauseDue: () => this.pause(),
+        playedOut: () => this.#playedOut(),
+        failed: (error) => this.#fail(error),
+      },
     });
+  }
+
+  get stream(): SessionStream {
+    return this.#playback.stream;
   }
 
   get state(): State {
@@ -112,9 +95,9 @@ export class Session {
   view(): SessionView {
     const kept = this.kept();
     const startsAtNs = this.#playback.startsAtNs();
-    const until = this.#pausePlace.until();
+    const until = this.#playback.until();
     const lastEventId = this.stream.lastId;
-    return viewOf(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
+    return buildSessionView(kept, { ...this.#playback.punctuality(), until, startsAtNs, lastEventId });
   }
 
   /** The data that restores the session in its current state. */
@@ -138,8 +121,7 @@ export class Session {
     return { sessionId, eventIndex: this.#playback.next(), positionNs: this.#playback.positionNs() };
   }
 
-  /** The position as JSON while it moves. */
-  #moving(): string | null {
+  #describePosition(): string | null {
     if (this.#state !== 'playing') return null;
     const { eventIndex, positionNs } = this.place();
     const { lateness } = this.#playback.punctuality();
@@ -148,7 +130,7 @@ export class Session {
 
   /** Restores the kept state. It must come before any command. */
   async comeBack(kept: KeptSession): Promise<void> {
-    this.#isWholeTold = true; // No state frame is sent before the session is restored.
+    this.#isDurationPublished = true; // No state frame is sent before the session is restored.
     this.#rounds = kept.rounds;
     this.#failure = kept.failure;
     this.#createdAt = kept.createdAt;
@@ -158,18 +140,18 @@ export class Session {
     if (place) this.#playback.moveTo(place.positionNs, place.index);
     else this.#playback.moveToEnd();
     if (!place && this.#state !== 'stopped') this.#state = 'finished';
-    this.#isWholeTold = this.#plan.outline.survey !== null;
+    this.#isDurationPublished = this.#plan.outline.survey !== null;
   }
 
   /** Without `until`, a session that plays keeps the one that it has. */
   play(until?: Until | null): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#enters('play') === this.#state) {
-        const before = this.#pausePlace.until();
-        if (until !== undefined) this.#pausePlace.aim(until);
-        return this.#pausePlace.until() === before ? undefined : this.#enter('playing');
+        const before = this.#playback.until();
+        if (until !== undefined) this.#playback.pauseAt(until);
+        return this.#playback.until() === before ? undefined : this.#enter('playing');
       }
-      if (this.#state === 'finished') await this.#pausePlace.movedBy(this.#playback.rewind());
+      if (this.#state === 'finished') await this.#playback.rewind();
       // The first events are loaded before the clock runs.
       await this.#playback.load();
       await this.#measure.beforeAdmission(this.#plan.outline.survey !== null);
@@ -177,25 +159,25 @@ export class Session {
         this.layoutEndNs ??= await this.#measure.end((signal) => this.#plan.endWith({}, signal));
       const state = this.#enters('play');
       this.#options.admit?.();
-      this.#pausePlace.aim(until ?? null);
-      this.#playback.start();
-      this.#enter(state);
+      this.#playback.exclusive(() => {
+        this.#playback.pauseAt(until ?? null);
+        this.#playback.start();
+        this.#enter(state);
+      });
     });
   }
 
   pause(): void {
     const state = this.#enters('pause');
-    if (this.#state === 'paused') return;
-    this.#playback.halt();
-    this.#enter(state);
+    if (this.#state !== 'paused') this.#halt(state);
   }
 
   seek(target: SeekTarget): Promise<void> {
     return this.#inTurn(async () => {
       this.#enters('seek');
-      const place = await this.#pausePlace.movedBy(this.#placeOf(target)).catch((error) => {
+      const place = await this.#playback.find(target).catch((error) => {
         // What was fed meanwhile may start after a place that is known by now.
-        if (this.#state === 'playing' && !this.#closed) this.#tell();
+        if (this.#state === 'playing' && !this.#closed) this.#publishState();
         throw error;
       });
       this.#enters('seek');
@@ -204,17 +186,11 @@ export class Session {
       this.#playback.seek(place);
       if (this.#state === 'playing') await this.#playback.load().catch((error) => this.#fail(error));
       const state = this.#enters('seek');
-      this.#pausePlace.aimAgain();
-      if (state === 'playing') this.#playback.start();
-      this.#enter(state);
+      this.#playback.exclusive(() => {
+        if (state === 'playing') this.#playback.start();
+        this.#enter(state);
+      });
     });
-  }
-
-  async #placeOf(target: SeekTarget): Promise<SeekResult | null> {
-    const place = await this.#plan.place(target);
-    // An event that is not recorded any more must fail the seek before anything has moved.
-    if (place) await this.#plan.page(place.index, 1);
-    return place;
   }
 
   /** Emits `count` events at once, whatever their time, and returns them as JSON; a negative count moves back. */
@@ -228,26 +204,25 @@ export class Session {
       const page = await this.#plan.page(from, Math.max(count, 1));
       const state = this.#enters(command);
       const events = count > 0 ? steppedJson(page, this.#options.now(), this.#settings.timeoutNs) : [];
-      for (const json of events) this.stream.publish('event', json, 1);
       const target = from + events.length;
       const at = Math.max(events.length - 1, 0);
-      if (target !== this.#playback.next()) this.#playback.moveTo(page.startNs[at]!, target);
-      this.#enter(state);
+      this.#playback.exclusive((frames) => {
+        for (const json of events) frames.event(json);
+        if (target !== this.#playback.next()) this.#playback.moveTo(page.startNs[at]!, target);
+        this.#enter(state);
+      });
       return events;
     });
   }
 
   /** The current schedule from an index on: pages of events as JSON objects. */
   timeline(index: number, limit: number): AsyncGenerator<string[], void> {
-    return timelineOf(this.#plan, { index, limit }, this.#settings.timeoutNs);
+    return readTimeline(this.#plan, { index, limit }, this.#settings.timeoutNs);
   }
 
   stop(): void {
     const state = this.#enters('stop');
-    if (this.#state === 'stopped') return;
-    this.#playback.halt();
-    this.#enter(state);
-    this.stream.end('stopped');
+    if (this.#state !== 'stopped') this.#halt(state, 'stopped');
   }
 
   /** Changes settings in any state but stopped; the position stays. */
@@ -265,21 +240,23 @@ export class Session {
       }
       const state = this.#enters('change');
       const { speedFactor, loop } = change;
-      if (speedFactor !== undefined) {
-        this.#settings = { ...this.#settings, speedFactor };
-        this.#playback.setSpeed(speedFactor);
-      }
-      if (loop !== undefined && loop !== this.#settings.loop) {
-        this.#settings = { ...this.#settings, loop };
-        this.#pausePlace.aimAgain();
-      }
-      this.#enter(state);
+      this.#playback.exclusive(() => {
+        if (speedFactor !== undefined) {
+          this.#settings = { ...this.#settings, speedFactor };
+          this.#playback.setSpeed(speedFactor);
+        }
+        if (loop !== undefined && loop !== this.#settings.loop) {
+          this.#settings = { ...this.#settings, loop };
+          this.#playback.loopChanged();
+        }
+        this.#enter(state);
+      });
     });
   }
 
   /** Throws a Problem when the session, changed so, would exceed the capacity. */
   async #admitted(change: SessionChange): Promise<ComingChange> {
-    const layout = layoutOf(this.#settings, change);
+    const layout = findLayoutChange(this.#settings, change);
     const endNs = layout && (await this.#measure.end((signal) => this.#plan.endWith(layout, signal)));
     const coming = { ...change, endNs };
     if (endNs === undefined) await this.#measure.beforeAdmission(this.#plan.outline.survey !== null, coming);
@@ -289,9 +266,9 @@ export class Session {
 
   /** Makes the part of a change that the plan has to know. */
   async #changePlan(change: ComingChange): Promise<void> {
-    const layout = layoutOf(this.#settings, change);
+    const layout = findLayoutChange(this.#settings, change);
     if (layout) {
-      await this.#playback.changeLatency(layout, this.#pausePlace.laidOut);
+      await this.#playback.changeLatency(layout);
       this.#settings = { ...this.#settings, ...layout };
       this.layoutEndNs = change.endNs;
     }
@@ -299,19 +276,18 @@ export class Session {
     if (timeoutNs === undefined || timeoutNs === this.#settings.timeoutNs) return;
     await this.#plan.changeTimeout(timeoutNs === null ? null : Number(timeoutNs));
     // Frames that were prepared say what was after the old deadline.
-    this.#playback.interrupt();
-    this.#settings = { ...this.#settings, timeoutNs };
-    this.#playback.resume();
+    this.#playback.exclusive(() => {
+      this.#settings = { ...this.#settings, timeoutNs };
+    });
   }
 
   /** Called when the plan's outline has changed. */
   outlined(): void {
     if (this.#plan.outline.survey) this.#measure.known();
-    this.#pausePlace.outlined();
     this.#playback.outlined();
     // Most commands are answered before the duration is known, so a state frame announces it. A stopped session sends
     // no frame after its `end` frame.
-    if (!this.#isWholeTold && this.#plan.outline.survey && this.#state !== 'stopped') this.#tell();
+    if (!this.#isDurationPublished && this.#plan.outline.survey && this.#state !== 'stopped') this.#publishState();
     this.#options.onChange?.();
   }
 
@@ -320,8 +296,7 @@ export class Session {
     this.#closed = reason;
     this.#playback.halt();
     this.#plan.close();
-    this.stream.close(reason);
-    this.#track.close();
+    this.#playback.close(reason);
   }
 
   /** It returns the state that a command leads to; throws a Problem when the command is refused. */
@@ -332,18 +307,24 @@ export class Session {
 
   #enter(state: State): void {
     this.#state = state;
-    if (state !== 'playing') this.#pausePlace.clear();
+    if (state !== 'playing') this.#playback.pauseAt(null);
     this.#updatedAt = this.#options.wallTime();
-    this.#tell();
+    this.#publishState();
     this.#options.onChange?.();
   }
 
-  #tell(): void {
-    this.#isWholeTold = this.#plan.outline.survey !== null;
-    this.#playback.interrupt();
-    this.stream.publish('state', stringify(this.view()));
-    this.stream.flush();
-    this.#playback.resume();
+  #publishState(): void {
+    this.#isDurationPublished = this.#plan.outline.survey !== null;
+    this.#playback.exclusive((frames) => frames.state(stringify(this.view())));
+  }
+
+  /** Stops the clock in a state; an end reason also ends the stream. */
+  #halt(state: State, endReason?: EndReason): void {
+    this.#playback.exclusive((frames) => {
+      this.#playback.halt();
+      this.#enter(state);
+      if (endReason) frames.end(endReason);
+    });
   }
 
   /** Called when the end of the replay is due. */
@@ -353,11 +334,12 @@ export class Session {
   }
 
   #finish(): void {
-    const first = this.#state !== 'finished';
-    this.#playback.halt();
-    this.#playback.moveToEnd();
-    this.#enter('finished');
-    if (first) this.stream.end('finished');
+    const endReason = this.#state === 'finished' ? undefined : 'finished';
+    this.#playback.exclusive(() => {
+      this.#playback.halt();
+      this.#playback.moveToEnd();
+      this.#halt('finished', endReason);
+    });
   }
 
   /** Starts the next round of a looping session. */
@@ -367,11 +349,13 @@ export class Session {
     this.#inTurn(async () => {
       // A seek that ran before this has moved the session elsewhere.
       if (this.#state !== 'playing' || this.#playback.isRunning()) return;
-      await this.#pausePlace.movedBy(this.#playback.rewind());
+      await this.#playback.rewind();
       await this.#playback.load();
       if (this.#state !== 'playing' || this.#closed) return;
-      this.#playback.start();
-      this.#enter('playing');
+      this.#playback.exclusive(() => {
+        this.#playback.start();
+        this.#enter('playing');
+      });
     }).catch((error) => this.#fail(error));
   }
 
@@ -379,14 +363,12 @@ export class Session {
   #fail(error: unknown): void {
     if (this.#state === 'stopped') return;
     this.#failure = error instanceof Error ? error.message : String(error);
-    this.#playback.halt();
-    this.#enter('stopped');
-    this.stream.end('failed');
+    this.#halt('stopped', 'failed');
   }
 }
 
 /** Lists the schedule of a session without playing it: it yields pages of events as JSON objects. */
-async function* timelineOf(
+async function* readTimeline(
   plan: Pick<ReplayPlan, 'page'>,
   { index, limit }: { index: number; limit: number },
   timeoutNs: bigint | null,
@@ -398,92 +380,6 @@ async function* timelineOf(
     from += page.count;
     left -= page.count;
   }
-}
-
-/*
- * Where a session that plays pauses by itself: at the end of what its caller waits for, before what is written back.
- */
-
-interface PausePlace {
-  /** What was asked for; null if the session plays to its end, as far as that is known. */
-  until(): Until | null;
-  /** The position; null if there is none, or while it is not known. */
-  atNs(): number | null;
-  /** Takes what is asked for. A session that is at the place or past it plays on. */
-  aim(until: Until | null): void;
-  /** Aims again from another position. */
-  aimAgain(): void;
-  clear(): void;
-  /** Waits for what replaces the layout; until then the place is that of the layout that is played. */
-  movedBy<Result>(moving: Promise<Result>): Promise<Result>;
-  /** Takes the plan's layout, whose ends may not be known yet. */
-  laidOut(): void;
-  /** Takes note of a change of the plan's outline. */
-  outlined(): void;
-}
-
-interface PausePlaceOptions {
-  plan: Pick<ReplayPlan, 'outline'>;
-  isLooping: () => boolean;
-  /** Where the session is, with all that was played. */
-  positionNs: () => number;
-}
-
-function createPausePlace({ plan, isLooping, positionNs }: PausePlaceOptions): PausePlace {
-  let asked: Until | null = null;
-  /** Where the session was then, while it is not known whether that is past the place. */
-  let askedAtNs: number | null = null;
-  /** The ends of the layout that is played. A change of the deadline moves neither, but the plan looks for it again. */
-  let ends = plan.outline.survey;
-  let isMoving = false;
-
-  function until(): Until | null {
-    return isLooping() || (ends && ends.durationNs >= ends.endNs) ? null : asked;
-  }
-
-  function decide(): void {
-    if (!ends || askedAtNs === null) return;
-    if (askedAtNs >= ends.durationNs) asked = null;
-    askedAtNs = null;
-  }
-
-  function aim(wanted: Until | null): void {
-    asked = wanted;
-    askedAtNs = positionNs();
-    decide();
-  }
-
-  function laidOut(): void {
-    ends = plan.outline.survey;
-    decide();
-  }
-
-  function outlined(): void {
-    if (plan.outline.survey && !isMoving) laidOut();
-  }
-
-  return {
-    until,
-    aim,
-    laidOut,
-    outlined,
-    atNs: () => (ends && until() ? ends.durationNs : null),
-    aimAgain: () => aim(asked),
-    clear() {
-      asked = null;
-    },
-    async movedBy(moving) {
-      isMoving = true;
-      try {
-        const moved = await moving;
-        laidOut();
-        return moved;
-      } finally {
-        isMoving = false;
-        outlined();
-      }
-    },
-  };
 }
 
 /* Delays admission until the duration of a session is known, which takes one pass through its plan. */
@@ -525,10 +421,10 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
       try {
         admit?.(change);
       } catch {
-        const isToldOf = new Promise<void>((resolve) => {
+        const outlineKnown = new Promise<void>((resolve) => {
           known = resolve;
         });
-        await patiently(isToldOf);
+        await patiently(outlineKnown);
       }
     },
     async end(compute) {
@@ -537,7 +433,7 @@ function createMeasure(scheduler: Scheduler, { now, admit }: Pick<SessionOptions
       const work = compute(givingUp.signal).then((ns) => {
         endNs = ns;
       });
-      // After it was given up, its error has no other place to go.
+      // Once the caller has given up, nothing else handles a rejection.
       work.catch(() => {});
       try {
         await patiently(work);
@@ -577,7 +473,7 @@ export async function reopenSession(
 
 async function opened(options: SessionOptions, planner: Planner, latency: readonly LatencyChange[]): Promise<Session> {
   let session: Session | undefined;
-  const plan = await planner.open(planRequestOf(options.settings, latency), () => session?.outlined());
+  const plan = await planner.open(buildPlanRequest(options.settings, latency), () => session?.outlined());
   session = new Session(options, plan);
   return session;
 }

@@ -77,7 +77,7 @@ export const NOT_PLAYED: Played = {
   lastEventId: 0,
 };
 
-export function viewOf(session: KeptSession, played: Played): SessionView {
+export function buildSessionView(session: KeptSession, played: Played): SessionView {
   const { until, startsAtNs, lateness, starvations, lastEventId } = played;
   const { transactionId, speedFactor, extraLatencyNs, timeoutNs, maxGapNs, only, loop } = session.settings;
   const { eventCount, recordedDurationNs, survey, clocks } = session.outline;
@@ -135,7 +135,7 @@ export interface ComingChange extends SessionChange {
 }
 
 /** What of a change moves events; undefined if it moves none. */
-export function layoutOf(
+export function findLayoutChange(
   { extraLatencyNs, maxGapNs, only }: SessionSettings,
   change: SessionChange,
 ): Pick<SessionSettings, 'extraLatencyNs' | 'maxGapNs' | 'only'> | undefined {
@@ -169,7 +169,7 @@ export interface SessionOptions {
   life?: number;
 }
 
-export function planRequestOf(settings: SessionSettings, latency: readonly LatencyChange[]): PlanRequest {
+export function buildPlanRequest(settings: SessionSettings, latency: readonly LatencyChange[]): PlanRequest {
   const { transactionId, maxGapNs, clockOffsetsNs, clockUncertaintiesNs } = settings;
   const timeoutNs = settings.timeoutNs === null ? null : Number(settings.timeoutNs);
   return { transactionId, latency, maxGapNs, clockOffsetsNs, clockUncertaintiesNs, timeoutNs };

@@ -17,13 +17,13 @@ import type { Outline } from '../plan/plan.ts';
 import type { Planner } from '../plan/planner.ts';
 import { openSession, reopenSession, type Session } from './session.ts';
 import {
+  buildSessionView,
   type ComingChange,
   closedProblem,
-  layoutOf,
+  findLayoutChange,
   NOT_PLAYED,
   type SessionSettings,
   type SessionView,
-  viewOf,
 } from './session_view.ts';
 import type { EndReason } from './stream.ts';
 
@@ -103,11 +103,18 @@ export function createSessions(options: SessionsOptions): Sessions {
   const held = new Map<string, SessionEntry>();
   const keeper =
     state &&
-    createKeeper({ state, rowOf, playing, now: steadyNow, alarm: scheduler.alarm, onFailure: (why) => tell(log, why) });
+    createKeeper({
+      state,
+      findKeptRow,
+      playing,
+      now: steadyNow,
+      alarm: scheduler.alarm,
+      onFailure: (why) => tell(log, why),
+    });
   let beingMade = 0;
   let closing: Promise<void> | undefined;
 
-  const surroundingsOf = (sessionId: string) => ({
+  const buildSurroundings = (sessionId: string) => ({
     now: steadyNow,
     wallTime,
     scheduler,
@@ -136,7 +143,9 @@ export function createSessions(options: SessionsOptions): Sessions {
       loop: request.loop,
       only: request.only,
     };
-    const session = await openSession({ ...surroundingsOf(sessionId), sessionId, settings }, planner).catch(orShutdown);
+    const session = await openSession({ ...buildSurroundings(sessionId), sessionId, settings }, planner).catch(
+      orShutdown,
+    );
     if (closing) {
       session.close('shutdown');
       throw shuttingDown();
@@ -147,7 +156,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 
   async function openAgain(sessionId: string, entry: SessionEntry): Promise<Session> {
-    const session = await reopenSession(surroundingsOf(sessionId), planner, entry.kept).catch((error) => {
+    const session = await reopenSession(buildSurroundings(sessionId), planner, entry.kept).catch((error) => {
       if (error instanceof Problem && error.code === 'transaction_not_found') throw notRecorded(entry);
       return orShutdown(error);
     });
@@ -202,7 +211,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     keeper?.changed(sessionId);
   }
 
-  function rowOf(sessionId: string): KeptRow | undefined {
+  function findKeptRow(sessionId: string): KeptRow | undefined {
     const entry = held.get(sessionId);
     return entry && { session: entry.session?.kept() ?? entry.kept, usedAtMs: usedAtMs(entry, clocks) };
   }
@@ -324,7 +333,7 @@ function eventsPerSecond(session: PlayingSession, change: ComingChange = {}): nu
   const { outline, settings } = session.kept();
   const { eventCount } = outline;
   const { speedFactor = settings.speedFactor, loop = settings.loop } = change;
-  const layout = layoutOf(settings, change);
+  const layout = findLayoutChange(settings, change);
   const endNs = layout ? change.endNs : session.layoutEndNs;
   const shortestNs = Math.max(endNs ?? lowerBoundNs(outline, settings, layout), 1);
   const roundsPerSecond = (NS_PER_SECOND / shortestNs) * speedFactor;
@@ -358,7 +367,7 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
   for (const [id, { session }] of held) {
     if (!session || (id !== sessionId && session.state !== 'playing')) continue;
     const now = session.state === 'playing' ? eventsPerSecond(session) : 0;
-    if (id !== sessionId) others += shareOf(Math.max(now, eventsPerSecond(session, session.coming)), max);
+    if (id !== sessionId) others += computeRateShare(Math.max(now, eventsPerSecond(session, session.coming)), max);
     else [own, wanted] = [now, eventsPerSecond(session, change)];
   }
   if (others === 0 || wanted <= own || others + wanted <= max) return;
@@ -370,7 +379,7 @@ function admit(held: Playing, sessionId: string, max: number, change?: ComingCha
 }
 
 /** What a session takes from the others. The player serves them in turn, however many events of one are overdue. */
-function shareOf(rate: number, max: number): number {
+function computeRateShare(rate: number, max: number): number {
   return rate > max ? max / 2 : rate;
 }
 
@@ -415,7 +424,7 @@ function usedAtMs({ usedAtNs }: SessionEntry, { now, steadyNow }: Clocks): numbe
 
 function listed({ session, kept, failure }: SessionEntry): ListedSession {
   if (session) return session;
-  return { state: kept.state, view: () => viewOf({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
+  return { state: kept.state, view: () => buildSessionView({ ...kept, failure: kept.failure ?? failure }, NOT_PLAYED) };
 }
 
 /** Marks the sessions whose transaction is not recorded, without opening them: no client may ever use them again. */

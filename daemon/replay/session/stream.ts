@@ -22,8 +22,8 @@ import { eventBytes, openJson } from './event_buffer.ts';
 /** Why a stream is over. After `finished` the session can play again, and a viewer that reconnects receives it. */
 export type EndReason = 'finished' | 'stopped' | 'failed' | 'deleted' | 'expired' | 'shutdown';
 
-/** Why no more frames follow for now; null while frames may follow. */
-export function overBy(state: State, failure: string | null): EndReason | null {
+/** Returns why no more frames follow for now; null while frames may follow. */
+export function findEndReason(state: State, failure: string | null): EndReason | null {
   if (failure !== null) return 'failed';
   return state === 'finished' || state === 'stopped' ? state : null;
 }
@@ -32,39 +32,33 @@ export const VIEWERS_MAX = 256;
 /** Bytes that are written to a socket at once. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
-export interface StreamOptions {
+/** The session whose frames are sent. */
+export interface StreamSource {
   /** The session as JSON. */
-  describe: () => string;
+  describe(): string;
+  /** The position as JSON; null while it does not move. */
+  describePosition(): string | null;
   /** Why no more frames follow for now; null while frames may follow. */
-  over: () => EndReason | null;
+  findEndReason(): EndReason | null;
+}
+
+export interface StreamOptions {
+  source: StreamSource;
   keptTotal: KeptTotal;
   /** The first id is `idBase` + 1; lower ids belong to earlier streams of the session. */
   idBase?: number;
   track: Track;
   /** Takes everything into the log that was played. */
   catchUp: () => void;
-  /** What watchers need, which want no events. */
-  watching: Omit<WatchersOptions, 'describe'>;
+  now: SteadyNow;
+  alarm: (ring: () => void) => Alarm;
 }
 
+/** A session's stream as its clients use it. */
 export interface SessionStream {
   readonly viewerCount: number;
   /** Id of the newest frame that was taken into the log; `idBase` before the first. */
   readonly lastId: number;
-  /** Appends a frame to the log; `flush` sends it. No frames may be prepared, and no viewer direct: see `recall`. */
-  publish(kind: 'event' | 'state', json: string, events?: number): void;
-  /** Prepares the frames of events that follow those prepared before: as many as its answer says. */
-  prepare(events: DueEvents): { bytes: Buffer; count: number };
-  /** Takes prepared frames into the log that were played. */
-  played(count: number): void;
-  /** Has the player write what it plays from now on, where it can. */
-  goDirect(): void;
-  /** Takes the viewers back from the player and forgets the frames that were not played. */
-  recall(): void;
-  /** Sends an `end` frame and ends the viewers' connections. */
-  end(reason: EndReason): void;
-  /** Sends what viewers lack, and gives those that lack nothing back to the player after `goDirect`. */
-  flush(): void;
   /** Throws a Problem when there are VIEWERS_MAX viewers. */
   checkRoom(): void;
   /** `lastId` is the last id that the viewer received, by its own account; null for none. */
@@ -72,17 +66,43 @@ export interface SessionStream {
   /** The same for a viewer that wants no events. Its stream begins with the current state. */
   watch(sink: Sink, lastId: number | null, wanted: Wanted): void;
   /** Whether an id can be one of this session's. */
-  knows(id: number): boolean;
-  toldAll(id: number): boolean;
+  isKnownId(id: number): boolean;
+  /** Whether the frame with this id is the newest. */
+  isNewest(id: number): boolean;
   heartbeat(): void;
   close(reason: EndReason): void;
 }
 
-export function createStream(options: StreamOptions): SessionStream {
-  const { describe, over, keptTotal, idBase = 0, track, catchUp, watching } = options;
+/** A session's stream as its playback uses it: the player has prepared frames, or the log takes others, never both. */
+export interface PlayedStream extends SessionStream {
+  /** Prepares the frames of events that follow those prepared before: as many as its answer says. */
+  prepare(events: DueEvents): { bytes: Buffer; count: number };
+  /** Takes prepared frames into the log that were played. */
+  played(count: number): void;
+  /** Has the player write what it plays from now on, where it can. */
+  goDirect(): void;
+  /**
+   * Takes the viewers back from the player and forgets the frames that were not played. Until the next `prepare` or
+   * `goDirect`, frames can be added.
+   */
+  recall(): AddedFrames;
+  /** Sends what viewers lack, and gives those that lack nothing back to the player after `goDirect`. */
+  flush(): void;
+}
+
+/** Adds frames behind those that were played; `flush` sends them. Each throws while the player has frames to play. */
+export interface AddedFrames {
+  event(json: string): void;
+  state(json: string): void;
+  /** An `end` frame, which ends the viewers' connections. */
+  end(reason: EndReason): void;
+}
+
+export function createStream(options: StreamOptions): PlayedStream {
+  const { source, keptTotal, idBase = 0, track, catchUp } = options;
   const log = createFrameLog(keptTotal, idBase);
   const viewers = new Set<Viewer>();
-  const watchers = createWatchers({ ...watching, describe });
+  const watchers = createWatchers(options);
   const { takeBack, giveAway, lookAt } = createDirectViewers(track, log);
   /** The id of the last `end` frame. */
   let endedAt = 0;
@@ -100,9 +120,10 @@ export function createStream(options: StreamOptions): SessionStream {
   }
 
   function flushTo(viewer: Viewer): void {
-    if (viewer.direct) return;
-    while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, describe);
-    // This viewer has received everything up to the end. A viewer that joins after the end stays for the next run.
+    // A viewer that lacks nothing may have joined after the end: it stays for the next run.
+    if (viewer.direct || viewer.lastId === log.lastId) return;
+    while (!viewer.blocked && viewer.lastId < log.lastId) viewer.blocked = !writeNext(log, viewer, source);
+    // This viewer has received everything up to the end.
     if (viewer.lastId === endedAt && endedAt === log.lastId) leave(viewer);
   }
 
@@ -121,17 +142,32 @@ export function createStream(options: StreamOptions): SessionStream {
     track.setWakes(isOwn);
   }
 
-  function recall(): void {
+  const added: AddedFrames = {
+    event(json) {
+      append('event', json, 1);
+    },
+    state(json) {
+      append('state', json);
+      watchers.tell(json, log.lastId);
+    },
+    end(reason) {
+      append('end', JSON.stringify({ reason }));
+      endedAt = log.lastId;
+      flush();
+      watchers.end(reason, endedAt);
+    },
+  };
+
+  function append(kind: FrameKind, json: string, events?: number): void {
+    if (isDirect) throw new Error('the player writes to the sockets: no frame can be added');
+    log.append(kind, json, events);
+  }
+
+  function recall(): AddedFrames {
     isDirect = false;
     for (const viewer of viewers) takeBack(viewer);
     log.discard();
-  }
-
-  function end(reason: EndReason): void {
-    log.append('end', JSON.stringify({ reason }));
-    endedAt = log.lastId;
-    flush();
-    watchers.end(reason, endedAt);
+    return added;
   }
 
   return {
@@ -141,10 +177,6 @@ export function createStream(options: StreamOptions): SessionStream {
     get lastId() {
       return log.lastId;
     },
-    publish(kind, json, events) {
-      log.append(kind, json, events);
-      if (kind === 'state') watchers.tell(json, log.lastId);
-    },
     prepare: log.prepare,
     played(count) {
       log.commit(count);
@@ -152,14 +184,13 @@ export function createStream(options: StreamOptions): SessionStream {
     },
     goDirect,
     recall,
-    end,
     flush,
     // A viewer may have frames that the player has written and the log has not taken note of yet.
-    knows(id) {
+    isKnownId(id) {
       catchUp();
       return Number.isSafeInteger(id) && id >= 0 && id <= log.lastId;
     },
-    toldAll(id) {
+    isNewest(id) {
       catchUp();
       return id === log.lastId;
     },
@@ -169,7 +200,7 @@ export function createStream(options: StreamOptions): SessionStream {
     },
     join(sink, saidId) {
       // This catches up, so it comes before the place in the log that the state belongs to.
-      const state = describe();
+      const state = source.describe();
       // Frames of an earlier stream are lost, so the viewer gets a gap and the current state. 0 asks for all kept
       // frames.
       const isFromBefore = saidId !== null && saidId > 0 && saidId < idBase;
@@ -195,7 +226,7 @@ export function createStream(options: StreamOptions): SessionStream {
       });
       const gap = isFromBefore ? formatFrame('gap', JSON.stringify(unknownGap(saidId, log.lastId)), log.lastId) : '';
       write(viewer, `retry: ${RETRY_MS}\n\n${gap}${lastId === null ? formatFrame('state', state, log.lastId) : ''}`);
-      const reason = over();
+      const reason = source.findEndReason();
       if (lastId === null && reason) {
         write(viewer, formatFrame('end', JSON.stringify({ reason })));
         leave(viewer);
@@ -205,7 +236,7 @@ export function createStream(options: StreamOptions): SessionStream {
     watch(sink, lastId, wanted) {
       catchUp();
       // One that knows of the end stays for the next run.
-      watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : over());
+      watchers.join(sink, wanted, log.lastId, lastId === log.lastId ? null : source.findEndReason());
     },
     heartbeat() {
       watchers.heartbeat();
@@ -219,7 +250,7 @@ export function createStream(options: StreamOptions): SessionStream {
     },
     close(reason) {
       recall();
-      if (viewers.size + watchers.count > 0) end(reason);
+      if (viewers.size + watchers.count > 0) added.end(reason);
       watchers.close();
       for (const viewer of viewers) {
         // The socket is full: waiting for the viewer to read could take forever.
@@ -237,23 +268,23 @@ function unknownGap(saidId: number, lastId: number) {
 }
 
 /** Writes as many of the viewer's next frames as fit into one write, or a gap frame for those that were dropped. */
-function writeNext(log: FrameLog, viewer: Viewer, describe: () => string): boolean {
+function writeNext(log: FrameLog, viewer: Viewer, source: StreamSource): boolean {
   const firstId = viewer.lastId + 1;
-  if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, describe));
-  const lastId = log.lastOf(firstId, WRITE_BYTES_MAX);
+  if (firstId < log.firstId) return viewer.sink.write(gapBefore(log, viewer, source));
+  const lastId = log.findLastId(firstId, WRITE_BYTES_MAX);
   viewer.lastId = lastId;
   viewer.events = log.eventsThrough(lastId);
-  return viewer.sink.writeBytes(log.bytesOf(firstId, lastId), (to, at) => log.copy(firstId, lastId, to, at));
+  return viewer.sink.writeBytes(log.computeRunBytes(firstId, lastId), (to, at) => log.copy(firstId, lastId, to, at));
 }
 
-function gapBefore(log: FrameLog, viewer: Viewer, describe: () => string): string {
+function gapBefore(log: FrameLog, viewer: Viewer, source: StreamSource): string {
   const { lastId, events } = viewer;
   viewer.lastId = log.firstId - 1;
   viewer.events = log.eventsThrough(viewer.lastId);
   const missed = { missed: viewer.lastId - lastId, missed_events: events === null ? null : viewer.events - events };
   const gap = { ...missed, first_id: lastId + 1, last_id: viewer.lastId };
   // The viewer may have missed a change of state, so the current state follows the gap.
-  return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', describe());
+  return formatFrame('gap', JSON.stringify(gap), viewer.lastId) + formatFrame('state', source.describe());
 }
 
 /*
@@ -293,9 +324,9 @@ export interface FrameLog {
    * It returns the last id of a run of frames that starts at `id` and has `bytesMax` bytes or a little more: at least
    * one frame. `id` must be from `firstId` to `lastId`.
    */
-  lastOf(id: number, bytesMax: number): number;
-  /** The length in bytes of a run of frames that `lastOf` has found. */
-  bytesOf(id: number, lastId: number): number;
+  findLastId(id: number, bytesMax: number): number;
+  /** The length in bytes of a run of frames that `findLastId` has found. */
+  computeRunBytes(id: number, lastId: number): number;
   /** Copies such a run into a buffer. */
   copy(id: number, lastId: number, to: Buffer, at: number): void;
   /** The number of events in all frames up to this one; `id` must be from `firstId - 1` to `lastId`. */
@@ -333,7 +364,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   let eventsDropped = 0;
   let eventsAppended = 0;
 
-  function slabOf(id: number): Slab {
+  function findSlab(id: number): Slab {
     // The search starts at the newest slab, which nearly always has it.
     let at = slabs.length - 1;
     while (slabs[at]!.firstId > id) at--;
@@ -341,17 +372,17 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   }
 
   /** The last slab if it has room, otherwise a new one. */
-  function slabFor(bytesMax: number): Slab {
+  function findOrAddSlab(bytesMax: number): Slab {
     const last = slabs.at(-1);
-    if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - endOf(last)) return last;
-    const slab = newSlabFor(bytesMax);
+    if (last && last.count < last.ends.length && bytesMax <= last.bytes.length - getSlabEnd(last)) return last;
+    const slab = allocateSlab(bytesMax);
     slab.firstId = preparedId + 1;
     slab.count = 0;
     slabs.push(slab);
     return slab;
   }
 
-  function newSlabFor(bytesMax: number): Slab {
+  function allocateSlab(bytesMax: number): Slab {
     if (bytesMax > SLAB_BYTES) return newSlab(bytesMax, 1);
     if (slabs.length === 0 && bytesMax <= FIRST_SLAB_BYTES) return newSlab(FIRST_SLAB_BYTES, FIRST_SLAB_FRAMES);
     const slab = spare ?? newSlab(SLAB_BYTES, SLAB_FRAMES);
@@ -367,7 +398,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   function dropOldest(): void {
     const slab = slabs[0]!;
     const at = firstId - slab.firstId;
-    add(startOf(slab, at) - slab.ends[at]!);
+    add(getFrameStart(slab, at) - slab.ends[at]!);
     eventsDropped = slab.eventsThrough[at]!;
     firstId++;
     if (at + 1 < slab.count) return;
@@ -381,9 +412,10 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   }
 
   function append(kind: FrameKind, json: string, events = 0): void {
+    if (preparedId !== lastId) throw new Error('frames are prepared: none can be added before they are played');
     const frame = formatFrame(kind, json, preparedId + 1);
-    const slab = slabFor(Buffer.byteLength(frame));
-    const start = endOf(slab);
+    const slab = findOrAddSlab(Buffer.byteLength(frame));
+    const start = getSlabEnd(slab);
     addFrame(slab, start + slab.bytes.write(frame, start), events);
     commit(1);
   }
@@ -397,10 +429,10 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   }
 
   function prepare(due: DueEvents): { bytes: Buffer; count: number } {
-    const slab = slabFor(eventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
+    const slab = findOrAddSlab(eventBytes(due.page, due.at) + REPLAY_BYTES_MAX);
     const room = (slab.ends.length - slab.count) * FRAME.length;
     const frames = due.frames.length > room ? due.frames.subarray(0, room) : due.frames;
-    const count = writeEvents({ ...due, frames }, preparedId + 1, slab.bytes, endOf(slab));
+    const count = writeEvents({ ...due, frames }, preparedId + 1, slab.bytes, getSlabEnd(slab));
     for (let at = 0; at < count * FRAME.length; at += FRAME.length)
       addFrame(slab, Number(frames[at + FRAME.start]) + Number(frames[at + FRAME.size]), 1);
     return { bytes: slab.bytes, count };
@@ -409,9 +441,9 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
   function commit(count: number): void {
     for (let i = 0; i < count; i++) {
       lastId++;
-      const slab = slabOf(lastId);
+      const slab = findSlab(lastId);
       const at = lastId - slab.firstId;
-      add(slab.ends[at]! - startOf(slab, at));
+      add(slab.ends[at]! - getFrameStart(slab, at));
       // The newest frame stays: it has not been sent to any viewer yet.
       while (firstId < lastId && tooMuch()) dropOldest();
     }
@@ -430,7 +462,7 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
 
   function eventsThrough(id: number): number {
     if (id < firstId) return eventsDropped;
-    const slab = slabOf(id);
+    const slab = findSlab(id);
     return slab.eventsThrough[id - slab.firstId]!;
   }
 
@@ -445,21 +477,21 @@ export function createFrameLog(total: KeptTotal, idBase = 0): FrameLog {
     prepare,
     commit,
     discard,
-    lastOf(id, bytesMax) {
-      const slab = slabOf(id);
+    findLastId(id, bytesMax) {
+      const slab = findSlab(id);
       let last = id - slab.firstId;
-      const start = startOf(slab, last);
+      const start = getFrameStart(slab, last);
       const count = Math.min(slab.count, lastId + 1 - slab.firstId);
       while (last + 1 < count && slab.ends[last]! - start < bytesMax) last++;
       return slab.firstId + last;
     },
-    bytesOf(id, last) {
-      const slab = slabOf(id);
-      return slab.ends[last - slab.firstId]! - startOf(slab, id - slab.firstId);
+    computeRunBytes(id, last) {
+      const slab = findSlab(id);
+      return slab.ends[last - slab.firstId]! - getFrameStart(slab, id - slab.firstId);
     },
     copy(id, last, to, at) {
-      const slab = slabOf(id);
-      slab.bytes.copy(to, at, startOf(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
+      const slab = findSlab(id);
+      slab.bytes.copy(to, at, getFrameStart(slab, id - slab.firstId), slab.ends[last - slab.firstId]);
     },
     eventsThrough,
     clear() {
@@ -479,12 +511,12 @@ function newSlab(bytes: number, frames: number): Slab {
   };
 }
 
-function startOf({ ends }: Slab, at: number): number {
+function getFrameStart({ ends }: Slab, at: number): number {
   return at === 0 ? 0 : ends[at - 1]!;
 }
 
-function endOf(slab: Slab): number {
-  return startOf(slab, slab.count);
+function getSlabEnd(slab: Slab): number {
+  return getFrameStart(slab, slab.count);
 }
 
 /*
@@ -566,15 +598,6 @@ export interface Wanted {
   position: boolean;
 }
 
-interface WatchersOptions {
-  now: SteadyNow;
-  alarm: (ring: () => void) => Alarm;
-  /** The session as JSON. */
-  describe: () => string;
-  /** The position as JSON; null while it does not move. */
-  position: () => string | null;
-}
-
 interface Watchers {
   readonly count: number;
   /** `over` says why no more frames follow for now, unless the watcher knows. */
@@ -602,12 +625,12 @@ interface Ending {
   state: string;
 }
 
-function createWatchers({ now, alarm, describe, position }: WatchersOptions): Watchers {
+function createWatchers({ now, alarm, source }: Pick<StreamOptions, 'now' | 'alarm' | 'source'>): Watchers {
   const watchers = new Set<Watcher>();
   let isTicking = false;
   const tick = alarm(() => {
     isTicking = false;
-    const json = wantsPosition() ? position() : null;
+    const json = wantsPosition() ? source.describePosition() : null;
     if (json === null) return;
     const frame = formatFrame('position', json);
     // One whose socket is full skips this position: the next one replaces it.
@@ -666,9 +689,9 @@ function createWatchers({ now, alarm, describe, position }: WatchersOptions): Wa
         watcher.missed = undefined;
         if (!missed || !watchers.has(watcher)) return;
         const { id, isState, end } = missed;
-        send(watcher, id, isState ? (end?.state ?? describe()) : null, end);
+        send(watcher, id, isState ? (end?.state ?? source.describe()) : null, end);
       });
-      const state = describe();
+      const state = source.describe();
       write(watcher, `retry: ${RETRY_MS}\n\n${wanted.state ? formatFrame('state', state, lastId) : ''}`);
       if (over) send(watcher, lastId, null, { reason: over, state });
       else startTicking();
@@ -678,7 +701,7 @@ function createWatchers({ now, alarm, describe, position }: WatchersOptions): Wa
       startTicking();
     },
     end(reason, id) {
-      const end = { reason, state: describe() };
+      const end = { reason, state: source.describe() };
       for (const watcher of watchers) send(watcher, id, null, end);
     },
     heartbeat() {

@@ -10,12 +10,12 @@ import { compilePlan, type DelayPlan } from '../plan/compile.ts';
 import { encodePlan } from '../plan/encode.ts';
 import type { Incident } from '../plan/incident.ts';
 import type { RecordedErrors } from '../plan/recorded_errors.ts';
-import { type FailRule, faultLimitsOf, type InjectRule, isChosen, pathPatternsOf } from '../plan/rules.ts';
+import { computeFaultLimits, type FailRule, type InjectRule, isChosen, listPathPatterns } from '../plan/rules.ts';
 import type { ShortRule } from '../plan/short_rule.ts';
-import { figuresOf } from '../report/figures.ts';
+import { computeFigures } from '../report/figures.ts';
 import { loadReport } from '../report/load_report.ts';
 import { type CallReport, emptyReport } from '../report/read_report.ts';
-import { type RunResult, type RunSettings, resultOf } from '../report/result.ts';
+import { buildRunResult, type RunResult, type RunSettings } from '../report/result.ts';
 import { type Gates, type Judgement, judge, withInterrupted } from '../report/verdict.ts';
 import { obstacle, type RunnerEnd, runCommand } from './runner_process.ts';
 
@@ -65,9 +65,9 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
   writePlan(planPath, encodePlan(plan));
   const startedAt = new Date().toISOString();
   const runner = { planPath, reportPath, mode, seed, unknown, thresholdNs: threshold_ns, ioUring, onDeath };
-  const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(pathPatternsOf);
+  const rulePaths = [...request.inject, ...request.fail, ...request.short].flatMap(listPathPatterns);
   const end = await runCommand({ ...runner, maps: map, rulePaths: [...new Set(rulePaths)], command, environment });
-  const failure = failureOf(end);
+  const failure = findRunnerFailure(end);
   if (failure) {
     const reason = failure.reason.includes(folder)
       ? `${failure.reason}; TMPDIR chooses another folder`
@@ -75,12 +75,12 @@ async function planned(request: RunRequest, plan: DelayPlan, folder: string): Pr
     return notRun(request, plan, { verdict: 'failed', reasons: [reason] }, failure.exitCode);
   }
   const { calls, leftOut } = loadReport(reportPath, plan.eventCount);
-  const figures = figuresOf(plan, calls, end.said, threshold_ns);
+  const figures = computeFigures(plan, calls, end.said, threshold_ns);
   const judgement = withInterrupted(judge(figures, mode), end.said, figures.calls);
   if (leftOut > 0) judgement.reasons.push(`${leftOut} calls at the end were not examined`);
   const ended = { code: end.code, duration_ns: end.said.ended!.duration_ns, started_at: startedAt };
-  const result = resultOf({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
-  return { result, plan, calls, exitCode: exitCodeOf(result, end.code, gates.expectExit !== undefined) };
+  const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said: end.said, gates });
+  return { result, plan, calls, exitCode: chooseExitCode(result, end.code, gates.expectExit !== undefined) };
 }
 
 function writePlan(path: string, bytes: Buffer): void {
@@ -92,7 +92,7 @@ function writePlan(path: string, bytes: Buffer): void {
 }
 
 /** Returns a failure when the helper ended rather than the command. */
-function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
+function findRunnerFailure({ code, signal, said }: RunnerEnd): { reason: string; exitCode: number } | undefined {
   const isOurs = code === EXIT.failed || code === EXIT.canNotRun || code === EXIT.notFound;
   const exitCode = isOurs ? code : EXIT.failed;
   if (said.failed) return { reason: said.failed.reason, exitCode };
@@ -105,11 +105,11 @@ function failureOf({ code, signal, said }: RunnerEnd): { reason: string; exitCod
 function notRun(request: RunRequest, plan: DelayPlan, judgement: Judgement, exitCode: number): Run {
   const { incident, errors, settings, gates } = request;
   const parts = { judgement, settings, incident, errors, ended: null, figures: null, said: emptyStatus(), gates };
-  return { result: resultOf(parts), plan, calls: emptyReport(), exitCode };
+  return { result: buildRunResult(parts), plan, calls: emptyReport(), exitCode };
 }
 
 /** Returns the command's own code, unless it passed and a gate did not. */
-function exitCodeOf({ gates }: RunResult, code: number, isExitExpected: boolean): number {
+function chooseExitCode({ gates }: RunResult, code: number, isExitExpected: boolean): number {
   if (!isExitExpected && code !== 0) return code;
   return gates.every(({ met }) => met) ? 0 : EXIT.gateNotMet;
 }
@@ -138,13 +138,13 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
   for (let call = 0; call < count; call++) {
     const at = places[call]!;
     const lane = columns.lane[call]!;
-    for (const rule of shortening[incident.lanes.firstOf(lane)]!) {
+    for (const rule of shortening[incident.lanes.getFirst(lane)]!) {
       const { nth, matches } = short[rule]!;
       seen[rule]!++;
       if (nth !== undefined && nth !== seen[rule]) continue;
-      events.flags[at]! |= EVENT_FLAGS.short_write | faultLimitsOf(matches);
+      events.flags[at]! |= EVENT_FLAGS.short_write | computeFaultLimits(matches);
     }
-    const errno = errors?.errnoOf(incident.tidOf(incident.lanes.secondOf(lane)), columns.startNs[call]!) ?? 0;
+    const errno = errors?.getErrno(incident.getTid(incident.lanes.getSecond(lane)), columns.startNs[call]!) ?? 0;
     // An error that a rule chose takes precedence.
     if (events.error[at] !== 0 || errno === 0) continue;
     events.error[at] = errno;
@@ -159,7 +159,7 @@ export function withFaults(plan: DelayPlan, incident: Incident, { short, errors 
  */
 function eventsOfCalls({ streams, slots }: DelayPlan, { calls: { columns, count }, lanes }: Incident): Uint32Array {
   const nextSlot = streams.map(({ firstSlot }) => firstSlot);
-  const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.firstOf(lane)]!++);
+  const slotOf = Uint32Array.from({ length: lanes.count }, (_, lane) => nextSlot[lanes.getFirst(lane)]!++);
   const nextEvent = slots.firstEvent.slice();
   const places = new Uint32Array(count);
   for (let call = 0; call < count; call++) places[call] = nextEvent[slotOf[columns.lane[call]!]!]!++;

@@ -118,14 +118,14 @@ export async function runCommand(request: RunnerRequest): Promise<RunnerEnd> {
   const stopPassing = passSignals(child);
   try {
     const onLine = (line: string) => applyLine(said, line);
-    const [end] = await Promise.all([endOf(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
+    const [end] = await Promise.all([waitForExit(child), listen(child.stdio[CONTROL_FD] as Duplex, onLine)]);
     return { ...end, said };
   } finally {
     stopPassing();
   }
 }
 
-async function endOf(child: ChildProcess) {
+async function waitForExit(child: ChildProcess) {
   type End = Pick<RunnerEnd, 'code' | 'signal'>;
   const { promise, resolve, reject } = Promise.withResolvers<End>();
   child.once('error', (error) => reject(new RunError(`the runner cannot be started: ${error.message}`)));

@@ -4,7 +4,7 @@ import type { ColumnsOf } from '../format/layout.ts';
 import { PLAN_FLAGS, type planEvent, STREAM_FLAGS } from '../format/plan_file.ts';
 import { streamsInOrder } from './file_order.ts';
 import type { Incident, IncidentStream } from './incident.ts';
-import { type FailRule, faultLimitsOf, type InjectRule, isChosen, limitsOf } from './rules.ts';
+import { computeFaultLimits, computeLimits, type FailRule, type InjectRule, isChosen } from './rules.ts';
 
 /** The longest target: no test is meant to wait longer. */
 export const TARGET_NS_MAX = 3_600_000_000_000;
@@ -59,8 +59,8 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
   const firstSlot = new Uint32Array(streams.length);
   for (let lane = 0; lane < slotCount; lane++) {
     const slot = slotOf[lane]!;
-    const stream = lanes.firstOf(lane);
-    slots.tid[slot] = incident.tidOf(lanes.secondOf(lane));
+    const stream = lanes.getFirst(lane);
+    slots.tid[slot] = incident.getTid(lanes.getSecond(lane));
     slots.stream[slot] = stream;
     if (slotsOfStream[stream]!++ === 0) firstSlot[stream] = slot;
   }
@@ -87,10 +87,10 @@ export function compilePlan(incident: Incident, options: PlanOptions): DelayPlan
 /** Returns the slot of each lane. Slots of a stream are consecutive, in order of first appearance. */
 function slotsOfLanes({ lanes, streamCount }: Incident): Uint32Array {
   const next = new Uint32Array(streamCount + 1);
-  for (let lane = 0; lane < lanes.count; lane++) next[lanes.firstOf(lane) + 1]!++;
+  for (let lane = 0; lane < lanes.count; lane++) next[lanes.getFirst(lane) + 1]!++;
   for (let stream = 1; stream <= streamCount; stream++) next[stream]! += next[stream - 1]!;
   const slots = new Uint32Array(lanes.count);
-  for (let lane = 0; lane < lanes.count; lane++) slots[lane] = next[lanes.firstOf(lane)]!++;
+  for (let lane = 0; lane < lanes.count; lane++) slots[lane] = next[lanes.getFirst(lane)]!++;
   return slots;
 }
 
@@ -102,7 +102,7 @@ function plannedEvents(
   { speed, extraLatencyNs, inject, fail }: PlanOptions,
 ): DelayPlan['events'] {
   const place = slots.firstEvent.slice();
-  const injected = streams.map((stream) => latencyOf(inject, stream));
+  const injected = streams.map((stream) => computeStreamLatency(inject, stream));
   const failing = streams.map((stream) => fail.flatMap((rule, at) => (isChosen(rule, stream) ? [at] : [])));
   const seen = fail.map(() => 0);
   const events = {
@@ -129,18 +129,18 @@ function plannedEvents(
       // sync() has no error to return, and a rule for all calls does not ask for one.
       if (nth === undefined && streams[stream]!.op === 'sync') continue;
       events.error[at] = errno;
-      events.flags[at]! |= faultLimitsOf(matches);
+      events.flags[at]! |= computeFaultLimits(matches);
     }
   }
   return events;
 }
 
 /** Combines all rules that apply. */
-function latencyOf(rules: readonly InjectRule[], stream: IncidentStream) {
+function computeStreamLatency(rules: readonly InjectRule[], stream: IncidentStream) {
   const chosen = rules.filter((rule) => isChosen(rule, stream));
   return {
     factor: chosen.reduce((product, { factor }) => product * factor, 1),
     extraNs: chosen.reduce((sum, { extraNs }) => sum + extraNs, 0),
-    limits: chosen.reduce((flags, { matches }) => flags | limitsOf(matches), 0),
+    limits: chosen.reduce((flags, { matches }) => flags | computeLimits(matches), 0),
   };
 }

@@ -5,7 +5,7 @@ import type { DelayPlan } from './compile.ts';
 
 export function encodePlan({ seed, flags, streams, slots, events, eventCount }: DelayPlan): Buffer {
   const strings = newStrings();
-  const texts = streams.map(({ path, comm, service }) => [path, comm, service].map(strings.offsetOf));
+  const texts = streams.map(({ path, comm, service }) => [path, comm, service].map(strings.findOrAddText));
   const slotCount = slots.tid.length;
   const streamsAt = planHeader.size;
   const slotsAt = streamsAt + streams.length * planStream.size;
@@ -26,7 +26,7 @@ export function encodePlan({ seed, flags, streams, slots, events, eventCount }: 
     slots_at: BigInt(slotsAt),
     events_at: BigInt(eventsAt),
     strings_at: BigInt(stringsAt),
-    syscall_mask: maskOf(streams),
+    syscall_mask: computeOpMask(streams),
     flags,
   });
   for (const [number, { op, pathKind, firstSlot, slotCount, flags }] of streams.entries()) {
@@ -49,7 +49,7 @@ export function encodePlan({ seed, flags, streams, slots, events, eventCount }: 
 }
 
 /** A build may sync with fdatasync where fsync was recorded, and write with pwrite64: calls match by class. */
-function maskOf(streams: readonly { op: keyof typeof OPS }[]): number {
+function computeOpMask(streams: readonly { op: keyof typeof OPS }[]): number {
   const isSync = (op: number) => op >= OPS.fsync;
   const planned = new Set(streams.map(({ op }) => isSync(OPS[op])));
   return Object.values<number>(OPS).reduce((mask, op) => (planned.has(isSync(op)) ? mask | (1 << op) : mask), 0);
@@ -60,7 +60,7 @@ function newStrings() {
   const offsets = new Map<string, number>();
   const pieces: Buffer[] = [];
   let size = 0;
-  function offsetOf(text: string): number {
+  function findOrAddText(text: string): number {
     const known = offsets.get(text);
     if (known !== undefined) return known;
     const offset = size;
@@ -70,6 +70,6 @@ function newStrings() {
     offsets.set(text, offset);
     return offset;
   }
-  offsetOf('');
-  return { offsetOf, bytes: () => Buffer.concat(pieces) };
+  findOrAddText('');
+  return { findOrAddText, bytes: () => Buffer.concat(pieces) };
 }

@@ -13,14 +13,14 @@ export function streamsInOrder({ calls, lanes }: Incident, streams: readonly Inc
   const { columns, count } = calls;
   const files = new Map<string, number>();
   const fileOf = streams.map((stream) => {
-    const name = fileKeyOf(stream);
+    const name = buildFileKey(stream);
     return files.get(name) ?? files.set(name, files.size).size - 1;
   });
   const lastEndNs = new Float64Array(files.size);
   const callsOf = new Uint32Array(files.size);
   const overlapping = new Uint32Array(files.size);
   for (const call of byStart(columns.startNs, count)) {
-    const file = fileOf[lanes.firstOf(columns.lane[call]!)]!;
+    const file = fileOf[lanes.getFirst(columns.lane[call]!)]!;
     const startNs = columns.startNs[call]!;
     if (callsOf[file]!++ > 0 && startNs < lastEndNs[file]!) overlapping[file]!++;
     lastEndNs[file] = Math.max(lastEndNs[file]!, startNs + columns.durationNs[call]!);
@@ -32,7 +32,7 @@ export function streamsInOrder({ calls, lanes }: Incident, streams: readonly Inc
 const DELETED = / \(deleted\)$/;
 
 /** Key of what the runner merges, writes and syncs separately: sockets, pipes and anonymous files by their kind. */
-export function fileKeyOf({ op, pathKind, path }: IncidentStream): string {
+export function buildFileKey({ op, pathKind, path }: IncidentStream): string {
   if (op === 'msync' && path === '') return op;
   const file = pathKind === 'socket' || pathKind === 'pipe' || pathKind === 'anon' ? pathKind : path;
   return `${OPS[op] >= OPS.fsync} ${file.replace(DELETED, '')}`;

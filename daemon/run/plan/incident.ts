@@ -56,7 +56,7 @@ export interface Incident {
   readonly streamCount: number;
   stream(number: number): IncidentStream;
   /** Thread id as the node assigned it. */
-  tidOf(thread: number): number;
+  getTid(thread: number): number;
 }
 
 export interface IncidentBuilder {
@@ -99,7 +99,7 @@ export function newIncident(): IncidentBuilder {
   let [eventCount, standardStreams, noFile, usesStandardFds] = [0, 0, 0, false];
   let firstNs: bigint | undefined;
 
-  function offsetOf(startNs: bigint): number {
+  function computeOffsetNs(startNs: bigint): number {
     firstNs ??= startNs;
     const offset = Number(startNs - firstNs);
     if (offset < 0) throw new RunError('the events of the transaction are not in the order of their times');
@@ -107,24 +107,24 @@ export function newIncident(): IncidentBuilder {
     return offset;
   }
 
-  const threadOf = ({ node, tid }: RecordedOwner) => threads.numberOf(texts.numberOf(node), tid);
+  const findOrAddThread = ({ node, tid }: RecordedOwner) => threads.findOrAddPair(texts.findOrAddValue(node), tid);
 
-  function streamOf(op: Op, kind: PathKind, path: string, owner: number): number {
-    const file = files.numberOf(texts.numberOf(path), OPS[op] * KIND_NAMES.length + PATH_KINDS[kind]);
-    return streams.numberOf(file, owner);
+  function findOrAddStream(op: Op, kind: PathKind, path: string, owner: number): number {
+    const file = files.findOrAddPair(texts.findOrAddValue(path), OPS[op] * KIND_NAMES.length + PATH_KINDS[kind]);
+    return streams.findOrAddPair(file, owner);
   }
 
   function stream(number: number): IncidentStream {
-    const file = streams.firstOf(number);
-    const owner = streams.secondOf(number);
-    const kinds = files.secondOf(file);
+    const file = streams.getFirst(number);
+    const owner = streams.getSecond(number);
+    const kinds = files.getSecond(file);
     const text = (at: number) => texts.list[at]!;
     return {
       op: OP_NAMES[Math.floor(kinds / KIND_NAMES.length)]!,
-      path: text(files.firstOf(file)),
+      path: text(files.getFirst(file)),
       pathKind: KIND_NAMES[kinds % KIND_NAMES.length]!,
-      comm: text(owners.firstOf(owner)),
-      service: text(owners.secondOf(owner)),
+      comm: text(owners.getFirst(owner)),
+      service: text(owners.getSecond(owner)),
     };
   }
 
@@ -132,9 +132,9 @@ export function newIncident(): IncidentBuilder {
     addCall(call) {
       const { op, path, fileKind, fd, comm, service, durationNs, size } = call;
       eventCount++;
-      const startNs = offsetOf(call.startNs);
-      const thread = threadOf(call);
-      const node = texts.numberOf(call.node);
+      const startNs = computeOffsetNs(call.startNs);
+      const thread = findOrAddThread(call);
+      const node = texts.findOrAddValue(call.node);
       const isSync = OPS[op] >= OPS.fsync;
       waits.call({ thread, node, endNs: startNs + durationNs, isSync });
       const isStandard = fd >= 0 && fd <= STANDARD_FD_MAX;
@@ -149,19 +149,19 @@ export function newIncident(): IncidentBuilder {
         return;
       }
       usesStandardFds ||= isStandard;
-      const owner = owners.numberOf(texts.numberOf(comm), texts.numberOf(service));
-      const number = streamOf(op, KIND_OF_FILE[fileKind], path, owner);
+      const owner = owners.findOrAddPair(texts.findOrAddValue(comm), texts.findOrAddValue(service));
+      const number = findOrAddStream(op, KIND_OF_FILE[fileKind], path, owner);
       if (fileKind === 'regular' && !isSync) {
         lastOfThread.set(thread, number);
         lastOfNode.set(node, number);
       }
-      calls.add(startNs, durationNs, sizeOf(size), lanes.numberOf(number, thread), 0);
+      calls.add(startNs, durationNs, encodeSize(size), lanes.findOrAddPair(number, thread), 0);
     },
     addRequest(request) {
       eventCount++;
-      const startNs = offsetOf(request.startNs);
-      const thread = threadOf(request);
-      const node = texts.numberOf(request.node);
+      const startNs = computeOffsetNs(request.startNs);
+      const thread = findOrAddThread(request);
+      const node = texts.findOrAddValue(request.node);
       const { comm, operation, durationNs } = request;
       waits.request({
         thread,
@@ -170,16 +170,16 @@ export function newIncident(): IncidentBuilder {
         operation,
         startNs,
         endNs: startNs + durationNs,
-        owner: owners.numberOf(texts.numberOf(comm), texts.numberOf(request.service)),
+        owner: owners.findOrAddPair(texts.findOrAddValue(comm), texts.findOrAddValue(request.service)),
         file: lastOfThread.get(thread) ?? lastOfNode.get(node),
-        device: devices.numberOf(node, texts.numberOf(request.device)),
+        device: devices.findOrAddPair(node, texts.findOrAddValue(request.device)),
       });
     },
     finish() {
       for (const { thread, owner, file, startNs, endNs } of waits.finish()) {
         const written = file === undefined ? undefined : stream(file);
-        const number = streamOf('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
-        calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.numberOf(number, thread), EVENT_FLAGS.derived);
+        const number = findOrAddStream('fsync', written ? 'regular' : 'unknown', written?.path ?? '', owner);
+        calls.add(startNs, endNs - startNs, SIZE_UNKNOWN, lanes.findOrAddPair(number, thread), EVENT_FLAGS.derived);
       }
       return {
         eventCount,
@@ -189,7 +189,7 @@ export function newIncident(): IncidentBuilder {
         lanes,
         streamCount: streams.count,
         stream,
-        tidOf: (thread) => threads.secondOf(thread),
+        getTid: (thread) => threads.getSecond(thread),
       };
     },
   };
@@ -197,7 +197,7 @@ export function newIncident(): IncidentBuilder {
 
 type SixPairs = [Pairs, Pairs, Pairs, Pairs, Pairs, Pairs];
 
-function sizeOf(size: number | undefined): number {
+function encodeSize(size: number | undefined): number {
   return size === undefined ? SIZE_UNKNOWN : Math.min(size, SIZE_UNKNOWN - 1);
 }
 
@@ -268,7 +268,7 @@ function withRoom(capacity: number, before?: CallColumns): CallColumns {
 interface Numbering<Value> {
   /** The values by their numbers. */
   readonly list: readonly Value[];
-  numberOf(value: Value): number;
+  findOrAddValue(value: Value): number;
 }
 
 function newNumbering<Value>(): Numbering<Value> {
@@ -276,7 +276,7 @@ function newNumbering<Value>(): Numbering<Value> {
   const numbers = new Map<Value, number>();
   return {
     list,
-    numberOf(value) {
+    findOrAddValue(value) {
       const known = numbers.get(value);
       if (known !== undefined) return known;
       const number = list.push(value) - 1;
@@ -291,9 +291,9 @@ const PAIR_MAX = 2 ** 26;
 
 interface Pairs {
   readonly count: number;
-  numberOf(first: number, second: number): number;
-  firstOf(number: number): number;
-  secondOf(number: number): number;
+  findOrAddPair(first: number, second: number): number;
+  getFirst(number: number): number;
+  getSecond(number: number): number;
 }
 
 function newPairs(): Pairs {
@@ -302,12 +302,12 @@ function newPairs(): Pairs {
     get count() {
       return keys.list.length;
     },
-    numberOf(first, second) {
+    findOrAddPair(first, second) {
       if (first >= PAIR_MAX || second >= PAIR_MAX)
         throw new RunError(`the incident has more than ${PAIR_MAX} of a kind, or a thread id above`);
-      return keys.numberOf(first * PAIR_MAX + second);
+      return keys.findOrAddValue(first * PAIR_MAX + second);
     },
-    firstOf: (number) => Math.floor(keys.list[number]! / PAIR_MAX),
-    secondOf: (number) => keys.list[number]! % PAIR_MAX,
+    getFirst: (number) => Math.floor(keys.list[number]! / PAIR_MAX),
+    getSecond: (number) => keys.list[number]! % PAIR_MAX,
   };
 }

@@ -9,7 +9,7 @@ import { bigColumn, column, type RecordingBlock } from '../../store/blocks/scann
 export interface RecordedErrors {
   readonly count: number;
   /** Returns 0 when that call did not fail. `offsetNs` is relative to the first event of the incident. */
-  errnoOf(tid: number, offsetNs: number): number;
+  getErrno(tid: number, offsetNs: number): number;
 }
 
 export interface ErrorCollector extends RecordedErrors {
@@ -29,17 +29,17 @@ const FAILED = /[{,]"result":-(\d{1,4})[,}]/;
 export function newRecordedErrors(): ErrorCollector {
   const errors = new Map<string, number>();
   let firstNs: bigint | undefined;
-  const keyOf = (tid: number, offsetNs: number) => `${tid} ${offsetNs}`;
+  const buildCallKey = (tid: number, offsetNs: number) => `${tid} ${offsetNs}`;
 
   function add(tid: number, startNs: bigint, errno: number): void {
-    if (ERRNOS.has(errno)) errors.set(keyOf(tid, Number(startNs - firstNs!)), errno);
+    if (ERRNOS.has(errno)) errors.set(buildCallKey(tid, Number(startNs - firstNs!)), errno);
   }
 
   return {
     get count() {
       return errors.size;
     },
-    errnoOf: (tid, offsetNs) => errors.get(keyOf(tid, offsetNs)) ?? 0,
+    getErrno: (tid, offsetNs) => errors.get(buildCallKey(tid, offsetNs)) ?? 0,
     addBlock({ block }) {
       const types = column(block, 'event_type');
       const tids = column(block, 'tid');

@@ -44,22 +44,22 @@ export class RuleError extends Error {
 }
 
 export function parseInjectRule(text: string): InjectRule {
-  const { choice, rest } = choiceOf(text);
-  const { extra, factor, ...others } = valuesOf(rest);
+  const { choice, rest } = parseChoice(text);
+  const { extra, factor, ...others } = parseValues(rest);
   refuseOthers(others, 'extra, factor');
   if (extra === undefined && factor === undefined)
     throw new RuleError('must say what to do: extra=10ms, or factor=2, between colons');
-  return { ...choice, extraNs: extra === undefined ? 0 : extraNs(extra), factor: factorOf(factor ?? '1') };
+  return { ...choice, extraNs: extra === undefined ? 0 : extraNs(extra), factor: parseFactor(factor ?? '1') };
 }
 
 export function parseFailRule(text: string): FailRule {
-  const { choice, rest } = choiceOf(text);
+  const { choice, rest } = parseChoice(text);
   const names = rest.filter((part) => !part.includes('='));
-  const { nth, ...others } = valuesOf(rest.filter((part) => part.includes('=')));
+  const { nth, ...others } = parseValues(rest.filter((part) => part.includes('=')));
   refuseOthers(others, 'nth');
   if (names.length !== 1) throw new RuleError('must name one error, such as sys_write:ENOSPC');
   if (nth !== undefined && !/^[1-9]\d{0,8}$/.test(nth)) throw new RuleError(`must have nth=1 or more, not ${nth}`);
-  return { ...choice, errno: errnoOf(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
+  return { ...choice, errno: parseErrno(names[0]!), nth: nth === undefined ? undefined : Number(nth) };
 }
 
 /** Whether a rule applies to calls of a stream. Syncs include those that were derived from block requests. */
@@ -69,39 +69,39 @@ export function isChosen({ eventType, matches }: Choice, stream: IncidentStream)
 }
 
 /** Returns the path patterns of a rule in the syntax of fnmatch(3). */
-export function pathPatternsOf({ matches }: Pick<Choice, 'matches'>): string[] {
+export function listPathPatterns({ matches }: Pick<Choice, 'matches'>): string[] {
   return matches
     .filter(({ field }) => field === 'path')
     .map(({ text }) => text.replace(/\\.|[?[]|\\$/gsu, (piece) => (piece.length > 1 ? piece : `\\${piece}`)));
 }
 
 /** EVENT_FLAGS of an event that a rule chose: they exclude other calls. */
-export function limitsOf(matches: Choice['matches']): number {
+export function computeLimits(matches: Choice['matches']): number {
   const names = (...fields: MatchField[]) => matches.some(({ field }) => fields.includes(field));
   return (names('path') ? EVENT_FLAGS.ruled_by_path : 0) | (names('comm', 'service') ? EVENT_FLAGS.ruled_by_thread : 0);
 }
 
 /** Includes the flags of an error or a short write: a rule that names a system call applies to no other one. */
-export function faultLimitsOf(matches: Choice['matches']): number {
-  return limitsOf(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
+export function computeFaultLimits(matches: Choice['matches']): number {
+  return computeLimits(matches) | (matches.some(({ field }) => field === 'syscall') ? EVENT_FLAGS.own_call : 0);
 }
 
-function choiceOf(text: string): { choice: Choice; rest: string[] } {
-  const [first = '', ...parts] = partsOf(text);
+function parseChoice(text: string): { choice: Choice; rest: string[] } {
+  const [first = '', ...parts] = splitParts(text);
   const eventType = EVENT_TYPES.find((type) => type === first);
   if (!eventType) throw new RuleError(`must begin with ${ANY_TYPE}, not ${first || 'nothing'}`);
   if (parts.includes('')) throw new RuleError('must not have empty parts between its colons');
-  const fieldOf = (part: string) => MATCH_FIELDS.find((field) => part.startsWith(`${field}=`));
+  const findMatchField = (part: string) => MATCH_FIELDS.find((field) => part.startsWith(`${field}=`));
   const matches = parts.flatMap((part) => {
-    const field = fieldOf(part);
+    const field = findMatchField(part);
     const text = part.slice((field?.length ?? 0) + 1);
-    return field ? [{ field, pattern: patternOf(text), text }] : [];
+    return field ? [{ field, pattern: parseTextPattern(text), text }] : [];
   });
-  return { choice: { eventType, matches }, rest: parts.filter((part) => !fieldOf(part)) };
+  return { choice: { eventType, matches }, rest: parts.filter((part) => !findMatchField(part)) };
 }
 
 /** Splits at colons; backslashes stay, except in front of a colon. */
-function partsOf(text: string): string[] {
+function splitParts(text: string): string[] {
   const parts = [''];
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
@@ -114,7 +114,7 @@ function partsOf(text: string): string[] {
   return parts;
 }
 
-function patternOf(value: string): RegExp {
+function parseTextPattern(value: string): RegExp {
   if (value === '') throw new RuleError('must not compare with an empty text');
   const source = value.replace(/\\?./gsu, (piece) => {
     if (piece === '*') return '.*';
@@ -124,7 +124,7 @@ function patternOf(value: string): RegExp {
   return new RegExp(`^${source}$`, 'su');
 }
 
-function valuesOf(parts: readonly string[]): Record<string, string> {
+function parseValues(parts: readonly string[]): Record<string, string> {
   const values: Record<string, string> = {};
   for (const part of parts) {
     const [, name, value] = /^([a-z_]+)=(.+)$/s.exec(part) ?? [];
@@ -148,13 +148,13 @@ function extraNs(value: string): number {
   return Number(ns);
 }
 
-function factorOf(value: string): number {
+function parseFactor(value: string): number {
   const factor = /^\d{1,9}(\.\d{1,9})?$/.test(value) ? Number(value) : Number.NaN;
   if (!(factor <= FACTOR_MAX)) throw new RuleError(`must have a factor from 0 to ${FACTOR_MAX}, not ${value}`);
   return factor;
 }
 
-function errnoOf(name: string): number {
+function parseErrno(name: string): number {
   const known: Record<string, number> = constants.errno;
   if (!Object.hasOwn(known, name)) throw new RuleError(`must name an error such as ENOSPC or EIO, not ${name}`);
   return known[name]!;

@@ -7,9 +7,9 @@ import type { RunnerStatus } from '../control_lines.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import { likelyAlignment, NO_SIZE, type Sequences } from './likely_alignment.ts';
 import { isMatched } from './match_kinds.ts';
-import { patternOf } from './names.ts';
+import { buildNamePattern } from './names.ts';
 import type { CallReport } from './read_report.ts';
-import { type CallSequence, sequencesOf, sideBySide } from './sequences.ts';
+import { type CallSequence, collectSequences, sideBySide } from './sequences.ts';
 
 /** Files with names of one pattern that a file is compared with, before and behind it in the order of their first use. */
 const ALIKE_MAX = 8;
@@ -59,10 +59,15 @@ function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64
   for (const [call, size] of made.entries()) if (size === NO_SIZE) likelihood[call]! *= 1 - found / writes;
 }
 
-export function certaintyOf(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array): Certainty {
+export function computeCertainty(
+  plan: DelayPlan,
+  calls: CallReport,
+  said: RunnerStatus,
+  isLeftOut: Uint8Array,
+): Certainty {
   const byOrder = new Float64Array(plan.eventCount).fill(1);
   const byName = new Float64Array(plan.eventCount).fill(1);
-  const sequences = sequencesOf(plan, calls, said, isLeftOut);
+  const sequences = collectSequences(plan, calls, said, isLeftOut);
   const logs = new Map<CallSequence, number>();
   for (const sequence of sequences) {
     if (!sequence.calls.some((at) => isMatched(calls.how[at]!))) continue;
@@ -77,7 +82,7 @@ export function certaintyOf(plan: DelayPlan, calls: CallReport, said: RunnerStat
       if (isMatched(calls.how[at]!)) byOrder[calls.event[at]!]! += likelihood[place]!;
   }
   const drawn = [...logs.keys()].filter(({ standsIn }) => standsIn);
-  for (const alike of Map.groupBy(drawn, ({ file }) => patternOf(file)).values())
+  for (const alike of Map.groupBy(drawn, ({ file }) => buildNamePattern(file)).values())
     for (const [number, one] of alike.entries())
       for (const other of alike.slice(number + 1, number + 1 + ALIKE_MAX))
         if (mayBeExchanged(one, other)) compareNames(one, other);

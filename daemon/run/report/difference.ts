@@ -56,7 +56,7 @@ export function readReport(text: string): { report: Compared } | { problem: stri
   const version = isRecord(json) ? json.kreplay_run : undefined;
   if (typeof version === 'number' && version !== RESULT_VERSION)
     return { problem: `is a report of version ${version} of kreplay run, not ${RESULT_VERSION}` };
-  const report = version === RESULT_VERSION ? comparedIn(json) : null;
+  const report = version === RESULT_VERSION ? parseCompared(json) : null;
   if (!report) return { problem: 'is not a report of kreplay run, or is of another version' };
   const { figures, ...rest } = report;
   if (!figures) return { problem: `is of a run whose command was not started: it was ${report.verdict}` };
@@ -71,7 +71,7 @@ const isText = (value: unknown) => typeof value === 'string';
 const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value);
 const isCount = (value: unknown) => isNumber(value) && (value as number) >= 0;
 const isNullOr = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value);
-const isListOf = (is: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is);
+const createListTest = (is: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is);
 const hasFields = (fields: Readonly<Record<string, (value: unknown) => boolean>>) => (value: unknown) =>
   isRecord(value) && Object.entries(fields).every(([name, is]) => is(value[name]));
 
@@ -86,16 +86,16 @@ const isStream = hasFields({
 });
 const isCompared = hasFields({
   verdict: isText,
-  settings: hasFields({ transaction_id: isText, command: isListOf(isText) }),
+  settings: hasFields({ transaction_id: isText, command: createListTest(isText) }),
   ended: isNullOr(hasFields({ code: isNumber, duration_ns: isCount })),
   figures: isNullOr(
-    hasFields({ calls: isCount, first_divergence_ns: isNullOr(isNumber), streams: isListOf(isStream) }),
+    hasFields({ calls: isCount, first_divergence_ns: isNullOr(isNumber), streams: createListTest(isStream) }),
   ),
 });
 
 type Read = Omit<Compared, 'figures'> & { figures: Compared['figures'] | null };
 
-function comparedIn(json: unknown): Read | null {
+function parseCompared(json: unknown): Read | null {
   return isCompared(json) ? (json as Read) : null;
 }
 
@@ -106,7 +106,7 @@ export function difference(after: Compared, before?: Compared): Difference {
   const keys = new Set([...later.keys(), ...(earlier?.keys() ?? [])]);
   const streams = [...keys].map((key) => {
     const now = later.get(key) ?? [];
-    return changeOf(key, earlier ? merged(earlier.get(key) ?? []) : recordedOf(now), merged(now));
+    return buildStreamChange(key, earlier ? merged(earlier.get(key) ?? []) : sumRecorded(now), merged(now));
   });
   const total = (side: 0 | 1, of: 'calls' | 'took_ns') =>
     streams.reduce((sum, change) => sum + (change[of][side] ?? 0), 0);
@@ -129,7 +129,7 @@ function merged(streams: readonly ComparedStream[]): Sums & { took_ns: number } 
   };
 }
 
-function recordedOf(streams: readonly ComparedStream[]): Sums {
+function sumRecorded(streams: readonly ComparedStream[]): Sums {
   const planned = streams.filter(({ planned_ns }) => planned_ns !== null);
   return {
     calls: streams.reduce((sum, { recorded_events }) => sum + recorded_events, 0),
@@ -138,14 +138,14 @@ function recordedOf(streams: readonly ComparedStream[]): Sums {
 }
 
 function byKey({ figures }: Compared): Map<string, ComparedStream[]> {
-  return Map.groupBy(figures.streams, keyOf);
+  return Map.groupBy(figures.streams, buildStreamKey);
 }
 
-function keyOf({ op_class, path, role }: ComparedStream): string {
+function buildStreamKey({ op_class, path, role }: ComparedStream): string {
   return JSON.stringify([op_class, path, role]);
 }
 
-function changeOf(key: string, before: Sums, after: Sums & { took_ns: number }): StreamChange {
+function buildStreamChange(key: string, before: Sums, after: Sums & { took_ns: number }): StreamChange {
   const [op_class, path, role] = JSON.parse(key) as [string, string, string];
   const change =
     before.calls === 0 && after.calls > 0 ? 'new' : before.calls > 0 && after.calls === 0 ? 'vanished' : 'same';

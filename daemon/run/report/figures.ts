@@ -3,12 +3,12 @@ import type { RunnerStatus } from '../control_lines.ts';
 import { EVENT_FLAGS, STREAM_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, MATCH_KINDS, NONE } from '../format/report_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
-import { fileKeyOf } from '../plan/file_order.ts';
-import { type Certainty, certaintyOf } from './certainty.ts';
+import { buildFileKey } from '../plan/file_order.ts';
+import { type Certainty, computeCertainty } from './certainty.ts';
 import { type ErrorFigures, errorFigures } from './error_figures.ts';
 import { countMatchKinds, isHeld, isMatched, MATCH_KIND_OF, type MatchKindCounts, noMatches } from './match_kinds.ts';
-import { givenBack, type NameFigures, nameFigures, roleOf, withoutEvents } from './names.ts';
-import { type Deliveries, deliveriesOf, type EventOutcome, OUTCOME_NUMBERS, outcomeOf } from './outcomes.ts';
+import { buildRolePattern, givenBack, type NameFigures, nameFigures, withoutEvents } from './names.ts';
+import { computeDeliveries, type Deliveries, type EventOutcome, getOutcome, OUTCOME_NUMBERS } from './outcomes.ts';
 import { plannedOfStreams, streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
@@ -77,14 +77,19 @@ export interface Figures {
 
 const GUESSES: ReadonlySet<number> = new Set([MATCH_KINDS.extra, MATCH_KINDS.distribution]);
 
-export function figuresOf(plan: DelayPlan, reported: CallReport, said: RunnerStatus, thresholdNs: number): Figures {
+export function computeFigures(
+  plan: DelayPlan,
+  reported: CallReport,
+  said: RunnerStatus,
+  thresholdNs: number,
+): Figures {
   const returned = givenBack(reported, said);
   const calls = withoutEvents(reported, returned);
   const floorNs = said.calibrated?.floor_ns ?? FLOOR_NS_DEFAULT;
   const biasNs = said.calibrated?.bias_ns ?? 0;
-  const certainty = certaintyOf(plan, calls, said, returned);
-  const deliveries = deliveriesOf(plan, calls, certainty);
-  const slowest = slowestOf(plan, calls, deliveries, thresholdNs);
+  const certainty = computeCertainty(plan, calls, said, returned);
+  const deliveries = computeDeliveries(plan, calls, certainty);
+  const slowest = selectSlowest(plan, calls, deliveries, thresholdNs);
   return {
     ...planned(plan, deliveries, thresholdNs),
     uncertain: uncertain(plan, deliveries, certainty, thresholdNs),
@@ -183,7 +188,7 @@ function ksAbove(leastNs: number, { events }: DelayPlan, calls: CallReport, bias
   return ksDistance(targets, felt.sort());
 }
 
-function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
+function selectSlowest(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, thresholdNs: number): SlowEvent[] {
   const { target_ns, offset_ns } = plan.events;
   const order: number[] = [];
   for (let event = 0; event < plan.eventCount; event++) {
@@ -194,7 +199,7 @@ function slowestOf(plan: DelayPlan, calls: CallReport, deliveries: Deliveries, t
     if (order.length > SLOWEST_MAX) order.pop();
   }
   return order.map((event) => {
-    const fate = outcomeOf(deliveries.fate[event]!);
+    const fate = getOutcome(deliveries.fate[event]!);
     const call = fate === 'missing' ? undefined : deliveries.call[event]!;
     const { op, path, comm, service } = plan.streams[streamOfEvent(plan, event)]!;
     return {
@@ -287,7 +292,7 @@ function slotsAlike({ slots, streams }: DelayPlan): number[][] {
 
 function roleOnFile(stream: PlannedStream): string {
   if (stream.flags & STREAM_FLAGS.in_order) return '';
-  return `${fileKeyOf(stream)} ${roleOf(stream.comm)}`;
+  return `${buildFileKey(stream)} ${buildRolePattern(stream.comm)}`;
 }
 
 /* Figures of the calls on each path. Paths are as the helper merges them: `/data/wal/seg-#.log`. */

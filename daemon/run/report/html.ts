@@ -24,7 +24,7 @@ code { background: #f3f4f6; }
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
-export function htmlOf(result: RunResult, plan: DelayPlan, calls: CallReport): string {
+export function buildHtmlReport(result: RunResult, plan: DelayPlan, calls: CallReport): string {
   const { settings, verdict, figures } = result;
   const title = escaped(`kreplay run: ${settings.transaction_id}: ${verdict}`);
   return `<!doctype html>

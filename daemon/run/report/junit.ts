@@ -13,7 +13,7 @@ interface TestCase {
   outcome?: { kind: 'failure' | 'error' | 'skipped'; message: string };
 }
 
-export function junitOf(result: RunResult): string {
+export function buildJunitReport(result: RunResult): string {
   const cases = [commandCase(result), replayCase(result), ...gateCases(result)];
   const count = (kind: string) => cases.filter(({ outcome }) => outcome?.kind === kind).length;
   const seconds = (result.ended?.duration_ns ?? 0) / 1e9;
@@ -25,7 +25,7 @@ export function junitOf(result: RunResult): string {
     `<testsuites name="kreplay run" ${counts} time="${seconds.toFixed(3)}">`,
     `  <testsuite name="${name}" ${counts} skipped="${count('skipped')}" time="${seconds.toFixed(3)}"${stamp}>`,
     '    <properties>',
-    ...propertiesOf(result).map(([key, value]) => `      <property name="${key}" value="${escaped(value)}"/>`),
+    ...listProperties(result).map(([key, value]) => `      <property name="${key}" value="${escaped(value)}"/>`),
     '    </properties>',
     ...cases.flatMap(caseLines),
     `    <system-out>${escaped(summaryLines(result).join('\n'))}</system-out>`,
@@ -34,7 +34,7 @@ export function junitOf(result: RunResult): string {
   ].join('\n')}\n`;
 }
 
-function propertiesOf({ verdict, settings }: RunResult): [string, string][] {
+function listProperties({ verdict, settings }: RunResult): [string, string][] {
   return [
     ['verdict', verdict],
     ['seed', `${settings.seed}`],

@@ -64,7 +64,7 @@ interface Band {
 }
 
 export function likelyAlignment(sequences: Sequences): Likely {
-  const band = bandOf(sequences);
+  const band = computeBand(sequences);
   const model = firstModel(sequences);
   for (let round = 1; ; round++) {
     const { found, matched, gaps } = pass(sequences, band, model);
@@ -77,7 +77,7 @@ export function likelyAlignment(sequences: Sequences): Likely {
 }
 
 /** The band follows the calls that the runner has matched. */
-function bandOf({ planned, made, taken }: Sequences): Band {
+function computeBand({ planned, made, taken }: Sequences): Band {
   const from = new Int32Array(made.length + 1);
   const width = Math.min(planned.length + 1, 2 * BAND + 1);
   const last = planned.length + 1 - width;
@@ -99,7 +99,7 @@ function firstModel(sequences: Sequences): Model {
     if (planned[place] === made[call]) continue;
     other++;
     if (!isNear(planned[place]!, made[call]!)) continue;
-    width += shareOf(planned[place]!, made[call]!);
+    width += computeRelativeDifference(planned[place]!, made[call]!);
     near++;
   }
   const counts = new Map<number, number>();
@@ -122,10 +122,11 @@ function firstModel(sequences: Sequences): Model {
 /** Each order of magnitude has the same likelihood. */
 const anySize = (size: number) => 0.025 / (Math.max(size, 0) + 1);
 
-const shareOf = (planned: number, made: number) => (2 * Math.abs(planned - made)) / (planned + made + 2);
+const computeRelativeDifference = (planned: number, made: number) =>
+  (2 * Math.abs(planned - made)) / (planned + made + 2);
 
 function isNear(planned: number, made: number): boolean {
-  return Math.abs(planned - made) <= NEAR_BYTES || shareOf(planned, made) < NEAR_SHARE;
+  return Math.abs(planned - made) <= NEAR_BYTES || computeRelativeDifference(planned, made) < NEAR_SHARE;
 }
 
 function density(difference: number, width: number): number {
@@ -252,18 +253,18 @@ function pass(sequences: Sequences, band: Band, model: Model): Pass {
     const direct = (1 - model.gap) * (1 - model.extra);
     const nearStep = model.gap * (1 - FAR_SHARE) * (1 - NEAR_DECAY);
     const farStep = model.gap * FAR_SHARE * (1 - FAR_DECAY);
-    const afterAt = (at: number) => (at >= 0 && at < width ? after[at]! : 0);
+    const getAfter = (at: number) => (at >= 0 && at < width ? after[at]! : 0);
     arrive(ways);
     let [total, ofCall, ofGaps, near, far, peak] = [0, 0, 0, 0, 0, 0];
     const place = taken[call]! - from[call]!;
     for (let at = width - 1; at >= 0; at--) {
-      const matches = likely[at]! * afterAt(at - shift + 1);
-      previous[at] = afterAt(at - shift) * asNew + matches * direct + near + far;
+      const matches = likely[at]! * getAfter(at - shift + 1);
+      previous[at] = getAfter(at - shift) * asNew + matches * direct + near + far;
       near = near * NEAR_DECAY + matches * nearStep;
       far = far * FAR_DECAY + matches * farStep;
       // Ways that match this call here, of all ways.
       const way = arrival[at]! * matches;
-      total += way + ways[at]! * afterAt(at - shift) * asNew;
+      total += way + ways[at]! * getAfter(at - shift) * asNew;
       ofCall += way;
       ofGaps += (arrival[at]! - ways[at]! * direct) * matches;
       if (at === place) likelihood[call] = way;

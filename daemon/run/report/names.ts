@@ -12,10 +12,10 @@ const DRAWN =
   /(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}|\d+/gi;
 
 /** What a drawn name has in common with those that may stand for it. */
-export const patternOf = (name: string): string => name.replaceAll(DRAWN, '#');
+export const buildNamePattern = (name: string): string => name.replaceAll(DRAWN, '#');
 
 /** Threads of one role differ in numbers. */
-export const roleOf = patternOf;
+export const buildRolePattern = buildNamePattern;
 
 export interface NameFigures {
   /** Calls that were taken for those of a file that was written by its own name only later. */
@@ -29,13 +29,13 @@ export interface NameFigures {
 /** Marks the calls that were given back: their events belong to other calls. */
 export function givenBack(calls: CallReport, { streams }: RunnerStatus): Uint8Array {
   const standsIn = (at: number) => (calls.flags[at]! & CALL_FLAGS.stands_in) !== 0;
-  const fileOf = (at: number) => streams.get(calls.stream[at]!)?.path;
+  const getStreamPath = (at: number) => streams.get(calls.stream[at]!)?.path;
   const named = new Set<string>();
   for (let at = 0; at < calls.count; at++) {
-    const file = standsIn(at) ? undefined : fileOf(at);
+    const file = standsIn(at) ? undefined : getStreamPath(at);
     if (file !== undefined) named.add(file);
   }
-  return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(fileOf(at) ?? '') ? 1 : 0));
+  return Uint8Array.from(calls.flags, (_, at) => (standsIn(at) && named.has(getStreamPath(at) ?? '') ? 1 : 0));
 }
 
 /** Returns the calls with the events of the chosen ones removed. */

@@ -29,11 +29,11 @@ export interface Deliveries {
   call: Uint32Array;
 }
 
-export function outcomeOf(number: number): EventOutcome {
+export function getOutcome(number: number): EventOutcome {
   return FATES[number]!;
 }
 
-export function deliveriesOf(plan: DelayPlan, calls: CallReport, certainty: Certainty): Deliveries {
+export function computeDeliveries(plan: DelayPlan, calls: CallReport, certainty: Certainty): Deliveries {
   const deliveries = { fate: new Uint8Array(plan.eventCount), call: new Uint32Array(plan.eventCount) };
   for (let at = 0; at < calls.count; at++) {
     const event = calls.event[at]!;
@@ -51,12 +51,12 @@ function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries
   const isOfClass = (op: number) => op >= OPS.fsync === isSync;
   const { target_ns } = plan.events;
   const ops = plan.streams.map(({ op }) => OPS[op]);
-  const free = placesOf(
+  const free = selectPlaces(
     calls.count,
     (at) => !isMatched(calls.how[at]!) && calls.targetNs[at]! > 0 && isOfClass(calls.op[at]!),
   );
   if (free.length === 0) return;
-  const missing = placesOf(
+  const missing = selectPlaces(
     plan.eventCount,
     (event) => fate[event] === OUTCOME_NUMBERS.missing && isOfClass(ops[streamOfEvent(plan, event)]!),
   );
@@ -73,7 +73,7 @@ function displace(plan: DelayPlan, calls: CallReport, { fate, call }: Deliveries
   }
 }
 
-function placesOf(count: number, isWanted: (at: number) => boolean): Uint32Array {
+function selectPlaces(count: number, isWanted: (at: number) => boolean): Uint32Array {
   const places = new Uint32Array(count);
   let found = 0;
   for (let at = 0; at < count; at++) if (isWanted(at)) places[found++] = at;

@@ -80,7 +80,7 @@ interface Parts {
   gates: Gates;
 }
 
-export function resultOf(parts: Parts): RunResult {
+export function buildRunResult(parts: Parts): RunResult {
   const { judgement, settings, incident, errors, ended, figures, said, gates } = parts;
   const { calibrated } = said;
   return {

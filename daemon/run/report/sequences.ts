@@ -9,10 +9,10 @@ import type { RunnerStatus } from '../control_lines.ts';
 import { OPS, SIZE_UNKNOWN, STREAM_FLAGS } from '../format/plan_file.ts';
 import { CALL_FLAGS, NONE } from '../format/report_file.ts';
 import type { DelayPlan, PlannedStream } from '../plan/compile.ts';
-import { fileKeyOf } from '../plan/file_order.ts';
+import { buildFileKey } from '../plan/file_order.ts';
 import { NO_SIZE, type Sequences } from './likely_alignment.ts';
 import { isMatched } from './match_kinds.ts';
-import { roleOf } from './names.ts';
+import { buildRolePattern } from './names.ts';
 import { streamOfEvent } from './planned_streams.ts';
 import type { CallReport } from './read_report.ts';
 
@@ -30,15 +30,15 @@ export interface CallSequence {
 }
 
 /** Calls that are left out, such as those that were taken for a file's by mistake, are in no sequence. */
-export function sequencesOf(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
+export function collectSequences(plan: DelayPlan, calls: CallReport, said: RunnerStatus, isLeftOut: Uint8Array) {
   const streams = plan.streams.map(streamUnits(plan));
   const found = new Map<string, CallSequence>();
-  const eventKeys = eventsOf(plan, streams, found);
+  const eventKeys = collectEventKeys(plan, streams, found);
   const unitOfStream = unitsOfRunnerStreams(calls, said, streams, plan);
   const keyOfThread = threadKeys(calls, eventKeys, unitOfStream);
   for (const at of byReception(calls)) {
     if (isLeftOut[at]) continue;
-    const event = eventOf(calls, at);
+    const event = getMatchedEvent(calls, at);
     const key = event === NONE ? keyOfStream(at) : eventKeys[event]!;
     const sequence = key === undefined ? undefined : found.get(key);
     if (!sequence) continue;
@@ -55,7 +55,7 @@ export function sequencesOf(plan: DelayPlan, calls: CallReport, said: RunnerStat
 }
 
 /** The event that a call got for its own. */
-function eventOf(calls: CallReport, at: number): number {
+function getMatchedEvent(calls: CallReport, at: number): number {
   return isMatched(calls.how[at]!) ? calls.event[at]! : NONE;
 }
 
@@ -68,18 +68,18 @@ interface Unit {
 
 const isSync = (op: keyof typeof OPS) => OPS[op] >= OPS.fsync;
 /** The key of a file begins with the class of its calls. */
-const fileOf = (stream: PlannedStream) => fileKeyOf(stream).replace(/^(?:true|false) /, '');
+const buildClasslessKey = (stream: PlannedStream) => buildFileKey(stream).replace(/^(?:true|false) /, '');
 
 function streamUnits({ streams }: DelayPlan): (stream: PlannedStream) => Unit {
   const orders = new Map<string, Set<boolean>>();
   for (const stream of streams) {
-    const file = fileOf(stream);
+    const file = buildClasslessKey(stream);
     orders.set(file, (orders.get(file) ?? new Set()).add((stream.flags & STREAM_FLAGS.in_order) !== 0));
   }
   return (stream) => {
-    const file = fileOf(stream);
+    const file = buildClasslessKey(stream);
     // Writes may be in order where syncs are not: then each class has its own.
-    const name = orders.get(file)!.size > 1 ? fileKeyOf(stream) : file;
+    const name = orders.get(file)!.size > 1 ? buildFileKey(stream) : file;
     return { name, file, isInOrder: (stream.flags & STREAM_FLAGS.in_order) !== 0 };
   };
 }
@@ -94,7 +94,7 @@ const newSequence = (file: string): CallSequence => ({
 });
 
 /** Fills in the events of the sequences, and returns the sequence of each event. */
-function eventsOf(
+function collectEventKeys(
   { slots, events, streams }: DelayPlan,
   units: readonly Unit[],
   found: Map<string, CallSequence>,
@@ -105,7 +105,7 @@ function eventsOf(
     const key = isInOrder ? name : `${slots.tid[slot]} ${name}`;
     const sequence = found.get(key) ?? newSequence(file);
     found.set(key, sequence);
-    sequence.roles.add(roleOf(streams[stream]!.comm));
+    sequence.roles.add(buildRolePattern(streams[stream]!.comm));
     const first = slots.firstEvent[slot]!;
     for (let event = first; event < first + slots.eventCount[slot]!; event++) {
       sequence.events.push(event);
@@ -121,13 +121,15 @@ function eventsOf(
 function unitsOfRunnerStreams(calls: CallReport, said: RunnerStatus, units: readonly Unit[], plan: DelayPlan) {
   const found = new Map<number, Unit>();
   for (let at = 0; at < calls.count; at++) {
-    const event = eventOf(calls, at);
+    const event = getMatchedEvent(calls, at);
     if (event !== NONE && !found.has(calls.stream[at]!))
       found.set(calls.stream[at]!, units[streamOfEvent(plan, event)]!);
   }
   for (const [number, { op_class, path }] of said.streams) {
     if (found.has(number)) continue;
-    const stream = plan.streams.findIndex((one) => fileOf(one) === path && isSync(one.op) === (op_class === 'sync'));
+    const stream = plan.streams.findIndex(
+      (one) => buildClasslessKey(one) === path && isSync(one.op) === (op_class === 'sync'),
+    );
     if (stream >= 0) found.set(number, units[stream]!);
   }
   return found;
@@ -137,7 +139,7 @@ function unitsOfRunnerStreams(calls: CallReport, said: RunnerStatus, units: read
 function threadKeys(calls: CallReport, eventKeys: readonly string[], units: ReadonlyMap<number, Unit>) {
   const counts = new Map<string, Map<string, number>>();
   for (let at = 0; at < calls.count; at++) {
-    const event = eventOf(calls, at);
+    const event = getMatchedEvent(calls, at);
     const unit = units.get(calls.stream[at]!);
     if (!unit || unit.isInOrder || event === NONE) continue;
     const thread = `${calls.tid[at]} ${unit.name}`;
@@ -159,14 +161,14 @@ function byReception({ receivedNs, count }: CallReport): Uint32Array {
 /** The sequence of recorded events beside that of calls, which may be another's. */
 export function sideBySide(plan: DelayPlan, calls: CallReport, recorded: CallSequence, made: CallSequence): Sequences {
   const placeOf = new Map(recorded.events.map((event, place) => [event, place]));
-  const sizeOf = (size: number) => (size === SIZE_UNKNOWN ? NO_SIZE : size);
+  const convertSize = (size: number) => (size === SIZE_UNKNOWN ? NO_SIZE : size);
   return {
-    planned: Float64Array.from(recorded.events, (event) => sizeOf(plan.events.size[event]!)),
-    made: Float64Array.from(made.calls, (at) => sizeOf(calls.size[at]!)),
+    planned: Float64Array.from(recorded.events, (event) => convertSize(plan.events.size[event]!)),
+    made: Float64Array.from(made.calls, (at) => convertSize(calls.size[at]!)),
     isPlannedSync: Uint8Array.from(recorded.events, (event) =>
       Number(isSync(plan.streams[streamOfEvent(plan, event)]!.op)),
     ),
     isMadeSync: Uint8Array.from(made.calls, (at) => Number(calls.op[at]! >= OPS.fsync)),
-    taken: Int32Array.from(made.calls, (at) => placeOf.get(eventOf(calls, at)) ?? -1),
+    taken: Int32Array.from(made.calls, (at) => placeOf.get(getMatchedEvent(calls, at)) ?? -1),
   };
 }

@@ -27,21 +27,21 @@ interface Lane {
 
 export function timeLines(plan: DelayPlan, calls: CallReport): string {
   const endNs = Math.max(endOfPlan(plan), endOfRun(calls), 1);
-  const lanes = lanesOf(plan, calls, endNs);
+  const lanes = collectLanes(plan, calls, endNs);
   const shown = lanes.toSorted((one, other) => other.totalNs - one.totalNs).slice(0, LANES_MAX);
   const height = shown.length * LANE_HEIGHT + 30;
   const rest = lanes.length - shown.length;
   return [
     `<svg viewBox="0 0 ${LABEL_WIDTH + WIDTH} ${height}" role="img" aria-label="calls of incident and run over time">`,
     ...ticks(endNs, height),
-    ...shown.flatMap((lane, number) => laneOf(lane, number * LANE_HEIGHT, endNs)),
+    ...shown.flatMap((lane, number) => buildLaneSvg(lane, number * LANE_HEIGHT, endNs)),
     '</svg>',
     rest > 0 ? `<p>and ${rest} more paths with shorter waits</p>` : '',
   ].join('\n');
 }
 
 /** Lanes are the helper's streams; recorded streams that no call matched have lanes of their own. */
-function lanesOf(plan: DelayPlan, calls: CallReport, endNs: number): Lane[] {
+function collectLanes(plan: DelayPlan, calls: CallReport, endNs: number): Lane[] {
   const laneOfStream = new Map<number, Lane>();
   const laneOfMerged = new Map<number, Lane>();
   const lanes: Lane[] = [];
@@ -82,7 +82,7 @@ function mark(pixels: Float64Array, startNs: number, lengthNs: number, endNs: nu
   pixels[at] = Math.max(pixels[at]!, lengthNs, 1);
 }
 
-function laneOf({ label, planned, run }: Lane, top: number, endNs: number): string[] {
+function buildLaneSvg({ label, planned, run }: Lane, top: number, endNs: number): string[] {
   const short =
     label.length > LABEL_CHARACTERS_MAX ? `${label.slice(0, 12)}…${label.slice(13 - LABEL_CHARACTERS_MAX)}` : label;
   return [

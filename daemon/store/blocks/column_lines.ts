@@ -3,14 +3,14 @@
  * daemon/docs/query.md describes the lines.
  */
 
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import type { ColumnArray, NumberedBlock } from '../../../bpf/schema/block.ts';
 import { EVENTS, type EventDefinition } from '../../../bpf/schema/index.ts';
 import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { errorName } from './errno.ts';
 import { type JsonList, jsonList, originColumns } from './event_json.ts';
-import { fieldsOf, type NamedField, textOf } from './named_fields.ts';
+import { getStoredText, type NamedField, selectFields } from './named_fields.ts';
 import { rowNumbers } from './row_numbers.ts';
 import {
   bigColumn,
@@ -51,8 +51,8 @@ const isQueue = (name: string, { source }: Kind) => source === 'value' && name =
 const isQueuer = (_: string, { source }: Kind) => source === 'queuer';
 const isOrigins = (_: string, { source }: Kind) => source === 'origins';
 
-function rolesOf(event: EventDefinition): EventRoles {
-  const first = (isWanted: (name: string, kind: Kind) => boolean) => fieldsOf(event, isWanted)[0];
+function findEventRoles(event: EventDefinition): EventRoles {
+  const first = (isWanted: (name: string, kind: Kind) => boolean) => selectFields(event, isWanted)[0];
   return {
     id: event.id,
     operation: first(isOperation),
@@ -67,7 +67,7 @@ function rolesOf(event: EventDefinition): EventRoles {
 /** The column with the context of a field's queuer. */
 const queuerContext = ({ column }: NamedField) => `${column}_context`;
 
-const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(rolesOf);
+const EVENT_ROLES: readonly EventRoles[] = EVENTS.map(findEventRoles);
 
 /** Columns that a scan must read for the fields with these roles. */
 const ROLE_COLUMNS: readonly string[] = EVENT_ROLES.flatMap((roles) => {
@@ -188,7 +188,7 @@ function lineWriter(): LineWriter {
     const { block } = part;
     const at = to.count;
     if (at === 0) to.baseNs = bigColumn(block, 'timestamp_ns')[0]!;
-    setCodes(to.codes, at, part, dictionaries.codeOf(part.dictionary));
+    setCodes(to.codes, at, part, dictionaries.assignCode(part.dictionary));
     setCommonNumbers(to, block);
     for (const roles of EVENT_ROLES) {
       if (block.typeCounts[roles.id] === 0) continue;
@@ -214,7 +214,7 @@ function lineWriter(): LineWriter {
     types = undefined;
     const known = Object.entries(names).filter(([, json]) => json !== undefined);
     const head = [`{"base_ns":"${gathered.baseNs}"`, ...known.map(([name, json]) => `"${name}":${json}`)];
-    const line = lineOf(head.join(), gathered, `,"origins":${origins.take() ?? '[]'}}\n`);
+    const line = encodeLine(head.join(), gathered, `,"origins":${origins.take() ?? '[]'}}\n`);
     if (idle.length < IDLE_MAX) idle.push(gathered);
     gathered = undefined;
     // A store may have a dictionary for each of its blocks.
@@ -287,7 +287,7 @@ function setOwnNumbers({ numbers }: Gathered, block: NumberedBlock, roles: Event
 /** Lines are written here before they are copied to a buffer of their size. */
 let scratch = NOTHING;
 
-function lineOf(head: string, { count, codes, numbers, indexes }: Gathered, tail: string): Buffer {
+function encodeLine(head: string, { count, codes, numbers, indexes }: Gathered, tail: string): Buffer {
   const bytesMax = FIELDS.length * (count * VALUE_BYTES_MAX + NAME_BYTES_MAX);
   if (scratch.length < bytesMax) scratch = Buffer.allocUnsafeSlow(bytesMax);
   const columns = { ...numbers, ...indexes, type: codes.event_type };
@@ -330,7 +330,7 @@ interface NamelessRows {
 /** `names` are those of the codes that decide which entry a row has. */
 function lineEntries(
   names: readonly (keyof LineCodes)[],
-  entryOf: (codes: LineCodes, row: number, dictionary: Dictionary) => Entry,
+  readEntry: (codes: LineCodes, row: number, dictionary: Dictionary) => Entry,
 ): LineEntries {
   const found = jsonList();
   const numbers = rowNumbers<Entry>(names.length, (_, json) => found.add(json));
@@ -343,8 +343,8 @@ function lineEntries(
         numbers.clear();
       }
       const rows = { codes: names.map((name) => codes[name]), from, to, scope: dictionaries };
-      const entryAt = (row: number) => entryOf(codes, row, dictionaries.at(codes.dictionary[row]!));
-      numbers.setNumbers(rows, entryAt, indexes);
+      const buildEntry = (row: number) => readEntry(codes, row, dictionaries.at(codes.dictionary[row]!));
+      numbers.setNumbers(rows, buildEntry, indexes);
       if (first > 0) for (let row = from; row < to; row++) indexes[row]! += first;
     },
     take: found.take,
@@ -356,7 +356,7 @@ function lineEntries(
 
 interface RecordingEntries extends Pick<JsonList, 'take'> {
   /** Returns the index in the answer of a recording of the dictionary. */
-  indexOf(dictionary: Dictionary, recording: number): number;
+  assignIndex(dictionary: Dictionary, recording: number): number;
 }
 
 /** `[recording id, node]`; they are as few as files, so none is forgotten. */
@@ -364,7 +364,7 @@ function recordingEntries(): RecordingEntries {
   const found = jsonList();
   const indexes = new Map<string, number>();
   return {
-    indexOf(dictionary, recording) {
+    assignIndex(dictionary, recording) {
       const { recordingId, node } = dictionary.recording(recording);
       const json = JSON.stringify([recordingId, node]);
       let index = indexes.get(json);
@@ -382,7 +382,7 @@ function recordingEntries(): RecordingEntries {
 /** `[index of the recording, pid, tid, comm, service]`. */
 function threadEntries(recordings: RecordingEntries): LineEntries {
   return lineEntries(['dictionary', 'recording', 'pid', 'tid', 'comm', 'service'], (codes, row, dictionary) => [
-    recordings.indexOf(dictionary, codes.recording[row]!),
+    recordings.assignIndex(dictionary, codes.recording[row]!),
     codes.pid[row]!,
     codes.tid[row]!,
     dictionary.name(codes.comm[row]!),
@@ -409,9 +409,9 @@ function whatEntries(): LineEntries {
     const { operation, place } = ROLES_OF.get(codes.event_type[row]!)!;
     const placeCode = codes.place[row]!;
     return [
-      operation ? textOf(operation.kind, codes.operation[row]!, dictionary) : null,
+      operation ? getStoredText(operation.kind, codes.operation[row]!, dictionary) : null,
       // A device without a name is unknown.
-      (place && textOf(place.kind, placeCode, dictionary)) || null,
+      (place && getStoredText(place.kind, placeCode, dictionary)) || null,
       place?.kind.source === 'file' ? (dictionary.file(placeCode)?.kind ?? 'unknown') : null,
     ];
   });
@@ -432,7 +432,7 @@ function newLineCodes(length: number): LineCodes {
 /** The dictionaries that resolve the codes. */
 interface Dictionaries {
   /** Returns the number of a dictionary. */
-  codeOf(dictionary: Dictionary): number;
+  assignCode(dictionary: Dictionary): number;
   at(code: number): Dictionary;
   readonly count: number;
 }
@@ -441,7 +441,7 @@ function dictionaryCodes(): Dictionaries {
   const dictionaries: Dictionary[] = [];
   const codes = new Map<Dictionary, number>();
   return {
-    codeOf(dictionary) {
+    assignCode(dictionary) {
       let code = codes.get(dictionary);
       if (code === undefined) {
         code = dictionaries.push(dictionary) - 1;
@@ -491,9 +491,11 @@ function scatterCodes(from: ArrayLike<number>, to: Uint32Array, rows: Uint32Arra
 const TEXTS_MAX = 65_536;
 
 /** Names of the columns of each slot, by the id of the event types that have some. */
-const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) => (origins ? [{ id, slots: slotsOf(origins.column) }] : []));
+const SLOTS = EVENT_ROLES.flatMap(({ id, origins }) =>
+  origins ? [{ id, slots: listOriginSlots(origins.column) }] : [],
+);
 
-function slotsOf(name: string): { service: string; context: string; bytes: string }[] {
+function listOriginSlots(name: string): { service: string; context: string; bytes: string }[] {
   const columns = originColumns(name, ORIGINS_MAX);
   return Array.from({ length: ORIGINS_MAX }, (_, slot) => {
     const [service, context, bytes] = columns.slice(slot * 3, slot * 3 + 3) as [string, string, string];
@@ -511,7 +513,7 @@ interface LineOrigins extends Pick<JsonList, 'take' | 'length'> {
 
 function lineOrigins(): LineOrigins {
   const found = jsonList();
-  const ownerOf = ownerTexts();
+  const getOwnerText = ownerTexts();
   return {
     add({ block, dictionary }, type, rows) {
       const slots = (SLOTS.find(({ id }) => id === type)?.slots ?? []).map((slot) => ({
@@ -525,7 +527,7 @@ function lineOrigins(): LineOrigins {
           const service = services[i]!;
           const context = contexts[i]!;
           if (service === 0 && context === 0 && bytes[i] === 0n) continue;
-          found.add(`[${rows[i]},${ownerOf(dictionary, service, context)},${integerJson(bytes[i]!)}]`);
+          found.add(`[${rows[i]},${getOwnerText(dictionary, service, context)},${integerJson(bytes[i]!)}]`);
         }
       }
     },
@@ -646,7 +648,7 @@ function setOneByOne(to: NumberColumn, at: number, from: ColumnArray, count: num
 
 function setByWords(to: NumberColumn, at: number, from: BigUint64Array, count: number, source: Source): void {
   const { isSigned = false, rows, unknown } = source;
-  const words = wordsOf(from);
+  const words = toWords(from);
   const signBit = isSigned ? WORD / 2 : WORD;
   const noneLow = unknown === undefined ? -1 : Number(unknown & 0xffffffffn);
   const noneHigh = unknown === undefined ? -1 : Number(unknown >> 32n);
@@ -667,7 +669,7 @@ function setOffsets(to: NumberColumn, at: number, times: BigUint64Array, count: 
     for (let i = 0; i < count; i++) setInteger(to, at + i, times[i]! - base);
     return;
   }
-  const words = wordsOf(times);
+  const words = toWords(times);
   const [baseLow, baseHigh] = [Number(base & 0xffffffffn), Number(base >> 32n)];
   for (let i = 0; i < count; i++) {
     const offset = (words[i * 2 + 1]! - baseHigh) * WORD + (words[i * 2]! - baseLow);

@@ -45,7 +45,7 @@ const RESULT_MIN = I64_MIN;
 export const ERROR_NAMES: readonly string[] = [...new Set(NAMES.values())].sort();
 
 /** Returns the results that a name stands for; undefined if it is none of an error. */
-export function resultsOf(name: string): bigint[] | undefined {
+export function parseErrorName(name: string): bigint[] | undefined {
   const results = [...NAMES].filter(([, known]) => known === name).map(([errno]) => -errno);
   if (results.length > 0) return results;
   const [, errno] = /^errno ([1-9]\d{0,18})$/.exec(name) ?? [];

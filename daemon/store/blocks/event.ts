@@ -1,6 +1,6 @@
 /** Converts rows of a block to events of the API. */
 
-import { queuerOf } from '../../../agent/recording/format/queuer.ts';
+import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
@@ -10,13 +10,20 @@ import { type Kind, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { ATTRIBUTION_QUALITIES, ATTRIBUTION_SOURCES } from '../../../bpf/schema/owner.ts';
 import { formatEventId } from '../../base/event_id.ts';
 import { errorName } from './errno.ts';
-import { bigColumn, column, type Dictionary, type EventKey, recordingOf, type ScannedBlock } from './scanned_block.ts';
+import {
+  bigColumn,
+  column,
+  createRecordingReader,
+  type Dictionary,
+  type EventKey,
+  type ScannedBlock,
+} from './scanned_block.ts';
 
 /** Number of events made in one step: a replay's clock runs in this process and must not wait for a whole block. */
 const PIECE_EVENTS = 256;
 
 /** Returns the events in the block's order. The block must have all columns. */
-export function eventsOf(scanned: ScannedBlock): ApiEvent[] {
+export function readBlockEvents(scanned: ScannedBlock): ApiEvent[] {
   const read = eventReader(scanned);
   return Array.from({ length: scanned.block.rowCount }, (_, row) => read(row));
 }
@@ -34,9 +41,9 @@ export function* eventPieces(scanned: ScannedBlock): Generator<ApiEvent[], void>
 }
 
 /** Returns the key of a row. */
-export function keyOf({ block, dictionary }: ScannedBlock, row: number): EventKey {
+export function readEventKey({ block, dictionary }: ScannedBlock, row: number): EventKey {
   const timestampNs = bigColumn(block, 'timestamp_ns')[row]!;
-  const { recordingId } = dictionary.recording(recordingOf(block)(row));
+  const { recordingId } = dictionary.recording(createRecordingReader(block)(row));
   return { timestamp_ns: timestampNs, event_id: formatEventId(recordingId, block.numbers[row]!) };
 }
 
@@ -53,13 +60,13 @@ function eventReader({ block, dictionary }: ScannedBlock): (row: number) => ApiE
   const comm = column(block, 'comm');
   const cpu = column(block, 'cpu');
   const result = bigColumn(block, 'result');
-  const indexOf = recordingOf(block);
+  const readRecordingIndex = createRecordingReader(block);
   const ownRows = typeRows(block);
   const ownReaders = readersByType(block, dictionary);
 
   return (row) => {
     const { transactionId, traceId, spanId } = dictionary.context(context[row]!);
-    const { recordingId, node } = dictionary.recording(indexOf(row));
+    const { recordingId, node } = dictionary.recording(readRecordingIndex(row));
     const event: Record<string, unknown> = {
       event_id: formatEventId(recordingId, block.numbers[row]!),
       event_type: eventById(type[row]!)!.name,
@@ -127,7 +134,7 @@ function reading(
     case 'queuer': {
       const services = column(block, `${columnName}_service`);
       const contexts = column(block, `${columnName}_context`);
-      return [[name, (index) => queuerOf(dictionary, services[index]!, contexts[index]!)]];
+      return [[name, (index) => findQueuer(dictionary, services[index]!, contexts[index]!)]];
     }
     case 'origins':
       return [[name, originsReader(columnName, block, dictionary)]];

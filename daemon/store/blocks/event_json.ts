@@ -1,6 +1,6 @@
 /** Writes rows of a block as JSON: the same bytes as `stringify` gives for the event. */
 
-import { queuerOf } from '../../../agent/recording/format/queuer.ts';
+import { findQueuer } from '../../../agent/recording/format/queuer.ts';
 import { type ColumnArray, type NumberedBlock, typeRows } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
 import { commonFields } from '../../../bpf/schema/common.ts';
@@ -84,7 +84,7 @@ export function rowsAsJson(scanned: ScannedBlock, memory?: Buffer): { bytes: Buf
 /* The layout of an event as JSON, derived from the definitions in bpf/schema. */
 
 /** Returns the fields of an object as text to insert into another object. */
-function fieldsOf(values: object): string {
+function encodeJsonFields(values: object): string {
   const inner = stringify(values).slice(1, -1);
   return inner === '' ? '' : `,${inner}`;
 }
@@ -109,7 +109,7 @@ function commonParts({ text, number, hex, negativeText }: LayoutBuilder): RowPar
     text(['service', 'context', 'context_source', 'context_quality', RECORDING_COLUMN], ownerText),
     number('pid', { before: head('pid') }),
     number('tid', { before: head('tid') }),
-    text(['comm'], ({ name }, [id]) => fieldsOf({ comm: name(id!) })),
+    text(['comm'], ({ name }, [id]) => encodeJsonFields({ comm: name(id!) })),
     number('cpu', { before: head('cpu') }),
     number('result', { before: head('result') }),
     negativeText('result', errorText),
@@ -127,17 +127,18 @@ function ownParts(build: LayoutBuilder, event: EventDefinition): RowPart[] {
 
 function fieldPart(build: LayoutBuilder, name: string, { source, labels, unknown }: Kind, column: string): RowPart {
   const { text, number } = build;
-  if (source === 'text') return text([column], (dictionary, [id]) => fieldsOf({ [name]: dictionary.name(id!) }));
+  if (source === 'text')
+    return text([column], (dictionary, [id]) => encodeJsonFields({ [name]: dictionary.name(id!) }));
   if (source === 'file') return text([column], (dictionary, [id]) => fileText(name, dictionary, id!));
   if (source === 'queuer') return queuerPart(build, name, column);
   if (source === 'origins') return originsPart(build, name, column);
-  if (labels) return text([column], (_, [value]) => fieldsOf({ [name]: labels.get(value!) }));
+  if (labels) return text([column], (_, [value]) => encodeJsonFields({ [name]: labels.get(value!) }));
   return number(column, { before: head(name), none: `${head(name)}null` }, unknown);
 }
 
 function queuerPart({ text }: LayoutBuilder, name: string, column: string): RowPart {
   return text([`${column}_service`, `${column}_context`], (dictionary, [service, context]) =>
-    fieldsOf({ [name]: queuerOf(dictionary, service!, context!) }),
+    encodeJsonFields({ [name]: findQueuer(dictionary, service!, context!) }),
   );
 }
 
@@ -149,13 +150,13 @@ function originsPart({ list }: LayoutBuilder, name: string, column: string): Row
 /** The beginning of an origin, up to its bytes. */
 export function originText(dictionary: Dictionary, [service, context]: readonly number[]): string {
   const { transactionId } = dictionary.context(context!);
-  const fields = fieldsOf({ service_name: dictionary.name(service!), transaction_id: transactionId });
+  const fields = encodeJsonFields({ service_name: dictionary.name(service!), transaction_id: transactionId });
   return `{${fields.slice(1)},"bytes":`;
 }
 
 function ownerText(dictionary: Dictionary, [service, context, source, quality, recording]: readonly number[]): string {
   const { transactionId, traceId, spanId } = dictionary.context(context!);
-  return fieldsOf({
+  return encodeJsonFields({
     service_name: dictionary.name(service!),
     transaction_id: transactionId,
     trace_id: traceId,
@@ -166,17 +167,17 @@ function ownerText(dictionary: Dictionary, [service, context, source, quality, r
 }
 
 /** The number in a key, which is signed. */
-export function signedOf([low, high]: readonly number[]): bigint {
+export function toSignedBigInt([low, high]: readonly number[]): bigint {
   return BigInt.asIntN(64, (BigInt(high!) << 32n) | BigInt(low!));
 }
 
 function errorText(_: Dictionary, words: readonly number[]): string {
-  return fieldsOf({ error: errorName(signedOf(words)) });
+  return encodeJsonFields({ error: errorName(toSignedBigInt(words)) });
 }
 
 function fileText(name: string, dictionary: Dictionary, id: number): string {
   const file = dictionary.file(id);
-  return fieldsOf({ [name]: file?.path ?? null, file_kind: file?.kind ?? 'unknown' });
+  return encodeJsonFields({ [name]: file?.path ?? null, file_kind: file?.kind ?? 'unknown' });
 }
 
 /* Builds layouts of rows: which column or text each part of a row shows. */
@@ -234,7 +235,7 @@ export function layoutBuilder(): LayoutBuilder {
   const columns: string[] = [];
   const tables: TextTable[] = [];
 
-  function indexOf(name: string): number {
+  function assignColumnIndex(name: string): number {
     const known = columns.indexOf(name);
     return known === -1 ? columns.push(name) - 1 : known;
   }
@@ -250,7 +251,7 @@ export function layoutBuilder(): LayoutBuilder {
       before: Buffer.from(before),
       after: Buffer.from(after),
       none: Buffer.from(none),
-      columns: Uint32Array.from(names, indexOf),
+      columns: Uint32Array.from(names, assignColumnIndex),
       table: 0,
       unknown: undefined,
       ...more,
@@ -313,7 +314,7 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
     return made;
   }
 
-  function textsFor(dictionary: Dictionary): NativeTexts {
+  function findOrCreateTexts(dictionary: Dictionary): NativeTexts {
     let texts = textsOf.get(dictionary);
     if (!texts) {
       texts = nativeTextRows.createRowTexts();
@@ -324,8 +325,8 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
 
   return ({ block, dictionary }, ending) => {
     const { native, tables, columns: names } = layout();
-    const texts = textsFor(dictionary);
-    const columns = names.map((name) => columnOf(block, name));
+    const texts = findOrCreateTexts(dictionary);
+    const columns = names.map((name) => findColumn(block, name));
     const ownRows = typeRows(block);
     const state = new Uint32Array(STATE.length);
     const key = new Uint8Array(KEY_BYTES);
@@ -354,7 +355,7 @@ export function rowFormat(makeLayout: () => RowLayout): RowFormat {
   };
 }
 
-function columnOf(block: NumberedBlock, name: string): ColumnArray | undefined {
+function findColumn(block: NumberedBlock, name: string): ColumnArray | undefined {
   if (name === NUMBER_COLUMN) return block.numbers;
   const values = block.columns.get(name);
   return values ?? (name === RECORDING_COLUMN ? new Uint32Array(block.rowCount) : undefined);

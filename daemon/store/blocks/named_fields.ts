@@ -12,7 +12,7 @@ export interface NamedField {
 }
 
 /** Returns the fields of an event type that `isWanted` accepts, in the order of their definition. */
-export function fieldsOf(event: EventDefinition, isWanted: (name: string, kind: Kind) => boolean): NamedField[] {
+export function selectFields(event: EventDefinition, isWanted: (name: string, kind: Kind) => boolean): NamedField[] {
   return Object.entries(event.fields)
     .map(([key, field]) => ({ name: apiName(key, field), kind: field.kind }))
     .filter(({ name, kind }) => kind.columns.length > 0 && isWanted(name, kind))
@@ -20,7 +20,7 @@ export function fieldsOf(event: EventDefinition, isWanted: (name: string, kind: 
 }
 
 /** The text that a stored number stands for: a path, a name or a label; null for an unknown file. */
-export function textOf({ source, labels }: Kind, stored: number, dictionary: Dictionary): string | null {
+export function getStoredText({ source, labels }: Kind, stored: number, dictionary: Dictionary): string | null {
   if (source === 'file') return dictionary.file(stored)?.path ?? null;
   return source === 'text' ? dictionary.name(stored) : (labels?.get(stored) ?? null);
 }

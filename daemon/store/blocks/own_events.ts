@@ -56,7 +56,7 @@ export function ownedRows(
   const known = new Map<RecordingDictionary, Map<number, number>>();
 
   /** Returns a function that finds the owner of a context. */
-  function ownerIn(dictionary: RecordingDictionary): (context: number) => number {
+  function createOwnerFinder(dictionary: RecordingDictionary): (context: number) => number {
     const ofContexts = known.get(dictionary) ?? new Map<number, number>([[0, NONE]]);
     known.set(dictionary, ofContexts);
     return (context) => {
@@ -72,18 +72,18 @@ export function ownedRows(
 
   return (scanned, onOwned) => {
     const { block, dictionary } = scanned;
-    const ownerOf = ownerIn(dictionary);
+    const findOwner = createOwnerFinder(dictionary);
     const contexts = column(block, 'context');
     const sources = column(block, 'context_source');
-    const originsOf = originReader(scanned);
+    const readOrigins = originReader(scanned);
     const see = (row: number, owner: number, isOfContext: boolean) =>
       onOwned(row, owner, isOwnEvent(isOfContext, sources[row]!));
     for (let row = 0; row < block.rowCount; row++) {
-      const own = ownerOf(contexts[row]!);
+      const own = findOwner(contexts[row]!);
       if (own !== NONE) see(row, own, true);
-      const origins = originsOf(row);
+      const origins = readOrigins(row);
       if (origins.length === 0) continue;
-      const others = new Set(origins.map(ownerOf));
+      const others = new Set(origins.map(findOwner));
       for (const owner of others) if (owner !== NONE && owner !== own) see(row, owner, false);
     }
   };

@@ -12,7 +12,7 @@ export interface CodedRows {
 
 export interface RowNumbers<Meaning> {
   /** Sets `numbers[row]`, which counts meanings from 0 on in the order of their first rows. */
-  setNumbers(rows: CodedRows, meaningOf: (row: number) => Meaning, numbers: Uint32Array): void;
+  setNumbers(rows: CodedRows, describeRow: (row: number) => Meaning, numbers: Uint32Array): void;
   /** Number of different meanings so far. */
   readonly count: number;
   /** Forgets all meanings: the next one has number 0 again. */
@@ -27,7 +27,7 @@ export function rowNumbers<Meaning extends readonly (string | number | null)[]>(
   const numberOfMeaning = new Map<string, number>();
   let known = new WeakMap<object, NativeGroups>();
 
-  function numberOf(meaning: Meaning): number {
+  function assignNumber(meaning: Meaning): number {
     const json = JSON.stringify(meaning);
     let number = numberOfMeaning.get(json);
     if (number === undefined) {
@@ -38,7 +38,7 @@ export function rowNumbers<Meaning extends readonly (string | number | null)[]>(
     return number;
   }
 
-  function groupsIn(scope: object): NativeGroups {
+  function findOrCreateGroups(scope: object): NativeGroups {
     let groups = known.get(scope);
     if (!groups) {
       groups = nativeSums.createGroups(codesPerRow);
@@ -48,12 +48,12 @@ export function rowNumbers<Meaning extends readonly (string | number | null)[]>(
   }
 
   return {
-    setNumbers({ codes, from, to, scope }, meaningOf, numbers) {
-      const groups = groupsIn(scope);
+    setNumbers({ codes, from, to, scope }, describeRow, numbers) {
+      const groups = findOrCreateGroups(scope);
       for (let row = from; ; ) {
         row = nativeSums.findGroups(groups, codes, row, to, numbers);
         if (row === to) return;
-        nativeSums.addGroup(groups, codes, row, numberOf(meaningOf(row)));
+        nativeSums.addGroup(groups, codes, row, assignNumber(describeRow(row)));
       }
     },
     get count() {

@@ -58,7 +58,7 @@ export interface RecordingBlock extends ScannedBlock {
 }
 
 /** Returns a function that gives the recording of a row, as an index for the dictionary. */
-export function recordingOf(block: NumberedBlock): (row: number) => number {
+export function createRecordingReader(block: NumberedBlock): (row: number) => number {
   const indexes = block.columns.get(RECORDING_COLUMN) as Uint32Array | undefined;
   return indexes ? (row) => indexes[row]! : () => 0;
 }

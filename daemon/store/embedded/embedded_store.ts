@@ -4,9 +4,9 @@ import { KEPT_EVENTS_MAX, needsEvents } from '../../sums/differences/chosen_tran
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
 import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter, TransactionRows } from '../store.ts';
-import { follow, positionOf, startFollowing } from './follow.ts';
+import { follow, parseFollowPosition, startFollowing } from './follow.ts';
 import type { ChosenFilter, Gathering, Recordings } from './recordings.ts';
-import { later, type Scans, scansOf } from './scans.ts';
+import { createScans, later, type Scans } from './scans.ts';
 
 /**
  * The store takes the recordings over, and the scans: it closes them. A filter of transactions may need `eventsMax`
@@ -14,7 +14,7 @@ import { later, type Scans, scansOf } from './scans.ts';
  */
 export function embeddedStore(
   recordings: Recordings,
-  scans: Scans = scansOf(recordings),
+  scans: Scans = createScans(recordings),
   eventsMax = KEPT_EVENTS_MAX,
 ): Store {
   /** Lists of transactions are made one after another, because they share tables that grow meanwhile. */
@@ -51,7 +51,7 @@ export function embeddedStore(
       if (request.of === 'events')
         return { map: yield* scans.eventHeatmap(request), columns: request.columns, reach: null };
       const filter = yield* chosen(request.filter);
-      return yield* inTurn(() => mapOfTransactions(recordings, filter, request.columnsFor));
+      return yield* inTurn(() => mapOfTransactions(recordings, filter, request.computeColumns));
     },
     async *compare({ box, eventsMax: comparedMax, ...request }) {
       if (request.of === 'events') {
@@ -60,12 +60,14 @@ export function embeddedStore(
       }
       const filter = yield* chosenFilter(parts, request.filter, comparedMax);
       if (!filter) return undefined;
-      const { result, reach } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf(box)));
+      const { result, reach } = yield* inTurn(() =>
+        recordings.gatherTransactions(filter, () => createPopulationGathering(box)),
+      );
       const comparison = yield* scans.compare({ population: result, box, eventsMax: comparedMax });
       return comparison && { comparison, reach };
     },
     startFollowing: async (filter, horizonNs, sinceNs) => startFollowing(recordings, filter, horizonNs, sinceNs),
-    positionOf,
+    parseFollowPosition,
     follow: (request, signal) => follow(recordings, request, signal),
     event: async (eventId) => recordings.event(eventId),
     transaction: async (transactionId) => recordings.transaction(transactionId),
@@ -97,16 +99,16 @@ export function embeddedStore(
   };
 }
 
-type ColumnsFor = Extract<HeatmapRequest, { of: 'transactions' }>['columnsFor'];
+type ColumnsFor = Extract<HeatmapRequest, { of: 'transactions' }>['computeColumns'];
 
 function* mapOfTransactions(
   recordings: Recordings,
   filter: ChosenFilter,
-  columnsFor: ColumnsFor,
+  computeColumns: ColumnsFor,
 ): Generator<void, FoundHeatmap> {
   const ignored = () => ({ add() {}, finish() {} });
   const all = filter.fromNs === undefined ? yield* recordings.gatherTransactions(filter, ignored) : undefined;
-  const columns = columnsFor(all?.reach ?? null);
+  const columns = computeColumns(all?.reach ?? null);
   const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
   const { result, reach } = yield* recordings.gatherTransactions(within, () => transactionHeatmap(columns));
   return { map: result, columns, reach };
@@ -130,7 +132,7 @@ interface Options {
 }
 
 /** Gathers the transactions that a filter selects, with whether each is in the box. */
-function populationOf(box: Parameters<typeof gatherPopulation>[0]): Gathering<PopulationRows> {
+function createPopulationGathering(box: Parameters<typeof gatherPopulation>[0]): Gathering<PopulationRows> {
   const { add, finish } = gatherPopulation(box);
   const hasFailed = (failed: Uint8Array) => (row: number) => failed[row] === 1;
   return {
@@ -146,7 +148,9 @@ async function* chosenFilter(
   eventsMax: number,
 ): AsyncGenerator<void, ChosenFilter | undefined> {
   if (!needsEvents(filter)) return filter;
-  const { result: population } = yield* inTurn(() => recordings.gatherTransactions(filter, () => populationOf({})));
+  const { result: population } = yield* inTurn(() =>
+    recordings.gatherTransactions(filter, () => createPopulationGathering({})),
+  );
   const chosen = yield* scans.choose({ population, filter, eventsMax });
   if (!chosen) return undefined;
   const hashes = new Set<number>();

@@ -14,15 +14,15 @@ export class FileError extends RecordingError {
   }
 }
 
-export function failureOf(file: ServedFile, error: unknown): unknown {
+export function toFileError(file: ServedFile, error: unknown): unknown {
   return error instanceof RecordingError && !(error instanceof FileError) ? new FileError(file, error) : error;
 }
 
-export function withFailuresOf<Result>(file: ServedFile, work: () => Result): Result {
+export function withFileErrors<Result>(file: ServedFile, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
-    throw failureOf(file, error);
+    throw toFileError(file, error);
   }
 }
 

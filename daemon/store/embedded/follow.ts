@@ -4,18 +4,18 @@
  */
 
 import { yieldToEventLoop } from '../../base/event_loop.ts';
-import { keyOf } from '../blocks/event.ts';
+import { readEventKey } from '../blocks/event.ts';
 import { rowsAsJson } from '../blocks/event_json.ts';
 import type { EventKey, RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
 import {
+  buildStartPosition,
   decodePosition,
   encodePosition,
   endOfTime,
   isAfter,
   type Position,
   type RecordingPosition,
-  startOf,
 } from './follow_position.ts';
 import type { Extent, Recordings } from './recordings.ts';
 
@@ -41,15 +41,15 @@ export function startFollowing(
   horizonNs: bigint,
   sinceNs: bigint | undefined,
 ): FollowPosition {
-  return known(startOf(extentsFor(recordings, filter), horizonNs, sinceNs));
+  return known(buildStartPosition(selectExtents(recordings, filter), horizonNs, sinceNs));
 }
 
 /** A tail has nothing of nodes that it excludes, neither events nor losses. */
-function extentsFor(recordings: Recordings, { nodes, excluded }: EventFilter): readonly Extent[] {
+function selectExtents(recordings: Recordings, { nodes, excluded }: EventFilter): readonly Extent[] {
   return recordings.extents(nodes).filter(({ node }) => !excluded?.nodes?.includes(node));
 }
 
-export function positionOf(id: string): FollowPosition | undefined {
+export function parseFollowPosition(id: string): FollowPosition | undefined {
   const position = decodePosition(id);
   return position && known(position);
 }
@@ -62,11 +62,11 @@ export async function follow(
 ): Promise<FollowedBatch | undefined> {
   const { filter, horizonNs } = request;
   const position = request.position as KnownPosition;
-  const extents = extentsFor(recordings, filter);
+  const extents = selectExtents(recordings, filter);
   const draft: Draft = {
     fromNs: position.fromNs,
     key: position.key,
-    places: placesFor(position.places, extents),
+    places: buildPlaces(position.places, extents),
     followed: [],
   };
   addLosses(recordings, extents, draft);
@@ -75,11 +75,11 @@ export async function follow(
     if (signal.aborted) return undefined;
   }
   for (const extent of extents) {
-    if (!addLate(recordings, filter, extent, draft)) return batchOf(draft, false);
+    if (!addLate(recordings, filter, extent, draft)) return buildBatch(draft, false);
     await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
   }
-  if (horizonNs <= draft.key.timestamp_ns) return batchOf(draft, true);
+  if (horizonNs <= draft.key.timestamp_ns) return buildBatch(draft, true);
   return addOrdered(recordings, request, draft, signal);
 }
 
@@ -90,12 +90,12 @@ interface Draft {
   readonly followed: Followed[];
 }
 
-function batchOf({ followed, ...position }: Draft, complete: boolean): FollowedBatch {
+function buildBatch({ followed, ...position }: Draft, complete: boolean): FollowedBatch {
   return { followed, position: known(position), complete };
 }
 
 /** A recording that appeared since is new from its first event on; an import has nothing new. */
-function placesFor(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
+function buildPlaces(known: Position['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
   for (const { recordingId, end, lossId, isImport } of extents) {
     if (places.has(recordingId)) continue;
@@ -139,7 +139,7 @@ function addLate(recordings: Recordings, filter: EventFilter, { recordingId, end
   const window = { fromNs, toNs: key.timestamp_ns + 1n };
   const request = { recordingId, filter: { ...filter, ...window }, from: place.number, end, limit: BATCH_ROWS };
   const arrived = recordings.arrivals(request);
-  for (const { key: itsKey, number, json } of arrived ? rowsOf(arrived.scanned) : []) {
+  for (const { key: itsKey, number, json } of arrived ? readBlockRows(arrived.scanned) : []) {
     if (isAfter(itsKey, key)) continue;
     place.number = number + 1;
     addEvent(draft, json(), true);
@@ -161,7 +161,7 @@ async function addOrdered(
     const { recordingId } = scanned.dictionary;
     const place = draft.places.get(recordingId);
     rows += scanned.block.rowCount;
-    for (const { key, number, json } of rowsOf(scanned)) {
+    for (const { key, number, json } of readBlockRows(scanned)) {
       // Recorded after this batch began: the next batch sends it, as late.
       if (!place || number >= place.number) continue;
       draft.key = key;
@@ -171,10 +171,10 @@ async function addOrdered(
     await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
   }
-  if (rows >= BATCH_ROWS) return batchOf(draft, false);
+  if (rows >= BATCH_ROWS) return buildBatch(draft, false);
   draft.key = endOfTime(horizonNs);
   for (const place of draft.places.values()) passWaiting(place, horizonNs, nowNs);
-  return batchOf(draft, true);
+  return buildBatch(draft, true);
 }
 
 /** Events that the filter rejects are never sent; they count as given once the key has passed all their times. */
@@ -191,11 +191,11 @@ interface Row {
   json(): string;
 }
 
-function* rowsOf(scanned: RecordingBlock): Generator<Row> {
+function* readBlockRows(scanned: RecordingBlock): Generator<Row> {
   const { block } = scanned;
   const { bytes, ends } = rowsAsJson(scanned);
   for (let row = 0; row < block.rowCount; row++) {
     const json = () => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row]);
-    yield { key: keyOf(scanned, row), number: Number(block.numbers[row]), json };
+    yield { key: readEventKey(scanned, row), number: Number(block.numbers[row]), json };
   }
 }

@@ -58,7 +58,7 @@ const LAST_NS = U64_MAX;
  * Position of a new tail: it starts with events recorded from now on, or with those that began at `since` or later,
  * which may be before the epoch.
  */
-export function startOf(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
+export function buildStartPosition(extents: readonly Extent[], horizonNs: bigint, since: bigint | undefined): Position {
   const fromNs = since === undefined ? undefined : since < 0n ? 0n : since > LAST_NS ? LAST_NS : since;
   const places = extents.map(({ recordingId, end, lossId }) => [
     recordingId,

@@ -9,7 +9,7 @@ import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
 import { nowNs } from '../../base/wall_clock.ts';
 import type { NodeClock, NodeLoss, NodeSpan, RecordingState } from '../store.ts';
 import type { WrittenSpan } from '../written_span.ts';
-import { withFailuresOf } from './failures.ts';
+import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
 /** Names in several recordings, sorted and without duplicates. */
@@ -19,7 +19,7 @@ export function mergedNames(names: readonly string[]): string[] {
 
 export function recordingState(recording: OpenRecording): RecordingState {
   const { file, reader, recordingId, node } = recording;
-  return withFailuresOf(file, () => {
+  return withFileErrors(file, () => {
     const { retainBytes, eventCount, firstTimestampNs, lastTimestampNs } = reader.info();
     return {
       recordingId,
@@ -37,7 +37,7 @@ export function recordingState(recording: OpenRecording): RecordingState {
 }
 
 /** Returns the span of time that each recording covers on its node. */
-export function spansIn(recordings: readonly OpenRecording[]): NodeSpan[] {
+export function listWrittenSpans(recordings: readonly OpenRecording[]): NodeSpan[] {
   return recordings.flatMap((recording) => {
     const span = writtenSpan(recording);
     return span ? [{ node: recording.node, ...span }] : [];
@@ -47,19 +47,19 @@ export function spansIn(recordings: readonly OpenRecording[]): NodeSpan[] {
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
 /** Returns the events that the recordings have lost. */
-export function lossesIn(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
-  const lossesOf = ({ file, reader }: OpenRecording) => withFailuresOf(file, () => reader.losses(fromNs, toNs));
+export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
+  const readLosses = ({ file, reader }: OpenRecording) => withFileErrors(file, () => reader.losses(fromNs, toNs));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
     const { node } = copies[0]!;
-    const losses = copies.map(lossesOf).reduce(united);
+    const losses = copies.map(readLosses).reduce(united);
     return losses.map(({ count, ...loss }) => ({ ...loss, lost: count, node }));
   });
 }
 
 /** Copies of a recording have the same loss records: a record that both have counts once. */
 function united(known: RecordedLoss[], more: RecordedLoss[]): RecordedLoss[] {
-  const left = Map.groupBy(known, textOf);
-  const both = [...known, ...more.filter((loss) => !left.get(textOf(loss))?.pop())];
+  const left = Map.groupBy(known, buildLossKey);
+  const both = [...known, ...more.filter((loss) => !left.get(buildLossKey(loss))?.pop())];
   // Removal by retention is one record that grows: the record of an older copy is contained in the newer one.
   const removed = both.filter(isRemoved).sort((a, b) => b.count - a.count);
   return [...both.filter((loss) => !isRemoved(loss)), ...removed.slice(0, 1)];
@@ -69,12 +69,12 @@ function isRemoved({ cause }: RecordedLoss): boolean {
   return cause === 'retention';
 }
 
-function textOf({ fromNs, toNs, cause, service = '', eventType, count }: RecordedLoss): string {
+function buildLossKey({ fromNs, toNs, cause, service = '', eventType, count }: RecordedLoss): string {
   return `${fromNs} ${toNs} ${cause} ${eventType} ${count} ${service}`;
 }
 
 /** Returns by how much the nodes' wall clocks stepped. */
-export function clocksIn(
+export function readNodeClocks(
   recordings: readonly OpenRecording[],
   nodes: readonly string[],
   fromNs: bigint,
@@ -85,7 +85,7 @@ export function clocksIn(
       .filter((recording) => recording.node === node)
       .map(({ file, reader }) =>
         steppedWithin(
-          withFailuresOf(file, () => reader.clockSteps()),
+          withFileErrors(file, () => reader.clockSteps()),
           fromNs,
           toNs,
         ),
@@ -118,7 +118,7 @@ function steppedWithin(steps: readonly ClockStep[], fromNs: bigint, toNs: bigint
 
 /** Returns undefined if nothing is known about its writer. */
 export function writtenSpan({ file, reader }: OpenRecording): WrittenSpan | undefined {
-  const read = () => withFailuresOf(file, () => reader.recordedSpan());
+  const read = () => withFileErrors(file, () => reader.recordedSpan());
   const span = read();
   if (!span) return undefined;
   if (span.end === 'unsaid' && isSetAside(basename(file.path))) return { ...span, end: 'damaged', isWholeFile: true };

@@ -6,7 +6,7 @@ import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import { pinTransaction, syncPins, unpinTransaction } from '../../../agent/recording/retain/pins.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
-import { failureOf, storeError, withFailuresOf } from './failures.ts';
+import { storeError, toFileError, withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ServedFile } from './served_files.ts';
 
@@ -16,28 +16,30 @@ import type { ServedFile } from './served_files.ts';
 export function pinIn(recordings: readonly OpenRecording[], request: PinRequest): Pin[] | undefined {
   const { transactionId } = request;
   const holders = recordings.filter(({ file, reader }) =>
-    withFailuresOf(file, () => reader.transaction(transactionId) !== undefined),
+    withFileErrors(file, () => reader.transaction(transactionId) !== undefined),
   );
   const losing = holders.filter(canLose);
   // Retention may remove the transaction first.
   const pinned = changed(losing, transactionId, ({ path }) => pinTransaction(path, request) !== undefined);
   if (pinned.length === 0 && losing.length === holders.length) return undefined;
-  return pinsIn(recordings, transactionId);
+  return readMergedPins(recordings, transactionId);
 }
 
 /**
  * Looks for the pin first: with read-only access, a missing pin is then reported as such instead of as a write error.
  */
 export function unpinIn(recordings: readonly OpenRecording[], transactionId: string): boolean {
-  const pinned = recordings.filter((recording) => canLose(recording) && pinsOf(recording, transactionId).length > 0);
+  const pinned = recordings.filter(
+    (recording) => canLose(recording) && readRecordingPins(recording, transactionId).length > 0,
+  );
   return changed(pinned, transactionId, ({ path }) => unpinTransaction(path, transactionId)).length > 0;
 }
 
 /** Resolves once what was pinned and unpinned is on the disk. */
-export async function syncPinsOf(files: readonly ServedFile[]): Promise<void> {
+export async function syncPinFiles(files: readonly ServedFile[]): Promise<void> {
   for (const file of files)
     await syncPins(file.path).catch((error: unknown) => {
-      throw storeError(failureOf(file, error));
+      throw storeError(toFileError(file, error));
     });
 }
 
@@ -55,7 +57,7 @@ function changed(
   const undo: (() => void)[] = [];
   try {
     return recordings.filter((recording) => {
-      const [before] = pinsOf(recording, transactionId);
+      const [before] = readRecordingPins(recording, transactionId);
       const done = withWriteErrors(recording.file, () => change(recording.file));
       if (done) undo.push(() => restore(recording, transactionId, before));
       return done;
@@ -77,10 +79,10 @@ function restore({ file, reader }: OpenRecording, transactionId: string, before:
 }
 
 /** Copies of a recording count as one: the pin that keeps more wins. */
-export function pinsIn(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
+export function readMergedPins(recordings: readonly OpenRecording[], transactionId?: string): Pin[] {
   const pins = new Map<string, Pin>();
   for (const recording of recordings.filter(canLose)) {
-    for (const pin of pinsOf(recording, transactionId)) {
+    for (const pin of readRecordingPins(recording, transactionId)) {
       const key = `${recording.recordingId} ${pin.transactionId}`;
       const known = pins.get(key);
       if (!known || pin.fromNs < known.fromNs) pins.set(key, pin);
@@ -91,11 +93,11 @@ export function pinsIn(recordings: readonly OpenRecording[], transactionId?: str
 
 function canLose({ file, reader }: OpenRecording): boolean {
   if (file.source === 'imported') return false;
-  return withFailuresOf(file, () => reader.info()).retainBytes !== null;
+  return withFileErrors(file, () => reader.info()).retainBytes !== null;
 }
 
-function pinsOf({ file, reader, node }: OpenRecording, transactionId: string | undefined): Pin[] {
-  return withFailuresOf(file, () => reader.pins())
+function readRecordingPins({ file, reader, node }: OpenRecording, transactionId: string | undefined): Pin[] {
+  return withFileErrors(file, () => reader.pins())
     .filter((pin) => transactionId === undefined || pin.transactionId === transactionId)
     .map((pin) => ({ ...pin, node }));
 }
@@ -109,7 +111,7 @@ function withWriteErrors<Result>(file: ServedFile, work: () => Result): Result {
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;
     if (error.code === 'pins_full') throw new Problem('pins_full', `${file.path}: ${error.message}`);
-    if (!NOT_WRITABLE.includes(error.code)) throw failureOf(file, error);
+    if (!NOT_WRITABLE.includes(error.code)) throw toFileError(file, error);
     throw new Problem(
       'recording_not_writable',
       `${file.path} cannot be written by the daemon's user: run the daemon as the user that the agent runs as`,

@@ -1,14 +1,14 @@
 /** Transactions of several recordings. Tables in memory select those of a list; the recordings provide their summaries. */
 
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { boxTest } from '../../sums/box.ts';
 import { joinParts, type Part } from '../joined_transaction.ts';
 import type { TransactionPage, TransactionReach, TransactionRows, TransactionSummary } from '../store.ts';
-import { withFailuresOf } from './failures.ts';
+import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ChosenFilter, ChosenRequest } from './recordings.ts';
 import { type Chosen, chooseTransactions, knownOfMany, ownerTest } from './transaction_choice.ts';
-import { groupTransactions, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
+import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 
 /** Number of summaries read in a step. */
@@ -32,7 +32,7 @@ export function createTransactionLists(): TransactionLists {
   /** The groups of the last call, valid as long as the tables have these versions. */
   let grouped: { versions: string; groups: TransactionGroups } | undefined;
 
-  function* groupsOf(open: readonly OpenRecording[]): Generator<void, TransactionGroups> {
+  function* groupOpenTransactions(open: readonly OpenRecording[]): Generator<void, TransactionGroups> {
     const versions = open.map(({ file, reader }) => `${file.identity} ${reader.transactionIndex.version()}`).join();
     const tables = open.map(({ reader }) => reader.transactionIndex.columns());
     // Versions start over when a file is closed and opened again, so the tables themselves are compared as well.
@@ -44,13 +44,13 @@ export function createTransactionLists(): TransactionLists {
   }
 
   function* bringUpToDate(open: readonly OpenRecording[]): Generator<void, void> {
-    for (const { file, reader } of open) while (!withFailuresOf(file, () => reader.transactionIndex.step())) yield;
+    for (const { file, reader } of open) while (!withFileErrors(file, () => reader.transactionIndex.step())) yield;
   }
 
   return {
     *each(open, filter, add) {
       yield* bringUpToDate(open);
-      const selected = selectedTransactions(open, yield* groupsOf(open), filter);
+      const selected = selectedTransactions(open, yield* groupOpenTransactions(open), filter);
       for (;;) {
         const { done, value } = selected.next();
         if (done) return value;
@@ -61,7 +61,7 @@ export function createTransactionLists(): TransactionLists {
     *list(open, request) {
       yield* bringUpToDate(open);
       for (;;) {
-        const groups = yield* groupsOf(open);
+        const groups = yield* groupOpenTransactions(open);
         // One transaction more than requested shows whether there is a next page.
         const { chosen, reach } = yield* chooseTransactions(open, groups, { ...request, limit: request.limit + 1 });
         const shown = chosen.slice(0, request.limit);
@@ -91,47 +91,47 @@ function* readChosen(
   let allThere = true;
   for (const [i, { rows }] of chosen.entries()) {
     if (i % READ_A_STEP === READ_A_STEP - 1) yield;
-    const byTable = Map.groupBy(rows, (row) => tableOf(groups, row));
-    const parts = [...byTable].flatMap(([table, own]) => partOf(open[table]!, own, groups.starts[table]!));
+    const byTable = Map.groupBy(rows, (row) => findTableIndex(groups, row));
+    const parts = [...byTable].flatMap(([table, own]) => readPart(open[table]!, own, groups.starts[table]!));
     if (parts.length === byTable.size) read.push(joinParts(parts));
     else allThere = false;
   }
   return allThere ? read : undefined;
 }
 
-function partOf(recording: OpenRecording, rows: readonly number[], start: number): Part[] {
+function readPart(recording: OpenRecording, rows: readonly number[], start: number): Part[] {
   const { file, reader } = recording;
   const { columns, setGone } = reader.transactionIndex;
   const places = rows.map((row) => row - start);
   const keys = places.map((place) => columns().keys[place]!);
-  const summary = withFailuresOf(file, () => reader.transactionOfKeys(keys));
+  const summary = withFileErrors(file, () => reader.transactionOfKeys(keys));
   if (summary) return [{ recording, summary }];
   for (const place of places) setGone(place);
   return [];
 }
 
-export function transactionIn(
+export function readMergedTransaction(
   recordings: readonly OpenRecording[],
   transactionId: string,
 ): TransactionSummary | undefined {
-  const parts = partsOf(recordings, transactionId);
+  const parts = readParts(recordings, transactionId);
   return parts.length === 0 ? undefined : joinParts(parts);
 }
 
 /** A transaction of which nothing is known is left out. */
-export function transactionsIn(
+export function readMergedTransactions(
   recordings: readonly OpenRecording[],
   ids: readonly string[],
 ): Map<string, TransactionSummary> {
-  const found = ids.map((id) => [id, transactionIn(recordings, id)] as const);
+  const found = ids.map((id) => [id, readMergedTransaction(recordings, id)] as const);
   return new Map(found.flatMap(([id, summary]) => (summary ? [[id, summary]] : [])));
 }
 
 /** Returns one part per recording. How far copies overlap is unknown, so the copy with the most events counts. */
-function partsOf(recordings: readonly OpenRecording[], transactionId: string): Part[] {
+function readParts(recordings: readonly OpenRecording[], transactionId: string): Part[] {
   const parts = new Map<string, Part>();
   for (const recording of recordings) {
-    const summary = withFailuresOf(recording.file, () => recording.reader.transaction(transactionId));
+    const summary = withFileErrors(recording.file, () => recording.reader.transaction(transactionId));
     const known = parts.get(recording.recordingId)?.summary.eventCount ?? 0;
     if (summary && summary.eventCount > known) parts.set(recording.recordingId, { recording, summary });
   }
@@ -153,15 +153,15 @@ function* selectedTransactions(
 ): Generator<TransactionRows, TransactionReach | null> {
   const rows = newRows();
   const { add, reach } = findReach(open, groups);
-  const first = wordsOf(rows.startsNs);
-  const durations = wordsOf(rows.durationsNs);
+  const first = toWords(rows.startsNs);
+  const durations = toWords(rows.durationsNs);
   const { hasError: failed, hashes, excluded, ...bounds } = filter;
   const hasOwners = filter.services || filter.nodes || excluded?.services || excluded?.nodes;
   const isOwned = hasOwners ? ownerTest(open, groups, filter) : undefined;
   const hasFailed = (at: number) => rows.failed[at] === 1;
   const isWanted = boxTest({ ...bounds, ...(failed !== undefined && { failed }) }, { ...rows, hasFailed });
   const { tables, starts, covered } = groups;
-  const words = tables.map(({ firstNs, endNs }) => ({ first: wordsOf(firstNs), end: wordsOf(endNs) }));
+  const words = tables.map(({ firstNs, endNs }) => ({ first: toWords(firstNs), end: toWords(endNs) }));
 
   /** Writes the transaction that begins with a row of the tables, if it is selected. */
   function write(row: number, table: number): void {

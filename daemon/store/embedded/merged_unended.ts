@@ -1,26 +1,26 @@
 /** What is in progress in several recordings. */
 import type { Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
-import { withFailuresOf } from './failures.ts';
+import { withFileErrors } from './failures.ts';
 import { writtenSpan } from './merged_info.ts';
 import type { OpenRecording } from './recording_files.ts';
 
-export function unendedIn(recordings: readonly OpenRecording[]): Unended {
+export function readMergedUnended(recordings: readonly OpenRecording[]): Unended {
   const copies = [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()];
   return joinUnended(
-    copies.map(newestOf).map((recording) => {
+    copies.map(findNewest).map((recording) => {
       const { file, reader, node } = recording;
       const span = writtenSpan(recording);
-      const unended = withFailuresOf(file, () => reader.unended());
+      const unended = withFileErrors(file, () => reader.unended());
       return { node, untilNs: span?.toNs ?? 0n, isOpen: span?.end === 'open', ...unended };
     }),
   );
 }
 
 /** An older copy lists what has ended since; of one that is being written, there is none that is newer. */
-function newestOf(copies: readonly OpenRecording[]): OpenRecording {
+function findNewest(copies: readonly OpenRecording[]): OpenRecording {
   const [first, ...others] = copies;
-  const rankOf = (recording: OpenRecording): bigint =>
+  const computeRank = (recording: OpenRecording): bigint =>
     recording.file.source === 'live' ? 2n ** 64n : (writtenSpan(recording)?.toNs ?? 0n);
-  return others.reduce((newest, copy) => (rankOf(copy) > rankOf(newest) ? copy : newest), first!);
+  return others.reduce((newest, copy) => (computeRank(copy) > computeRank(newest) ? copy : newest), first!);
 }

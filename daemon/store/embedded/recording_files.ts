@@ -6,7 +6,7 @@ import { RecordingError, type RecordingErrorCode } from '../../../agent/recordin
 import { type FoundDamage, openReader, type RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { openRawId, type RawId } from '../../../agent/recording/write/committer.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
-import { withFailuresOf } from './failures.ts';
+import { withFileErrors } from './failures.ts';
 import { namedFile, nothingServed, type ServedFile, type ServedPaths, servedFiles } from './served_files.ts';
 
 export interface OpenRecording {
@@ -197,7 +197,7 @@ function isWhatItWas({ reader, rawId, recordingId }: Opened): boolean {
 /** Returns undefined for a file that an agent is just creating as a recording. */
 function open(file: ServedFile): Opened | undefined {
   try {
-    return withFailuresOf(file, () => opened(file));
+    return withFileErrors(file, () => opened(file));
   } catch (error) {
     const beingMade = file.source === 'live' && error instanceof RecordingError && error.code === 'recording_missing';
     if (beingMade) return undefined;
@@ -228,5 +228,5 @@ function overwritten(path: string): string {
 
 /** Throws the error of the first recording that cannot be read. */
 export function checkRecordings(paths: readonly string[]): void {
-  for (const file of paths.map(namedFile)) close(withFailuresOf(file, () => opened(file)));
+  for (const file of paths.map(namedFile)) close(withFileErrors(file, () => opened(file)));
 }

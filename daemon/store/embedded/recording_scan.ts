@@ -12,26 +12,26 @@ import {
   recordingDictionary,
 } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
-import { failureOf } from './failures.ts';
+import { toFileError } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
 
 export function* scanRecording(
   recording: OpenRecording,
   { after, ...request }: Omit<ScanRequest, 'order'> & Pick<RecordingRequest, 'order' | 'risingMinNs'>,
 ): Generator<RecordingBlock, void> {
-  const dictionary = dictionaryOf(recording);
-  const key = after && { after: keyIn(recording.recordingId, after) };
+  const dictionary = findOrCreateDictionary(recording);
+  const key = after && { after: toRecordingKey(recording.recordingId, after) };
   try {
     for (const block of recording.reader.scan({ ...request, ...key })) yield { block, dictionary };
   } catch (error) {
-    throw failureOf(recording.file, error);
+    throw toFileError(recording.file, error);
   }
 }
 
 const dictionaries = new WeakMap<OpenRecording, RecordingDictionary>();
 
 /** One dictionary for as long as the recording is open: writers cache pieces per dictionary. Ids are never reused. */
-export function dictionaryOf(recording: OpenRecording): RecordingDictionary {
+export function findOrCreateDictionary(recording: OpenRecording): RecordingDictionary {
   let dictionary = dictionaries.get(recording);
   if (!dictionary) {
     const { recordingId, node } = recording;
@@ -43,7 +43,7 @@ export function dictionaryOf(recording: OpenRecording): RecordingDictionary {
 }
 
 /** Position of any event relative to this recording's: ids order events of the same time across recordings. */
-function keyIn(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
+function toRecordingKey(recordingId: string, { timestamp_ns, event_id }: EventKey): RecordingKey {
   const id = parseEventId(event_id);
   if (id?.recordingId === recordingId) return { timestampNs: timestamp_ns, number: id.number };
   return { timestampNs: timestamp_ns, number: event_id < recordingId ? -1n : 2n ** 64n };

@@ -3,17 +3,17 @@ import { RecordingError } from '../../../agent/recording/format/errors.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { parseEventId } from '../../base/event_id.ts';
-import { eventsOf } from '../blocks/event.ts';
+import { readBlockEvents } from '../blocks/event.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, ScanRequest } from '../store.ts';
-import { FileError, storeError, withFailuresOf, withStoreErrors } from './failures.ts';
-import { clocksIn, lossesIn, mergedNames, recordingState, spansIn } from './merged_info.ts';
-import { pinIn, pinnable, pinsIn, syncPinsOf, unpinIn } from './merged_pins.ts';
+import { FileError, storeError, withFileErrors, withStoreErrors } from './failures.ts';
+import { listWrittenSpans, mergedNames, readMergedLosses, readNodeClocks, recordingState } from './merged_info.ts';
+import { pinIn, pinnable, readMergedPins, syncPinFiles, unpinIn } from './merged_pins.ts';
 import { mergeScans } from './merged_scan.ts';
-import { createTransactionLists, transactionIn, transactionsIn } from './merged_transactions.ts';
-import { unendedIn } from './merged_unended.ts';
+import { createTransactionLists, readMergedTransaction, readMergedTransactions } from './merged_transactions.ts';
+import { readMergedUnended } from './merged_unended.ts';
 import { type OnUnreadable, type OpenRecording, recordingFiles } from './recording_files.ts';
-import { dictionaryOf, scanRecording } from './recording_scan.ts';
+import { findOrCreateDictionary, scanRecording } from './recording_scan.ts';
 import type { ArrivalRequest, Arrived, Extent, NumberedLoss, Recordings, UnorderedRequest } from './recordings.ts';
 
 type Open = readonly OpenRecording[];
@@ -109,14 +109,14 @@ export function openRecordingStore(
     },
     scan: (request) => scanned(request.filter.nodes, (open) => scan(open, request, isLeftOut)),
     scanUnordered: (request) => scanned(request.filter.nodes, (open) => scanUnordered(open, request, isLeftOut)),
-    extents: (nodes) => read((open) => extentsOf(ofNodes(open, nodes))),
+    extents: (nodes) => read((open) => listExtents(ofNodes(open, nodes))),
     lookForFiles: (filter) => readInSteps((open) => lookForFiles(ofNodes(open, filter.nodes), filter)),
-    arrivals: (request) => read((open) => arrivedIn(open, request)),
+    arrivals: (request) => read((open) => readArrivals(open, request)),
     removed: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
     lossesAfter: (recordingId, lossId) => read((open) => lossesSince(open, recordingId, lossId)),
-    event: (eventId) => find((open) => eventIn(open, eventId)),
-    transaction: (transactionId) => find((open) => transactionIn(open, transactionId)),
-    transactionsById: (ids) => read((open) => transactionsIn(open, ids)),
+    event: (eventId) => find((open) => findEvent(open, eventId)),
+    transaction: (transactionId) => find((open) => readMergedTransaction(open, transactionId)),
+    transactionsById: (ids) => read((open) => readMergedTransactions(open, ids)),
     transactions: (request) => readInSteps((open) => lists.list(open, request)),
     gatherTransactions: (filter, begin) =>
       readInSteps(function* (open) {
@@ -126,19 +126,19 @@ export function openRecordingStore(
       }),
     pin: (request) => find((open) => pinIn(open, request)),
     unpin: (transactionId) => read((open) => unpinIn(open, transactionId)),
-    syncPins: () => syncPinsOf(read(pinnable)),
-    pins: (transactionId) => read((open) => pinsIn(open, transactionId)),
+    syncPins: () => syncPinFiles(read(pinnable)),
+    pins: (transactionId) => read((open) => readMergedPins(open, transactionId)),
     services: () =>
-      read((open) => mergedNames(open.flatMap(({ file, reader }) => withFailuresOf(file, () => reader.services())))),
+      read((open) => mergedNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
     nodes: () => read((open) => mergedNames(open.map(({ node }) => node))),
     losses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
-      const losses = read((open) => lossesIn(ofNodes(open, nodes), fromNs, toNs));
+      const losses = read((open) => readMergedLosses(ofNodes(open, nodes), fromNs, toNs));
       const gaps = new Set(unreadable(nodes).map(({ node = null }) => node));
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },
-    clocks: (nodes, fromNs, toNs) => read((open) => clocksIn(open, nodes, fromNs, toNs)),
-    unended: (nodes) => read((open) => unendedIn(ofNodes(open, nodes))),
-    spans: (nodes) => read((open) => spansIn(ofNodes(open, nodes))),
+    clocks: (nodes, fromNs, toNs) => read((open) => readNodeClocks(open, nodes, fromNs, toNs)),
+    unended: (nodes) => read((open) => readMergedUnended(ofNodes(open, nodes))),
+    spans: (nodes) => read((open) => listWrittenSpans(ofNodes(open, nodes))),
     close: () => files.close(),
   };
 }
@@ -183,14 +183,14 @@ function* untilUnreadable<Block>(blocks: Iterable<Block>, isLeftOut: (error: unk
   }
 }
 
-function eventIn(open: Open, eventId: string): ApiEvent | undefined {
+function findEvent(open: Open, eventId: string): ApiEvent | undefined {
   const id = parseEventId(eventId);
   if (!id) return undefined;
   let failure: RecordingError | undefined;
   for (const recording of open.filter(({ recordingId }) => recordingId === id.recordingId)) {
     try {
-      const block = withFailuresOf(recording.file, () => recording.reader.event(id.number));
-      if (block) return eventsOf({ block, dictionary: dictionaryOf(recording) })[0];
+      const block = withFileErrors(recording.file, () => recording.reader.event(id.number));
+      if (block) return readBlockEvents({ block, dictionary: findOrCreateDictionary(recording) })[0];
     } catch (error) {
       // Another copy may be intact where this one is damaged.
       if (!(error instanceof RecordingError)) throw error;
@@ -207,7 +207,7 @@ function eventIn(open: Open, eventId: string): ApiEvent | undefined {
 function longest(open: Open): { recording: OpenRecording; extent: { end: number; lossId: number } }[] {
   const byId = new Map<string, ReturnType<typeof longest>[number]>();
   for (const recording of open) {
-    const extent = withFailuresOf(recording.file, () => recording.reader.extent());
+    const extent = withFileErrors(recording.file, () => recording.reader.extent());
     const known = byId.get(recording.recordingId);
     if (!known || extent.end > known.extent.end) byId.set(recording.recordingId, { recording, extent });
   }
@@ -219,7 +219,7 @@ function find(open: Open, recordingId: string): OpenRecording | undefined {
   return copies.length <= 1 ? copies[0] : longest(copies)[0]!.recording;
 }
 
-function extentsOf(open: Open): Extent[] {
+function listExtents(open: Open): Extent[] {
   return longest(open).map(({ recording: { recordingId, node, file }, extent }) => ({
     recordingId,
     node,
@@ -231,27 +231,29 @@ function extentsOf(open: Open): Extent[] {
 function* lookForFiles(open: Open, filter: EventFilter): Generator<void, void> {
   for (const { file, reader } of open) {
     const steps = reader.lookForFiles(filter);
-    while (!withFailuresOf(file, () => steps.next()).done) yield;
+    while (!withFileErrors(file, () => steps.next()).done) yield;
   }
 }
 
-function arrivedIn(open: Open, { recordingId, limit, ...request }: ArrivalRequest): Arrived | undefined {
+function readArrivals(open: Open, { recordingId, limit, ...request }: ArrivalRequest): Arrived | undefined {
   const recording = find(open, recordingId);
   if (!recording) return undefined;
   const read = () => recording.reader.arrivals({ ...request, rowsMax: limit });
-  const arrived = withFailuresOf(recording.file, read);
-  return arrived && { scanned: { block: arrived.block, dictionary: dictionaryOf(recording) }, next: arrived.next };
+  const arrived = withFileErrors(recording.file, read);
+  return (
+    arrived && { scanned: { block: arrived.block, dictionary: findOrCreateDictionary(recording) }, next: arrived.next }
+  );
 }
 
 function removedFrom(open: Open, recordingId: string, from: number, end: number) {
   const recording = find(open, recordingId);
   if (!recording) return { count: 0, next: from, toNs: 0n };
-  return withFailuresOf(recording.file, () => recording.reader.removed(from, end));
+  return withFileErrors(recording.file, () => recording.reader.removed(from, end));
 }
 
 function lossesSince(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
   const recording = find(open, recordingId);
   if (!recording) return [];
-  const losses = withFailuresOf(recording.file, () => recording.reader.lossesAfter(lossId));
+  const losses = withFileErrors(recording.file, () => recording.reader.lossesAfter(lossId));
   return losses.map(({ count, ...loss }) => ({ ...loss, lost: count }));
 }

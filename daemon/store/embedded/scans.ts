@@ -45,12 +45,12 @@ export interface Scans extends Pick<Store, 'stats' | 'slowest' | 'scanJson'> {
 }
 
 /** Scans that read in the calling thread. */
-export function scansOf(recordings: Recordings): Scans {
+export function createScans(recordings: Recordings): Scans {
   return {
-    stats: (request) => statsOf(recordings, request),
-    slowest: (request) => slowestOf(recordings, request),
-    scanJson: (request) => jsonOf(recordings, request),
-    eventHeatmap: (request) => eventHeatmapOf(recordings, request),
+    stats: (request) => computeStats(recordings, request),
+    slowest: (request) => findSlowest(recordings, request),
+    scanJson: (request) => scanAsJson(recordings, request),
+    eventHeatmap: (request) => computeEventHeatmap(recordings, request),
     compare: (request) => compareIn(recordings, request),
     choose: (request) => chooseIn(recordings, request),
     close: async () => {},
@@ -75,7 +75,7 @@ export function later<Value>(values: Generator<Value, void>): AsyncGenerator<Val
   };
 }
 
-export function jsonOf(
+export function scanAsJson(
   recordings: Recordings,
   request: ScanRequest,
   nextBuffer?: NextBuffer,
@@ -84,7 +84,7 @@ export function jsonOf(
   return jsonPieces(later(recordings.scan({ ...request, reusesMemory: true })), '\n', nextBuffer);
 }
 
-export async function* statsOf(
+export async function* computeStats(
   recordings: Recordings,
   { filter, bucketNs, groupBy }: StatsRequest,
 ): AsyncGenerator<void, StatsTable> {
@@ -99,7 +99,7 @@ export async function* statsOf(
   return stats.finish();
 }
 
-export async function* slowestOf(
+export async function* findSlowest(
   recordings: Recordings,
   { filter, limit, after }: SlowestRequest,
 ): AsyncGenerator<void, SlowestPage> {
@@ -119,7 +119,7 @@ export async function* slowestOf(
   return slowest.page();
 }
 
-export async function* eventHeatmapOf(
+export async function* computeEventHeatmap(
   recordings: Recordings,
   { filter, columns }: EventHeatmapRequest,
 ): AsyncGenerator<void, Heatmap> {

@@ -30,7 +30,7 @@ export interface ServedPaths {
 
 /** Returns each path once; the recording of the data folder comes first. */
 export function servedFiles({ data, recordings }: ServedPaths): ServedFile[] {
-  const found = data === undefined ? [] : foundIn(data);
+  const found = data === undefined ? [] : listServedFiles(data);
   const files = [...found, ...recordings.map(namedFile)];
   return [...new Map(files.map((file) => [file.path, file])).values()];
 }
@@ -46,17 +46,19 @@ export function nothingServed({ data = '.' }: ServedPaths): RecordingError {
 
 export function namedFile(name: string): ServedFile {
   const path = normalize(name);
-  const file = fileAt(path, 'named');
+  const file = findServedFile(path, 'named');
   if (file) return file;
   throw new RecordingError('recording_missing', `there is no file ${path}: give the path of a recording`);
 }
 
-function foundIn(data: string): ServedFile[] {
-  const stats = statsOf(data);
+function listServedFiles(data: string): ServedFile[] {
+  const stats = readFileStats(data);
   if (stats && !stats.isDirectory()) return [{ ...servedAs('live', normalize(data), stats), isForeign: true }];
-  const live = fileAt(join(data, 'recording.kreplay'), 'live');
+  const live = findServedFile(join(data, 'recording.kreplay'), 'live');
   const imported = importedPaths(join(data, 'imported')).map(importedFile);
-  const damaged = (stats ? namesIn(data, stats) : []).filter(isSetAside).map((name) => importedFile(join(data, name)));
+  const damaged = (stats ? readFolderNames(data, stats) : [])
+    .filter(isSetAside)
+    .map((name) => importedFile(join(data, name)));
   return [live, ...imported, ...damaged].filter((file) => file !== undefined);
 }
 
@@ -64,9 +66,9 @@ function foundIn(data: string): ServedFile[] {
  * The paths are sorted, so their order is stable. A name that begins with a dot belongs to a file still being written.
  */
 function importedPaths(folder: string): string[] {
-  const stats = statsOf(folder);
+  const stats = readFileStats(folder);
   if (!stats) return [];
-  return namesIn(folder, stats)
+  return readFolderNames(folder, stats)
     .filter((name) => name.endsWith('.kreplay') && !name.startsWith('.'))
     .map((name) => join(folder, name));
 }
@@ -74,7 +76,7 @@ function importedPaths(folder: string): string[] {
 /** What folders contained, for as long as they do not change. */
 const listed = new Map<string, { stamp: string; names: readonly string[] }>();
 
-function namesIn(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): readonly string[] {
+function readFolderNames(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): readonly string[] {
   const stamp = `${dev}:${ino}:${mtimeNs}:${ctimeNs}`;
   const known = listed.get(folder);
   if (known?.stamp === stamp) return known.names;
@@ -89,12 +91,12 @@ function namesIn(folder: string, { dev, ino, mtimeNs, ctimeNs }: BigIntStats): r
 /** A dangling symbolic link is listed as well; it is not a file. */
 function importedFile(path: string): ServedFile | undefined {
   const link = () => readable(path, () => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
-  const stats = statsOf(path) ?? link();
+  const stats = readFileStats(path) ?? link();
   return stats && servedAs('imported', path, stats);
 }
 
-function fileAt(path: string, source: ServedFile['source']): ServedFile | undefined {
-  const stats = statsOf(path);
+function findServedFile(path: string, source: ServedFile['source']): ServedFile | undefined {
+  const stats = readFileStats(path);
   return stats && servedAs(source, path, stats);
 }
 
@@ -102,7 +104,7 @@ function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   // The log is part of the identity: a reader would continue with a removed log, while the agent that notices its
   // removal starts another one.
-  const log = source === 'imported' ? undefined : statsOf(`${path}-wal`);
+  const log = source === 'imported' ? undefined : readFileStats(`${path}-wal`);
   const isWritten = log && (source === 'live' || isRecorded(path) !== false);
   const content = isWritten ? log.ino : `${size}:${mtimeNs}:${ctimeNs}`;
   return {
@@ -115,7 +117,7 @@ function servedAs(source: ServedFile['source'], path: string, stats: BigIntStats
   };
 }
 
-function statsOf(path: string): BigIntStats | undefined {
+function readFileStats(path: string): BigIntStats | undefined {
   return readable(path, () => statSync(path, { bigint: true, throwIfNoEntry: false }));
 }
 

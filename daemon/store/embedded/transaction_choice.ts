@@ -4,7 +4,7 @@ import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
 import type { TransactionKey, TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
 import type { ChosenRequest } from './recordings.ts';
-import { chainOf, isAlone, type TransactionGroups, tableOf } from './transaction_groups.ts';
+import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 
 const ROWS_A_STEP = 8192;
@@ -36,7 +36,7 @@ function isBefore(a: RankedTransaction, b: RankedTransaction): boolean {
   return a.value > b.value || (a.value === b.value && a.hash < b.hash);
 }
 
-function placeOf({ value, transactionId }: TransactionKey): RankedTransaction {
+function toRankedTransaction({ value, transactionId }: TransactionKey): RankedTransaction {
   return { value, hash: textHash53(transactionId) };
 }
 
@@ -46,7 +46,7 @@ export function* chooseTransactions(
   { filter, sort, limit, after }: ChosenRequest,
 ): Generator<void, { chosen: Chosen[]; reach: TransactionReach | null }> {
   const { fromNs, toNs, minDurationNs, maxDurationNs, hasError, hashes } = filter;
-  const start = after && placeOf(after);
+  const start = after && toRankedTransaction(after);
   const isOwned = ownerTest(open, groups, filter);
   const selected = findReach(open, groups);
   let chosen: Chosen[] = [];
@@ -72,7 +72,8 @@ export function* chooseTransactions(
     if (maxDurationNs !== undefined && durationNs > maxDurationNs) continue;
     if (hasError !== undefined && known.hasError !== hasError) continue;
     if (!isOwned(known.rows)) continue;
-    const hash = groups.tables[tableOf(groups, first)]!.hashes[first - groups.starts[tableOf(groups, first)]!]!;
+    const hash =
+      groups.tables[findTableIndex(groups, first)]!.hashes[first - groups.starts[findTableIndex(groups, first)]!]!;
     if (hashes && !hashes.has(hash)) continue;
     selected.add(known.rows, known.firstNs, known.firstNs + durationNs);
     const found = { rows: known.rows, value: sort === 'slowest' ? durationNs : known.firstNs, hash };
@@ -85,7 +86,7 @@ export function* chooseTransactions(
 }
 
 function ofOne(groups: TransactionGroups, first: number): Known {
-  const table = tableOf(groups, first);
+  const table = findTableIndex(groups, first);
   const { firstNs, endNs, hasError } = groups.tables[table]!;
   const row = first - groups.starts[table]!;
   return { rows: [first], firstNs: firstNs[row]!, endNs: endNs[row]!, hasError: hasError[row] === 1 };
@@ -93,7 +94,7 @@ function ofOne(groups: TransactionGroups, first: number): Known {
 
 /** Joins the rows of a chain that count. */
 export function knownOfMany(open: readonly OpenRecording[], groups: TransactionGroups, first: number): Known {
-  const byFile = Map.groupBy(chainOf(groups, first), (row) => tableOf(groups, row));
+  const byFile = Map.groupBy(collectChainRows(groups, first), (row) => findTableIndex(groups, row));
   /** How far copies overlap is unknown, so the copy with the most events counts. */
   const best = new Map<string, { rows: number[]; events: number }>();
   for (const [table, rows] of [...byFile].sort(([a], [b]) => a - b)) {
@@ -109,14 +110,14 @@ export function knownOfMany(open: readonly OpenRecording[], groups: TransactionG
 function joined(a: Known, b: Known): Known {
   return {
     rows: [...a.rows, ...b.rows],
-    firstNs: firstOf(a, b),
+    firstNs: chooseFirstNs(a, b),
     endNs: a.endNs > b.endNs ? a.endNs : b.endNs,
     hasError: a.hasError || b.hasError,
   };
 }
 
 /** A part without own events has no end, and its start is that of data that was written back. */
-function firstOf(a: Known, b: Known): bigint {
+function chooseFirstNs(a: Known, b: Known): bigint {
   if (a.endNs > 0n !== b.endNs > 0n) return a.endNs > 0n ? a.firstNs : b.firstNs;
   return a.firstNs < b.firstNs ? a.firstNs : b.firstNs;
 }
@@ -147,9 +148,9 @@ function partTest(
     reader.transactionIndex.serviceSets().map((names) => names.some((name) => wanted.has(name))),
   );
   return {
-    onNode: (row: number) => isNode[tableOf(groups, row)]!,
+    onNode: (row: number) => isNode[findTableIndex(groups, row)]!,
     ofService: (row: number) => {
-      const table = tableOf(groups, row);
+      const table = findTableIndex(groups, row);
       return hasService[table]![groups.tables[table]!.serviceSets[row - groups.starts[table]!]!]!;
     },
   };

@@ -29,7 +29,7 @@ export function* groupTransactions(tables: readonly TransactionColumns[]): Gener
   const count = starts.at(-1)!;
   const next = new Int32Array(count).fill(NONE);
   const covered = new Uint8Array(count);
-  const slots = slotsFor(count);
+  const slots = createSlots(count);
   for (const [i, { hashes, gone, length }] of tables.entries()) {
     const start = starts[i]!;
     for (let row = 0; row < length; row++) {
@@ -46,7 +46,7 @@ export function* groupTransactions(tables: readonly TransactionColumns[]): Gener
 }
 
 /** Uses open addressing; at most half of the slots are occupied. */
-function slotsFor(count: number): { exchange(hash: number, row: number): number } {
+function createSlots(count: number): { exchange(hash: number, row: number): number } {
   const size = 2 ** Math.ceil(Math.log2(Math.max(count, 1) * 2));
   const rows = new Int32Array(size).fill(NONE);
   const hashes = new Float64Array(size);
@@ -63,14 +63,14 @@ function slotsFor(count: number): { exchange(hash: number, row: number): number 
 }
 
 /** Returns the index of the table that contains a row. */
-export function tableOf({ starts }: TransactionGroups, row: number): number {
+export function findTableIndex({ starts }: TransactionGroups, row: number): number {
   let table = 0;
   while (row >= starts[table + 1]!) table++;
   return table;
 }
 
 /** Returns the rows of a chain, starting with its first. */
-export function chainOf({ next }: TransactionGroups, first: number): number[] {
+export function collectChainRows({ next }: TransactionGroups, first: number): number[] {
   const rows: number[] = [];
   for (let row = first; row !== NONE; row = next[row]!) rows.push(row);
   return rows;

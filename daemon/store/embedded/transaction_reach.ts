@@ -1,10 +1,10 @@
 /** Finds where and when the transactions took place that a filter selects. */
 
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import type { TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
-import { type TransactionGroups, tableOf } from './transaction_groups.ts';
+import { findTableIndex, type TransactionGroups } from './transaction_groups.ts';
 
 export interface ReachFinder {
   /** Adds a transaction: its rows in the tables, its start, and the end of the last of its own events. */
@@ -18,14 +18,14 @@ export function findReach(open: readonly OpenRecording[], groups: TransactionGro
   const bounds = new BigUint64Array([U64_MAX, 0n]);
   const given = new BigUint64Array(2);
   // Most transactions are decided by words: comparing bigints would take longer than all else.
-  const bound = wordsOf(bounds);
-  const words = wordsOf(given);
+  const bound = toWords(bounds);
+  const words = toWords(given);
   let isAny = false;
 
   return {
     add(rows, startNs, endNs) {
       isAny = true;
-      for (const row of rows) isSeen[tableOf(groups, row)] = 1;
+      for (const row of rows) isSeen[findTableIndex(groups, row)] = 1;
       given[0] = startNs;
       given[1] = endNs;
       if (isBelow(words[1]!, words[0]!, bound[1]!, bound[0]!)) bounds[0] = startNs;

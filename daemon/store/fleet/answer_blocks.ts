@@ -6,11 +6,17 @@
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import type { DecodedBlock, DecodedColumn } from '../../../agent/clickhouse/native/decode.ts';
 import type { Lists, SimpleValues } from '../../../agent/clickhouse/native/encode.ts';
-import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import { decodeText, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
 import { EVENT_COLUMNS, type Part } from '../../../agent/clickhouse/tables/event_columns.ts';
-import { wordsOf } from '../../../agent/recording/words64.ts';
-import { arrayOf, type ColumnArray, type NumberedBlock, newBlock, newColumnArray } from '../../../bpf/schema/block.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
+import {
+  type ColumnArray,
+  getArrayClass,
+  type NumberedBlock,
+  newBlock,
+  newColumnArray,
+} from '../../../bpf/schema/block.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 import type { Fields } from '../../../bpf/schema/define.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
@@ -61,13 +67,13 @@ export function answerBlocks(wanted?: readonly string[]): AnswerBlocks {
       return last;
     },
     *read(decoded, rowsMax) {
-      const types = typesOf(decoded);
+      const types = readEventTypes(decoded);
       const rows = differentRows(decoded, types, last).subarray(0, rowsMax);
-      if (decoded.rowCount > 0) last = keyAt(decoded, decoded.rowCount - 1);
+      if (decoded.rowCount > 0) last = readRowKey(decoded, decoded.rowCount - 1);
       for (let from = 0; from < rows.length; from += BLOCK_ROWS_MAX) {
         if (dictionary.size > ENTRIES_MAX) dictionary = answerDictionary();
         const to = Math.min(from + BLOCK_ROWS_MAX, rows.length);
-        const block = blockOf({ decoded, types, rows: rows.subarray(from, to), dictionary }, columns);
+        const block = buildBlock({ decoded, types, rows: rows.subarray(from, to), dictionary }, columns);
         yield { block, dictionary, nextAtHand: to < rows.length };
       }
     },
@@ -82,27 +88,29 @@ export function answerBlocks(wanted?: readonly string[]): AnswerBlocks {
   };
 }
 
-function typesOf(decoded: DecodedBlock): Uint8Array {
+function readEventTypes(decoded: DecodedBlock): Uint8Array {
   const types = new Uint8Array(decoded.rowCount);
-  const typeAt = textNumbers(textsOf(decoded, 'event_type'), (name) => TYPE_IDS.get(name) ?? 0);
-  for (let row = 0; row < types.length; row++) types[row] = typeAt(row);
+  const readType = textNumbers(readTextColumn(decoded, 'event_type'), (name) => TYPE_IDS.get(name) ?? 0);
+  for (let row = 0; row < types.length; row++) types[row] = readType(row);
   return types;
 }
 
-function keyAt(decoded: DecodedBlock, row: number): RowKey {
-  const at = (name: string) => numbersOf(decoded, name, BigUint64Array)[row]!;
+function readRowKey(decoded: DecodedBlock, row: number): RowKey {
+  const at = (name: string) => readNumberColumn(decoded, name, BigUint64Array)[row]!;
   return { timestampNs: at('timestamp_ns'), recording: at('recording'), number: at('number') };
 }
 
 /** Rows whose keys differ from those before them. Events of types that a newer kreplay records are left out. */
 function differentRows(decoded: DecodedBlock, types: Uint8Array, before: RowKey | undefined): Uint32Array {
   const rows = new Uint32Array(decoded.rowCount);
-  const keys = ['number', 'recording', 'timestamp_ns'].map((name) => wordsOf(numbersOf(decoded, name, BigUint64Array)));
+  const keys = ['number', 'recording', 'timestamp_ns'].map((name) =>
+    toWords(readNumberColumn(decoded, name, BigUint64Array)),
+  );
   const isSame = (row: number) =>
     keys.every((words) => words[row * 2] === words[row * 2 - 2] && words[row * 2 + 1] === words[row * 2 - 1]);
   let count = 0;
   for (let row = 0; row < decoded.rowCount; row++) {
-    if (types[row] === 0 || (row > 0 ? isSame(row) : before && isKey(before, keyAt(decoded, 0)))) continue;
+    if (types[row] === 0 || (row > 0 ? isSame(row) : before && isKey(before, readRowKey(decoded, 0)))) continue;
     rows[count++] = row;
   }
   return rows.subarray(0, count);
@@ -121,27 +129,27 @@ interface Piece {
   dictionary: AnswerDictionary;
 }
 
-function blockOf(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock {
+function buildBlock(piece: Piece, columns: readonly AnswerColumn[]): NumberedBlock {
   const { decoded, types, rows, dictionary } = piece;
   const block = newBlock(0, []);
   for (let i = 0; i < rows.length; i++) block.typeCounts[types[rows[i]!]!]!++;
   const rowsOf = [rows, ...rowsByType(block.typeCounts, types, rows)];
-  for (const one of columns) block.columns.set(one.column.name, columnOf(piece, one, rowsOf[one.column.eventType]!));
-  const recordings = numbersOf(decoded, 'recording', BigUint64Array);
-  const nodes = textsOf(decoded, 'node');
+  for (const one of columns) block.columns.set(one.column.name, buildColumn(piece, one, rowsOf[one.column.eventType]!));
+  const recordings = readNumberColumn(decoded, 'recording', BigUint64Array);
+  const nodes = readTextColumn(decoded, 'node');
   const nodeNames: string[] = [];
-  const nodeAt = textNumbers(nodes, (name) => nodeNames.push(name) - 1);
-  const words = wordsOf(recordings);
+  const readNode = textNumbers(nodes, (name) => nodeNames.push(name) - 1);
+  const words = toWords(recordings);
   let [low, high, index] = [0, 0, -1];
   const indexes = Uint32Array.from(rows, (row) => {
     if (index < 0 || words[row * 2] !== low || words[row * 2 + 1] !== high) {
       [low, high] = [words[row * 2]!, words[row * 2 + 1]!];
-      index = dictionary.recordingIndex(recordings[row]!, nodeNames[nodeAt(row)]!);
+      index = dictionary.recordingIndex(recordings[row]!, nodeNames[readNode(row)]!);
     }
     return index;
   });
   block.columns.set(RECORDING_COLUMN, indexes);
-  const numbers = valuesOf(numbersOf(decoded, 'number', BigUint64Array), rows);
+  const numbers = selectValues(readNumberColumn(decoded, 'number', BigUint64Array), rows);
   return { ...block, rowCount: rows.length, numbers };
 }
 
@@ -156,16 +164,17 @@ function rowsByType(counts: Uint32Array, types: Uint8Array, rows: Uint32Array): 
   return found.slice(1);
 }
 
-function columnOf(piece: Piece, one: AnswerColumn, rows: Uint32Array): ColumnArray {
+function buildColumn(piece: Piece, one: AnswerColumn, rows: Uint32Array): ColumnArray {
   const { decoded, types } = piece;
   const [first] = one.from;
-  if (one.as === 'number') return valuesOf(numbersOf(decoded, first!, arrayOf(one.column.storage)), rows);
-  if (one.as === 'event_type') return valuesOf(types, rows);
+  if (one.as === 'number')
+    return selectValues(readNumberColumn(decoded, first!, getArrayClass(one.column.storage)), rows);
+  if (one.as === 'event_type') return selectValues(types, rows);
   const made = newColumnArray(one.column.storage, rows.length);
   if (rows.length === 0) return made;
   if (one.as === 'origin' && one.part === 'bytes') return originBytes(decoded, first!, one.slot, rows, made);
-  const numberAt = numberReader(piece, one);
-  for (let i = 0; i < rows.length; i++) made[i] = numberAt(rows[i]!);
+  const readNumber = numberReader(piece, one);
+  for (let i = 0; i < rows.length; i++) made[i] = readNumber(rows[i]!);
   return made;
 }
 
@@ -173,7 +182,7 @@ function numberReader({ decoded, dictionary }: Piece, one: AnswerColumn): (row: 
   const [first, second] = one.from;
   switch (one.as) {
     case 'label':
-      return textNumbers(textsOf(decoded, first!), (word) => one.numbers.get(word) ?? UNKNOWN_LABEL);
+      return textNumbers(readTextColumn(decoded, first!), (word) => one.numbers.get(word) ?? UNKNOWN_LABEL);
     case 'context':
       return contextReader(decoded, one.from, dictionary);
     case 'file':
@@ -182,33 +191,33 @@ function numberReader({ decoded, dictionary }: Piece, one: AnswerColumn): (row: 
       if (one.part === 'context') return originContextReader(decoded, one.from, one.slot, dictionary);
       return originServices(decoded, first!, one.slot, dictionary);
     default:
-      return textNumbers(textsOf(decoded, first!), dictionary.nameId);
+      return textNumbers(readTextColumn(decoded, first!), dictionary.nameId);
   }
 }
 
 function fileReader(decoded: DecodedBlock, path: string, kind: string, dictionary: AnswerDictionary) {
   const kinds: string[] = [];
-  const kindAt = textNumbers(textsOf(decoded, kind), (text) => kinds.push(text) - 1);
+  const readKind = textNumbers(readTextColumn(decoded, kind), (text) => kinds.push(text) - 1);
   let ofKind = '';
-  const fileAt = textNumbers(textsOf(decoded, path), (text) => dictionary.fileId(text, ofKind));
+  const readFile = textNumbers(readTextColumn(decoded, path), (text) => dictionary.fileId(text, ofKind));
   return (row: number) => {
-    ofKind = kinds[kindAt(row)]!;
-    return ofKind === '' ? 0 : fileAt(row);
+    ofKind = kinds[readKind(row)]!;
+    return ofKind === '' ? 0 : readFile(row);
   };
 }
 
 function originServices(decoded: DecodedBlock, name: string, slot: number, dictionary: AnswerDictionary) {
-  const { ends, items } = textListsOf(decoded, name);
+  const { ends, items } = readTextListColumn(decoded, name);
   const at = originPlaces(ends, slot);
-  const nameAt = textNumbers(items, dictionary.nameId);
+  const readName = textNumbers(items, dictionary.nameId);
   return (row: number) => {
     const place = at(row);
-    return place < 0 ? 0 : nameAt(place);
+    return place < 0 ? 0 : readName(place);
   };
 }
 
 function originBytes(decoded: DecodedBlock, name: string, slot: number, rows: Uint32Array, made: ColumnArray) {
-  const { ends, items: values } = wideListsOf(decoded, name);
+  const { ends, items: values } = readWideListColumn(decoded, name);
   const at = originPlaces(ends, slot);
   const bytes = made as BigUint64Array;
   for (let i = 0; i < rows.length; i++) {
@@ -257,14 +266,14 @@ function selectedColumns(columns: readonly AnswerColumn[]): string[] {
 }
 
 function answerColumn(column: Column): AnswerColumn {
-  const namesOf = (parts: readonly Part[]) =>
+  const findColumnNames = (parts: readonly Part[]) =>
     parts.map(
       (wanted) => EVENT_COLUMNS.find(({ part, source }) => part === wanted && source.name === column.name)!.name,
     );
   const simple = (as: 'name' | 'event_type' | 'number', part: Part): AnswerColumn => ({
     column,
     as,
-    from: namesOf([part]),
+    from: findColumnNames([part]),
   });
   const source: Source = column.source;
   switch (source) {
@@ -273,21 +282,23 @@ function answerColumn(column: Column): AnswerColumn {
     case 'process':
       return simple('name', 'service');
     case 'file':
-      return { column, as: 'file', from: namesOf(['path', 'file_kind']) };
+      return { column, as: 'file', from: findColumnNames(['path', 'file_kind']) };
     case 'context':
-      return column.slot > 0 ? simple('number', 'number') : { column, as: 'context', from: namesOf(CONTEXT_PARTS) };
+      return column.slot > 0
+        ? simple('number', 'number')
+        : { column, as: 'context', from: findColumnNames(CONTEXT_PARTS) };
     case 'queuer':
       if (column.slot === 0) return simple('name', 'queuer_service');
-      return { column, as: 'context', from: namesOf(['queuer_transaction', 'queuer_trace']) };
+      return { column, as: 'context', from: findColumnNames(['queuer_transaction', 'queuer_trace']) };
     case 'origins':
       return originColumn(column);
     case 'value':
     case 'boot_time': {
       if (column.name === 'event_type') return simple('event_type', 'event_type');
-      const labels = labelsOf(column);
+      const labels = findColumnLabels(column);
       if (!labels) return simple('number', 'number');
       const numbers = new Map([...labels].map(([number, label]) => [label, number] as const));
-      return { column, as: 'label', from: namesOf(['label']), numbers };
+      return { column, as: 'label', from: findColumnNames(['label']), numbers };
     }
   }
 }
@@ -300,7 +311,7 @@ function originColumn(column: Column): AnswerColumn {
 }
 
 /** The words of a column of labels, by their numbers; undefined for other columns. */
-export function labelsOf({ eventType, field }: Column): ReadonlyMap<number, string> | undefined {
+export function findColumnLabels({ eventType, field }: Column): ReadonlyMap<number, string> | undefined {
   const fields: Fields = EVENTS.find(({ id }) => id === eventType)?.fields ?? {};
   return fields[field]?.kind.labels;
 }
@@ -356,7 +367,7 @@ function answerDictionary(): AnswerDictionary {
     contextId(key, transaction, trace, span) {
       let id = contextIds.get(key);
       if (id === undefined) {
-        id = contexts.push(contextOf(transaction, trace, span)) - 1;
+        id = contexts.push(buildContext(transaction, trace, span)) - 1;
         contextIds.set(key, id);
       }
       return id;
@@ -364,7 +375,7 @@ function answerDictionary(): AnswerDictionary {
     recordingIndex(id, node) {
       let index = recordingIndexes.get(id);
       if (index === undefined) {
-        index = recordings.push({ recordingId: recordingIdOf(id), node }) - 1;
+        index = recordings.push({ recordingId: formatRecordingId(id), node }) - 1;
         recordingIndexes.set(id, index);
       }
       return index;
@@ -376,16 +387,20 @@ function answerDictionary(): AnswerDictionary {
 }
 
 /** The id of a recording, which the tables have as a number. */
-export function recordingIdOf(id: bigint): string {
+export function formatRecordingId(id: bigint): string {
   return id.toString(16).padStart(16, '0');
 }
 
-function contextOf(transaction: string, trace: Buffer, span: Buffer): Context {
-  return { transactionId: transaction === '' ? null : transaction, traceId: hexOf(trace), spanId: hexOf(span) };
+function buildContext(transaction: string, trace: Buffer, span: Buffer): Context {
+  return {
+    transactionId: transaction === '' ? null : transaction,
+    traceId: toHexOrNull(trace),
+    spanId: toHexOrNull(span),
+  };
 }
 
 /** Null for bytes that are all zero. */
-function hexOf(bytes: Buffer): string | null {
+function toHexOrNull(bytes: Buffer): string | null {
   return bytes.every((byte) => byte === 0) ? null : bytes.toString('hex');
 }
 
@@ -401,9 +416,9 @@ function contextReader(
   [transaction, trace, span]: readonly string[],
   dictionary: AnswerDictionary,
 ): (row: number) => number {
-  const transactions = textsOf(decoded, transaction!);
-  const traces = bytesOf(decoded, trace!, TRACE_BYTES);
-  const spans = span === undefined ? undefined : bytesOf(decoded, span, SPAN_BYTES);
+  const transactions = readTextColumn(decoded, transaction!);
+  const traces = readIdColumn(decoded, trace!, TRACE_BYTES);
+  const spans = span === undefined ? undefined : readIdColumn(decoded, span, SPAN_BYTES);
   return ownerReader(
     transactions,
     traces,
@@ -419,15 +434,15 @@ function originContextReader(
   slot: number,
   dictionary: AnswerDictionary,
 ): (row: number) => number {
-  const { ends, items } = textListsOf(decoded, transaction!);
-  const traces = idListsOf(decoded, trace!, TRACE_BYTES);
+  const { ends, items } = readTextListColumn(decoded, transaction!);
+  const traces = readIdListColumn(decoded, trace!, TRACE_BYTES);
   // The items of both are at the same places.
   if (ends.at(-1) !== traces.ends.at(-1)) throw unexpected('transactions and traces are not as many');
   const at = originPlaces(ends, slot);
-  const contextAt = ownerReader(items, traces.items, () => NO_SPAN, dictionary);
+  const readContext = ownerReader(items, traces.items, () => NO_SPAN, dictionary);
   return (row) => {
     const place = at(row);
-    return place < 0 ? 0 : contextAt(place);
+    return place < 0 ? 0 : readContext(place);
   };
 }
 
@@ -442,7 +457,7 @@ function originPlaces(ends: Uint32Array, slot: number): (row: number) => number 
 function ownerReader(
   transactions: Texts,
   traces: Buffer,
-  spanOf: (row: number) => Buffer,
+  readSpan: (row: number) => Buffer,
   dictionary: AnswerDictionary,
 ): (row: number) => number {
   const { table, ids } = transactions;
@@ -451,12 +466,12 @@ function ownerReader(
   let [lastKey, lastId] = ['', 0];
   return (row) => {
     const trace = traces.subarray(row * TRACE_BYTES, (row + 1) * TRACE_BYTES);
-    const span = spanOf(row);
+    const span = readSpan(row);
     const transaction = table.bytes.toString('latin1', table.starts[row]!, table.ends[row]!);
     const key = `${trace.toString('latin1')}${span.toString('latin1')}${transaction}`;
     if (key === lastKey) return lastId;
     const isNone = transaction === '' && isZero(trace) && isZero(span);
-    lastId = isNone ? 0 : dictionary.contextId(key, textAt(transactions, row), trace, span);
+    lastId = isNone ? 0 : dictionary.contextId(key, decodeText(transactions, row), trace, span);
     lastKey = key;
     return lastId;
   };
@@ -479,7 +494,7 @@ export function unexpected(what: string): ServerError {
   return new ServerError('malformed', 'repeat', `an answer of the fleet's tables is not what was asked for: ${what}`);
 }
 
-export function numbersOf<Values extends ColumnArray>(
+export function readNumberColumn<Values extends ColumnArray>(
   decoded: DecodedBlock,
   name: string,
   array: new (length: number) => Values,
@@ -489,20 +504,20 @@ export function numbersOf<Values extends ColumnArray>(
   return values;
 }
 
-export function textsOf(decoded: DecodedBlock, name: string): Texts {
+export function readTextColumn(decoded: DecodedBlock, name: string): Texts {
   const { values } = decodedColumn(decoded, name);
   if (!('table' in values)) throw unexpected(`${name} is no text`);
   return values;
 }
 
 /** The bytes of a column of ids of this length, one after another. */
-function bytesOf(decoded: DecodedBlock, name: string, length: number): Buffer {
+function readIdColumn(decoded: DecodedBlock, name: string, length: number): Buffer {
   const { type, values } = decodedColumn(decoded, name);
   if (type.kind !== 'fixed_text' || type.bytes !== length) throw unexpected(`${name} is no id`);
-  return bufferOf(values as SimpleValues);
+  return toBuffer(values as SimpleValues);
 }
 
-function bufferOf(values: SimpleValues): Buffer {
+function toBuffer(values: SimpleValues): Buffer {
   const { buffer, byteOffset, byteLength } = values as Uint8Array<ArrayBuffer>;
   return Buffer.from(buffer, byteOffset, byteLength);
 }
@@ -513,45 +528,45 @@ interface ListsOf<Items> {
   items: Items;
 }
 
-function listsOf(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
+function readListColumn(decoded: DecodedBlock, name: string, kind: NativeType['kind']): Lists {
   const { type, values } = decodedColumn(decoded, name);
   if (type.kind !== 'list' || type.item.kind !== kind || !('items' in values)) throw unexpected(`${name} is no list`);
   return values;
 }
 
-export function textListsOf(decoded: DecodedBlock, name: string): ListsOf<Texts> {
-  return listsOf(decoded, name, 'text') as ListsOf<Texts>;
+export function readTextListColumn(decoded: DecodedBlock, name: string): ListsOf<Texts> {
+  return readListColumn(decoded, name, 'text') as ListsOf<Texts>;
 }
 
-function wideListsOf(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
-  const { ends, items } = listsOf(decoded, name, 'integer');
+function readWideListColumn(decoded: DecodedBlock, name: string): ListsOf<BigUint64Array> {
+  const { ends, items } = readListColumn(decoded, name, 'integer');
   if (!(items instanceof BigUint64Array)) throw unexpected(`${name} has numbers of another width`);
   return { ends, items };
 }
 
-/** Lists of ids of this length, as `bytesOf`. */
-function idListsOf(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
+/** Lists of ids of this length, as `readIdColumn`. */
+function readIdListColumn(decoded: DecodedBlock, name: string, length: number): ListsOf<Buffer> {
   const { type } = decodedColumn(decoded, name);
-  const { ends, items } = listsOf(decoded, name, 'fixed_text');
+  const { ends, items } = readListColumn(decoded, name, 'fixed_text');
   if (type.kind !== 'list' || type.item.kind !== 'fixed_text' || type.item.bytes !== length)
     throw unexpected(`${name} has no ids`);
-  return { ends, items: bufferOf(items) };
+  return { ends, items: toBuffer(items) };
 }
 
 /** Returns a function that gives the number of a row's text; each text of the table is asked for once. */
-function textNumbers(texts: Texts, numberOf: (text: string) => number): (row: number) => number {
+function textNumbers(texts: Texts, findNumber: (text: string) => number): (row: number) => number {
   const { table, ids } = texts;
-  if (!ids) return (row) => numberOf(textAt(texts, row));
+  if (!ids) return (row) => findNumber(decodeText(texts, row));
   const known = new Float64Array(table.length).fill(-1);
   return (row) => {
     const id = ids[row]!;
-    if (known[id]! < 0) known[id] = numberOf(textAt(texts, row));
+    if (known[id]! < 0) known[id] = findNumber(decodeText(texts, row));
     return known[id]!;
   };
 }
 
 /** The values of some rows; adjacent ones share the memory. */
-export function valuesOf<Values extends ColumnArray>(values: Values, rows: Uint32Array): Values {
+export function selectValues<Values extends ColumnArray>(values: Values, rows: Uint32Array): Values {
   const first = rows[0] ?? 0;
   if (isRun(rows)) return values.subarray(first, first + rows.length) as Values;
   const made = new (values.constructor as new (length: number) => Values)(rows.length);
@@ -566,8 +581,8 @@ function isRun(rows: Uint32Array): boolean {
 
 /** A bigint for each value would take ten times as long. */
 function copyWords(from: BigUint64Array, to: BigUint64Array, rows: Uint32Array): void {
-  const read = wordsOf(from);
-  const written = wordsOf(to);
+  const read = toWords(from);
+  const written = toWords(to);
   for (let i = 0; i < rows.length; i++) {
     written[i * 2] = read[rows[i]! * 2]!;
     written[i * 2 + 1] = read[rows[i]! * 2 + 1]!;

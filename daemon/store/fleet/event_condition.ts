@@ -14,7 +14,7 @@ import {
 } from '../../../agent/recording/read/event_filter.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { type Pattern, parsePattern } from '../../base/file_pattern.ts';
-import { labelsOf } from './answer_blocks.ts';
+import { findColumnLabels } from './answer_blocks.ts';
 
 const TRACE_TEXT = /^[0-9a-f]{32}$/;
 const NO_TRACE = '0'.repeat(32);
@@ -26,7 +26,7 @@ export interface TimeRange {
 }
 
 /** The starts that a filter allows; undefined if there are none. */
-export function timesOf({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
+export function computeTimeRange({ fromNs = 0n, toNs = U64_MAX + 1n }: EventFilter): TimeRange | undefined {
   const firstNs = fromNs < 0n ? 0n : fromNs;
   const lastNs = toNs > U64_MAX ? U64_MAX : toNs - 1n;
   return firstNs > lastNs ? undefined : { firstNs, lastNs };
@@ -38,13 +38,13 @@ export function eventCondition(filter: EventFilter): Sql | undefined {
   const failed = filter.failed ?? (results && true);
   const conditions: (Sql | undefined)[] = [
     ...durations(filter),
-    ...(eventTypes ? [oneOf('event_type', eventTypes)] : []),
-    ...(nodes ? [oneOf('node', nodes)] : []),
+    ...(eventTypes ? [buildInSql('event_type', eventTypes)] : []),
+    ...(nodes ? [buildInSql('node', nodes)] : []),
     ...(transactionId !== undefined ? [ofTransaction(transactionId)] : []),
     ...(traceId !== undefined ? [ofTrace(traceId)] : []),
     ...(services ? [ofServices(services)] : []),
     ...(pid !== undefined ? [sql`pid = ${pid}`] : []),
-    ...(comms ? [oneOf('comm', named(comms))] : []),
+    ...(comms ? [buildInSql('comm', named(comms))] : []),
     ...(failed !== undefined ? [failed ? sql`result < 0` : sql`result >= 0`] : []),
     ...(results ? [oneResult(results)] : []),
     ...ownConditions(filter),
@@ -65,7 +65,7 @@ function durations({ minDurationNs = 0n, maxDurationNs = U64_MAX }: EventFilter)
   ];
 }
 
-function oneOf(column: string, texts: readonly string[]): Condition {
+function buildInSql(column: string, texts: readonly string[]): Condition {
   const distinct = [...new Set(texts)];
   return distinct.length === 0 ? undefined : sql`${identifier(column)} IN (${list(distinct.map(text))})`;
 }
@@ -99,12 +99,12 @@ function ofTrace(id: string): Condition {
 function ofServices(services: readonly string[]): Condition {
   const names = named(services);
   if (names.length === 0) return undefined;
-  const owners = oneOf('owner', [...names, SEVERAL_OWNERS])!;
+  const owners = buildInSql('owner', [...names, SEVERAL_OWNERS])!;
   return sql`(${owners} AND (owner != ${text(SEVERAL_OWNERS)} OR ${isOwnedBy(names)}))`;
 }
 
 function isOwnedBy(names: readonly string[]): Sql {
-  return sql`(${oneOf('service', names)!} OR hasAny(origin_services, [${list([...new Set(names)].map(text))}]))`;
+  return sql`(${buildInSql('service', names)!} OR hasAny(origin_services, [${list([...new Set(names)].map(text))}]))`;
 }
 
 interface OwnColumn {
@@ -119,13 +119,13 @@ interface OwnColumn {
 /** Only some types of event have these fields; the columns are empty for the others. */
 const OWN_COLUMNS: readonly OwnColumn[] = CONDITION_COLUMNS.flatMap(({ texts, columns }) =>
   columns.flatMap(({ column }) => {
-    const partsOf = (wanted: readonly Part[]) =>
+    const selectPartColumns = (wanted: readonly Part[]) =>
       EVENT_COLUMNS.filter(({ part, source }) => source.name === column.name && wanted.includes(part));
-    const [kind] = partsOf(['file_kind']);
-    return partsOf(['label', 'text', 'path', 'queuer_transaction']).map(({ name, source }) => ({
+    const [kind] = selectPartColumns(['file_kind']);
+    return selectPartColumns(['label', 'text', 'path', 'queuer_transaction']).map(({ name, source }) => ({
       texts,
       column: identifier(name),
-      words: labelsOf(source) && new Set(labelsOf(source)!.values()),
+      words: findColumnLabels(source) && new Set(findColumnLabels(source)!.values()),
       kind: kind && identifier(kind.name),
     }));
   }),
@@ -136,12 +136,14 @@ function ownConditions(given: OwnTexts): Condition[] {
   return Object.keys(OWN_FIELDS).flatMap((texts) => {
     const wanted = given[texts as keyof OwnTexts];
     if (!wanted) return [];
-    const found = OWN_COLUMNS.filter((own) => own.texts === texts).flatMap((own) => hasOneOf(own, wanted) ?? []);
+    const found = OWN_COLUMNS.filter((own) => own.texts === texts).flatMap(
+      (own) => buildOwnColumnSql(own, wanted) ?? [],
+    );
     return [found.length === 0 ? undefined : or(found)];
   });
 }
 
-function hasOneOf({ column, words, kind }: OwnColumn, wanted: readonly string[]): Condition {
+function buildOwnColumnSql({ column, words, kind }: OwnColumn, wanted: readonly string[]): Condition {
   if (kind) return wanted.length === 0 ? undefined : sql`(${kind} != '' AND ${pathCondition(column, wanted)})`;
   const texts = [...new Set(named(wanted))].filter((one) => !words || words.has(one));
   return texts.length === 0 ? undefined : sql`${column} IN (${list(texts.map(text))})`;
@@ -152,10 +154,10 @@ function exclusions(excluded: EventValues): Sql[] {
   const { services = [], nodes = [], eventTypes = [], comms = [], results = [] } = excluded;
   const names = named(services);
   const unwanted = [
-    oneOf('event_type', eventTypes),
-    oneOf('node', nodes),
+    buildInSql('event_type', eventTypes),
+    buildInSql('node', nodes),
     names.length > 0 ? isOwnedBy(names) : undefined,
-    oneOf('comm', named(comms)),
+    buildInSql('comm', named(comms)),
     oneResult(results),
     ...ownConditions(excluded),
   ];
@@ -167,12 +169,12 @@ function exclusions(excluded: EventValues): Sql[] {
 /** Whether the path in a column matches one of the patterns. */
 function pathCondition(column: Sql, patterns: readonly string[]): Sql {
   const parsed = [...new Set(patterns)].map(parsePattern);
-  const textsOf = (wanted: Pattern['kind']) => parsed.flatMap((one) => (one.kind === wanted ? [one.text] : []));
-  const paths = textsOf('path');
+  const selectTexts = (wanted: Pattern['kind']) => parsed.flatMap((one) => (one.kind === wanted ? [one.text] : []));
+  const paths = selectTexts('path');
   return or([
     ...(paths.length > 0 ? [sql`${column} IN (${list(paths.map(text))})`] : []),
-    ...textsOf('beginning').map((beginning) => beginsWith(column, beginning)),
-    ...textsOf('folder').map((folder) => isInFolder(column, folder)),
+    ...selectTexts('beginning').map((beginning) => beginsWith(column, beginning)),
+    ...selectTexts('folder').map((folder) => isInFolder(column, folder)),
   ]);
 }
 

@@ -1,6 +1,6 @@
 /** The tables of a fleet as its readers see them: a connection, and what is true of all tables. */
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
-import { type RowOf, rowsOf, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, readTypedRows, type Shape } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { identifier, type Sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { distributedName } from '../../../agent/clickhouse/tables/ddl.ts';
@@ -37,7 +37,7 @@ export function closeFleet({ connection, pinning }: Fleet): void {
 }
 
 /** The table to read from: that of all shards, where there are several. */
-export function tableOf({ isCluster }: Fleet, name: string): Sql {
+export function chooseTableSql({ isCluster }: Fleet, name: string): Sql {
   return identifier(isCluster ? distributedName(name) : name);
 }
 
@@ -46,7 +46,7 @@ export function readRows<const Own extends Shape>(
   statement: Sql,
   shape: Own,
 ): Promise<RowOf<Own>[]> {
-  return rowsOf(connection, statement, shape);
+  return readTypedRows(connection, statement, shape);
 }
 
 /** The code for a shard of which no replica answers. */
@@ -72,7 +72,7 @@ export async function withFleetErrors<Result>(work: () => Promise<Result>): Prom
 }
 
 /** The same for work in steps. */
-export async function* withFleetErrorsIn<Value, Result>(
+export async function* withFleetStepErrors<Value, Result>(
   work: AsyncGenerator<Value, Result>,
 ): AsyncGenerator<Value, Result> {
   try {

@@ -1,8 +1,8 @@
 /** What a fleet's tables have beside events: names, and what nodes say of themselves. */
 
-import { type RowOf, rowsOf, type Shape, single } from '../../../agent/clickhouse/connection/rows.ts';
+import { type RowOf, readTypedRows, type Shape, single } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
+import { parseServerVersion } from '../../../agent/clickhouse/tables/server_version.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
 import { type ClockStep, parseReason } from '../../../agent/recording/format/losses.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
@@ -17,22 +17,22 @@ import {
 } from '../fleet_state.ts';
 import type { NodeLoss, NodeSpan, Unended } from '../store.ts';
 import { joinUnended } from '../unended.ts';
-import { recordingIdOf } from './answer_blocks.ts';
-import { type Fleet, isWithoutShard, readRows, tableOf, withFleetErrors } from './fleet.ts';
+import { formatRecordingId } from './answer_blocks.ts';
+import { chooseTableSql, type Fleet, isWithoutShard, readRows, withFleetErrors } from './fleet.ts';
 
-export async function servicesIn(fleet: Fleet): Promise<string[]> {
-  const statement = sql`SELECT DISTINCT text FROM ${tableOf(fleet, 'name')} WHERE kind = 'service'`;
+export async function readFleetServices(fleet: Fleet): Promise<string[]> {
+  const statement = sql`SELECT DISTINCT text FROM ${chooseTableSql(fleet, 'name')} WHERE kind = 'service'`;
   const names = (await readRows(fleet, statement, { text: 'text' })).map((row) => row.text);
   const isDropped = (await fleet.oldestNs()) > 0n;
-  const pinned = sql`SELECT DISTINCT service FROM ${tableOf(fleet, 'pinned_transaction')} WHERE service != ''`;
+  const pinned = sql`SELECT DISTINCT service FROM ${chooseTableSql(fleet, 'pinned_transaction')} WHERE service != ''`;
   const kept = isDropped ? (await readRows(fleet, pinned, { service: 'text' })).map((row) => row.service) : [];
   return [...new Set([...names, ...kept])].sort();
 }
 
 /** A node without events is known by what it says of itself. */
-export async function nodesIn(fleet: Fleet): Promise<string[]> {
-  const said = tableOf(fleet, 'node');
-  const sent = tableOf(fleet, 'segment');
+export async function readFleetNodes(fleet: Fleet): Promise<string[]> {
+  const said = chooseTableSql(fleet, 'node');
+  const sent = chooseTableSql(fleet, 'segment');
   const rows = await readRows(
     fleet,
     sql`SELECT DISTINCT node FROM ${said} UNION ALL SELECT DISTINCT node FROM ${sent}`,
@@ -41,7 +41,7 @@ export async function nodesIn(fleet: Fleet): Promise<string[]> {
   return [...new Set(rows.map((row) => row.node))].sort();
 }
 
-export async function lossesIn(
+export async function readFleetLosses(
   fleet: Fleet,
   fromNs: bigint | undefined,
   toNs: bigint | undefined,
@@ -55,7 +55,7 @@ export async function lossesIn(
   ];
   // A loss that grew may be there in several states.
   const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
-FROM ${tableOf(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
+FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
   const rows = await readRows(fleet, statement, shape);
   return rows.map((row) => ({
@@ -73,8 +73,8 @@ export interface KnownRecording {
   recording: bigint;
 }
 
-export async function recordingsIn(fleet: Fleet): Promise<KnownRecording[]> {
-  const rows = await readRows(fleet, sql`SELECT node, recording FROM ${tableOf(fleet, 'node')} FINAL`, {
+export async function readFleetRecordings(fleet: Fleet): Promise<KnownRecording[]> {
+  const rows = await readRows(fleet, sql`SELECT node, recording FROM ${chooseTableSql(fleet, 'node')} FINAL`, {
     node: 'text',
     recording: 'number',
   });
@@ -82,14 +82,14 @@ export async function recordingsIn(fleet: Fleet): Promise<KnownRecording[]> {
 }
 
 /** A node that was not heard of for longer than `forgetNs` counts as gone: hosts of a fleet come and go. */
-export async function spansIn(
+export async function readFleetSpans(
   fleet: Fleet,
   nodes: readonly string[] | undefined,
   forgetNs: bigint,
 ): Promise<(NodeSpan & KnownRecording)[]> {
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   if (nodes?.length === 0) return [];
-  const statement = sql`SELECT node, recording, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, recording, at, clock_offset_ns, created_ns, watermark_ns, ended_ns FROM ${chooseTableSql(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const shape = {
     node: 'text',
@@ -120,9 +120,9 @@ const hasEnded = ({ ended_ns, watermark_ns }: { ended_ns: bigint; watermark_ns: 
 const UNREADABLE = { events: [], lost: [], unlisted: UNKNOWN_UNLISTED };
 
 /** What nodes said last of what is in progress there; it has not ended by the time until which their events arrived. */
-export async function unendedIn(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
+export async function readFleetUnended(fleet: Fleet, nodes: readonly string[] | undefined): Promise<Unended> {
   if (nodes?.length === 0) return { events: [], lost: [], unlisted: [] };
-  const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${tableOf(fleet, 'node')} FINAL
+  const statement = sql`SELECT node, created_ns, watermark_ns, ended_ns, in_progress FROM ${chooseTableSql(fleet, 'node')} FINAL
 WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
   const shape = {
     node: 'text',
@@ -146,10 +146,10 @@ WHERE ${and(ofNodes(nodes))} ORDER BY recording`;
 }
 
 /** A node may have several recordings, and a recording several rows until they are merged: the latest counts. */
-export async function clocksIn(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
+export async function readFleetClocks(fleet: Fleet, nodes: readonly string[]): Promise<MeasuredClock[]> {
   if (nodes.length === 0) return [];
   const statement = sql`SELECT node, argMax(clock_offset_ns, at) AS offset, argMax(clock_uncertainty_ns, at) AS uncertainty
-FROM ${tableOf(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER BY node`;
+FROM ${chooseTableSql(fleet, 'node')} WHERE ${and(ofNodes(nodes))} GROUP BY node ORDER BY node`;
   const rows = await readRows(fleet, statement, { node: 'text', offset: 'number', uncertainty: 'number' });
   return rows.map((row) => ({
     node: row.node,
@@ -167,11 +167,14 @@ function atLeastZero(time: bigint): bigint {
 }
 
 /** All steps of the clocks of the nodes that made these recordings, by the recording's id. */
-export async function clockStepsIn(fleet: Fleet, recordingIds: readonly string[]): Promise<Map<string, ClockStep[]>> {
+export async function readFleetClockSteps(
+  fleet: Fleet,
+  recordingIds: readonly string[],
+): Promise<Map<string, ClockStep[]>> {
   if (recordingIds.length === 0) return new Map();
   const ids = list(recordingIds.map((id) => sql`${BigInt(`0x${id}`)}`));
   const statement = sql`SELECT recording, clock_id, any(boot_ns) AS boot, any(offset_ns) AS offset, any(kind) AS what, any(suspended_ns) AS slept
-FROM ${tableOf(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY recording, clock_id ORDER BY recording, clock_id`;
+FROM ${chooseTableSql(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY recording, clock_id ORDER BY recording, clock_id`;
   const shape = {
     recording: 'number',
     clock_id: 'number',
@@ -180,7 +183,7 @@ FROM ${tableOf(fleet, 'clock')} WHERE recording IN (${ids}) GROUP BY recording, 
     what: 'text',
     slept: 'number',
   } as const;
-  const rows = Map.groupBy(await readRows(fleet, statement, shape), ({ recording }) => recordingIdOf(recording));
+  const rows = Map.groupBy(await readRows(fleet, statement, shape), ({ recording }) => formatRecordingId(recording));
   return new Map(
     [...rows].map(([recordingId, own]) => [
       recordingId,
@@ -205,12 +208,12 @@ export function fleetHealth(fleet: Fleet): Omit<FleetHealth, 'watchShards'> {
   return {
     nodes: () => withFleetErrors(() => fleetNodes(fleet)),
     state: () => withFleetErrors(() => fleetState(fleet)),
-    clocks: (nodes) => withFleetErrors(() => clocksIn(fleet, nodes)),
+    clocks: (nodes) => withFleetErrors(() => readFleetClocks(fleet, nodes)),
   };
 }
 
 function asked<const Own extends Shape>({ connection }: Fleet, statement: Sql, shape: Own): Promise<RowOf<Own>[]> {
-  return rowsOf(connection, statement, shape, { timeoutMs: ANSWER_MS });
+  return readTypedRows(connection, statement, shape, { timeoutMs: ANSWER_MS });
 }
 
 async function fleetState(fleet: Fleet): Promise<FleetState> {
@@ -230,7 +233,7 @@ FROM system.parts WHERE active AND database = ${database} AND table = 'event'`,
     { n: 'number', hour: 'number' },
   );
   const nodes = await nodesIfAllAnswer(fleet);
-  const isCurrent = versionOf(server.version).isCurrent;
+  const isCurrent = parseServerVersion(server.version).isCurrent;
   return {
     nodes,
     unavailableShards: nodes ? 0 : 1,
@@ -278,7 +281,7 @@ async function fleetNodes(fleet: Fleet): Promise<FleetNodes> {
   argMax(toInt64(at) + clock_offset_ns, at) AS heard_ns,
   argMax(toInt64(watermark_ns) + clock_offset_ns, at) AS complete_ns,
   argMax(ended_ns != 0 AND ended_ns <= watermark_ns, at) AS is_over
-FROM ${tableOf(fleet, 'node')} GROUP BY node`;
+FROM ${chooseTableSql(fleet, 'node')} GROUP BY node`;
   const judged = sql`SELECT ${nowNs} - complete_ns AS lag_ns,
   multiIf(is_over OR ${nowNs} - heard_ns > ${NODE_GONE_NS}, 'ended', ${nowNs} - heard_ns > ${NODE_SILENT_NS}, 'silent', 'current') AS state
 FROM (${latest})`;

@@ -2,11 +2,11 @@
 import { single } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import { copyPinned, countPinned } from '../../../agent/clickhouse/pins/pin_copies.ts';
-import { dropPin, type FleetPin, pinNumberOf, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
+import { computePinNumber, dropPin, type FleetPin, readPins, writePin } from '../../../agent/clickhouse/pins/pins.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Pin, PinRequest } from '../store.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
 export interface PinLimits {
@@ -29,7 +29,7 @@ export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits
   const startNs = summary.firstTimestampNs;
   const fromNs = startNs > beforeNs ? startNs - beforeNs : 0n;
   const wanted: FleetPin = {
-    pin: pinNumberOf(transactionId),
+    pin: computePinNumber(transactionId),
     transactionId,
     nodes: summary.nodes,
     fromNs: known && known.fromNs < fromNs ? known.fromNs : fromNs,
@@ -43,7 +43,7 @@ export async function pinIn(fleet: Fleet, request: PinRequest, limits: PinLimits
     await writePin(fleet.pinning, wanted);
     await copyPinned(fleet.pinning, fleet, wanted);
   });
-  return pinsIn(fleet, transactionId);
+  return readFleetPins(fleet, transactionId);
 }
 
 async function refuseTooMany(
@@ -54,7 +54,7 @@ async function refuseTooMany(
 ): Promise<void> {
   if (!known && (await readPins(fleet.connection, fleet)).length >= pinsMax)
     throw new Problem('pins_full', `${pinsMax} transactions are pinned already: unpin others`);
-  const others = sql`SELECT toUInt64(count()) AS events FROM ${tableOf(fleet, 'pinned_event')} WHERE pin != ${wanted.pin}`;
+  const others = sql`SELECT toUInt64(count()) AS events FROM ${chooseTableSql(fleet, 'pinned_event')} WHERE pin != ${wanted.pin}`;
   const kept = single(await readRows(fleet, others, { events: 'number' })).events;
   const added = await countPinned(fleet.connection, fleet, wanted);
   if (kept + added > BigInt(eventsMax))
@@ -73,7 +73,7 @@ export async function unpinIn(fleet: Fleet, transactionId: string): Promise<bool
 }
 
 /** One for each node of each transaction. */
-export async function pinsIn(fleet: Fleet, transactionId?: string): Promise<Pin[]> {
+export async function readFleetPins(fleet: Fleet, transactionId?: string): Promise<Pin[]> {
   const pins = await readPins(fleet.connection, { ...fleet, transactionId });
   return pins.flatMap(({ nodes, ...pin }) =>
     nodes.map((node) => ({ transactionId: pin.transactionId, node, fromNs: pin.fromNs, pinnedNs: pin.pinnedNs })),

@@ -5,22 +5,22 @@ import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseEventId } from '../../base/event_id.ts';
 import { Problem } from '../../base/problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
-import { eventsOf } from '../blocks/event.ts';
+import { readBlockEvents } from '../blocks/event.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';
 import type { Store, TransactionFilter } from '../store.ts';
 import { answerBlocks } from './answer_blocks.ts';
-import { closeFleet, type Fleet, readRows, tableOf, withFleetErrors, withFleetErrorsIn } from './fleet.ts';
-import { fleetHealth, lossesIn, servicesIn, spansIn, unendedIn } from './fleet_info.ts';
-import { PIN_LIMITS, type PinLimits, pinIn, pinsIn, unpinIn } from './fleet_pins.ts';
-import { follow, positionOf, startFollowing } from './follow.ts';
+import { chooseTableSql, closeFleet, type Fleet, readRows, withFleetErrors, withFleetStepErrors } from './fleet.ts';
+import { fleetHealth, readFleetLosses, readFleetServices, readFleetSpans, readFleetUnended } from './fleet_info.ts';
+import { PIN_LIMITS, type PinLimits, pinIn, readFleetPins, unpinIn } from './fleet_pins.ts';
+import { follow, parseFollowPosition, startFollowing } from './follow.ts';
 import type { NodesFile } from './known_nodes.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { eventStatement, pinnedStatement, scanFleet } from './scan.ts';
 import type { ChosenFilter } from './selected_transactions.ts';
-import { shardsOf } from './shards.ts';
-import { statsIn } from './summed_stats.ts';
-import { chosenFilter, compareIn, heatmapIn, slowestIn } from './sums.ts';
+import { createShards } from './shards.ts';
+import { computeFleetStats } from './summed_stats.ts';
+import { chosenFilter, compareIn, computeFleetHeatmap, findFleetSlowest } from './sums.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
 export interface FleetStoreOptions {
@@ -41,10 +41,10 @@ export const TAIL_LAG_NS = 20_000_000_000n;
 /** Questions that may be about one transaction. */
 function questionsTo(reading: Fleet) {
   return {
-    scan: (request) => withFleetErrorsIn(scanFleet(reading, request)),
-    scanJson: (request) => withFleetErrorsIn(jsonPieces(scanFleet(reading, request), '\n')),
-    stats: (request) => withFleetErrorsIn(statsIn(reading, request)),
-    slowest: (request) => withFleetErrorsIn(slowestIn(reading, request)),
+    scan: (request) => withFleetStepErrors(scanFleet(reading, request)),
+    scanJson: (request) => withFleetStepErrors(jsonPieces(scanFleet(reading, request), '\n')),
+    stats: (request) => withFleetStepErrors(computeFleetStats(reading, request)),
+    slowest: (request) => withFleetStepErrors(findFleetSlowest(reading, request)),
     event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
     transactionsById: (ids) => withFleetErrors(() => transactionsById(reading, ids)),
     transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
@@ -62,7 +62,7 @@ export function fleetStore(
     nodesFile,
   }: FleetStoreOptions = {},
 ): Store {
-  const shards = shardsOf(fleet, nodesFile);
+  const shards = createShards(fleet, nodesFile);
   const { reading } = shards;
 
   async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
@@ -77,26 +77,26 @@ export function fleetStore(
     recordingStates: async () => [],
     unreadable: async () => [],
     ...questionsTo(reading),
-    heatmap: (request) => withFleetErrorsIn(heatmapIn(reading, request, chosen)),
-    compare: (request) => withFleetErrorsIn(compareIn(reading, request)),
+    heatmap: (request) => withFleetStepErrors(computeFleetHeatmap(reading, request, chosen)),
+    compare: (request) => withFleetStepErrors(compareIn(reading, request)),
     startFollowing: (filter, horizonNs, sinceNs) =>
       withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
-    positionOf,
+    parseFollowPosition,
     follow: (request, signal) => withFleetErrors(() => follow(fleet, request, tailLagNs, signal)),
     transactions: (request) =>
-      withFleetErrorsIn(
+      withFleetStepErrors(
         (async function* () {
           return yield* listedTransactions(reading, { ...request, filter: yield* chosen(request.filter) });
         })(),
       ),
     pin: (request) => withFleetErrors(() => pinIn(fleet, request, pinLimits)),
     unpin: (transactionId) => withFleetErrors(() => unpinIn(fleet, transactionId)),
-    pins: (transactionId) => withFleetErrors(() => pinsIn(reading, transactionId)),
-    services: () => withFleetErrors(() => servicesIn(reading)),
+    pins: (transactionId) => withFleetErrors(() => readFleetPins(reading, transactionId)),
+    services: () => withFleetErrors(() => readFleetServices(reading)),
     nodes: () => withFleetErrors(shards.nodes),
-    losses: (fromNs, toNs, nodes) => withFleetErrors(() => lossesIn(reading, fromNs, toNs, nodes)),
-    unended: (nodes) => withFleetErrors(() => unendedIn(reading, nodes)),
-    spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => spansIn(reading, nodes, forgetNs))),
+    losses: (fromNs, toNs, nodes) => withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes)),
+    unended: (nodes) => withFleetErrors(() => readFleetUnended(reading, nodes)),
+    spans: (nodes) => withFleetErrors(() => shards.noting(nodes, () => readFleetSpans(reading, nodes, forgetNs))),
     close: async () => closeFleet(fleet),
     forAnswer() {
       return { ...store, ...questionsTo({ ...reading, answered: new Map() }) };
@@ -111,7 +111,7 @@ async function foundEvent(fleet: Fleet, eventId: string): Promise<ApiEvent | und
   const id = parseEventId(eventId);
   if (!id) return undefined;
   const recording = sql`recording = ${BigInt(`0x${id.recordingId}`)}`;
-  const segments = sql`SELECT t_min, t_max FROM ${tableOf(fleet, 'segment')}
+  const segments = sql`SELECT t_min, t_max FROM ${chooseTableSql(fleet, 'segment')}
 WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number} LIMIT 1`;
   const [segment] = await readRows(fleet, segments, { t_min: 'number', t_max: 'number' });
   const own = [recording, sql`number = ${id.number}`];
@@ -125,6 +125,6 @@ WHERE ${recording} AND first_number <= ${id.number} AND end_number > ${id.number
   ];
   for (const statement of statements)
     for await (const decoded of fleet.connection.select(statement, { whole: true }))
-      for (const scanned of blocks.read(decoded, 1)) return eventsOf(scanned)[0];
+      for (const scanned of blocks.read(decoded, 1)) return readBlockEvents(scanned)[0];
   return undefined;
 }

@@ -10,13 +10,13 @@ import { parseReason } from '../../../agent/recording/format/losses.ts';
 import { min, U64_MAX } from '../../base/bigints.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
-import { keyOf } from '../blocks/event.ts';
+import { readEventKey } from '../blocks/event.ts';
 import { rowsAsJson } from '../blocks/event_json.ts';
 import type { ScannedBlock } from '../blocks/scanned_block.ts';
 import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, NodeLoss } from '../store.ts';
-import { answerBlocks, type RowKey, recordingIdOf } from './answer_blocks.ts';
+import { answerBlocks, formatRecordingId, type RowKey } from './answer_blocks.ts';
 import { eventCondition } from './event_condition.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { eventStatement, following, scanFleet } from './scan.ts';
 
 /** Rows that one batch examines; it bounds the memory that a client with a full socket can hold. */
@@ -70,16 +70,16 @@ export async function startFollowing(
   const fromNs = sinceNs === undefined ? undefined : sinceNs < 0n ? 0n : sinceNs > U64_MAX ? U64_MAX : sinceNs;
   const before = fromNs === undefined ? horizonNs - lagNs : fromNs - 1n;
   const key = endOfTime(before > 0n ? before : 0n);
-  return known({ fromNs: fromNs ?? 0n, key, arrivedS: arrivals.nowS }, memoryOf(arrivals, EMPTY));
+  return known({ fromNs: fromNs ?? 0n, key, arrivedS: arrivals.nowS }, buildMemory(arrivals, EMPTY));
 }
 
-export function positionOf(id: string): FollowPosition | undefined {
+export function parseFollowPosition(id: string): FollowPosition | undefined {
   const position = decodePosition(id);
   return position && known(position, EMPTY);
 }
 
 /** Everything that has arrived was given. */
-function memoryOf({ segments, losses }: Arrivals, before: Memory, lookedNs?: bigint): Memory {
+function buildMemory({ segments, losses }: Arrivals, before: Memory, lookedNs?: bigint): Memory {
   return {
     segments: new Set(segments.map(({ name }) => name)),
     losses: new Map([...before.losses, ...losses.map(({ name, lost }) => [name, lost] as const)]),
@@ -93,7 +93,7 @@ interface Draft {
   readonly followed: Followed[];
 }
 
-function batchOf({ position, memory, followed }: Draft, complete: boolean): FollowedBatch {
+function buildBatch({ position, memory, followed }: Draft, complete: boolean): FollowedBatch {
   return { followed, position: known(position, memory), complete };
 }
 
@@ -114,11 +114,11 @@ export async function follow(
   const draft: Draft = { position, memory, followed: [] };
   addLosses(draft, arrivals);
   if (!(await addLate(fleet, filter, arrivals, draft, signal)))
-    return signal.aborted ? undefined : batchOf(draft, false);
-  draft.memory = memoryOf(arrivals, draft.memory, nowNs);
+    return signal.aborted ? undefined : buildBatch(draft, false);
+  draft.memory = buildMemory(arrivals, draft.memory, nowNs);
   draft.position = { ...draft.position, arrivedS: arrivals.nowS };
   const horizonNs = nowNs - lagNs;
-  if (horizonNs <= draft.position.key.timestampNs) return batchOf(draft, true);
+  if (horizonNs <= draft.position.key.timestampNs) return buildBatch(draft, true);
   return addOrdered(fleet, { filter, horizonNs, sinceS }, draft, signal);
 }
 
@@ -183,12 +183,15 @@ async function addOrdered(
   signal: AbortSignal,
 ): Promise<FollowedBatch | undefined> {
   const { fromNs, key } = draft.position;
-  const after = { timestamp_ns: key.timestampNs, event_id: formatEventId(recordingIdOf(key.recording), key.number) };
+  const after = {
+    timestamp_ns: key.timestampNs,
+    event_id: formatEventId(formatRecordingId(key.recording), key.number),
+  };
   const window = { ...filter, fromNs, toNs: horizonNs + 1n };
   const rows: FollowedRow[] = [];
   for await (const scanned of scanFleet(fleet, { filter: window, order: 'asc', after, limit: BATCH_ROWS })) {
     if (signal.aborted) return undefined;
-    rows.push(...rowsOf(scanned));
+    rows.push(...readBlockRows(scanned));
   }
   const keys = rows.map((row) => row.key);
   const hasArrived = await arrivedBefore(fleet, keys, sinceS, draft.memory.segments);
@@ -201,7 +204,7 @@ async function addOrdered(
   const isComplete = rows.length < BATCH_ROWS;
   draft.position = { ...draft.position, key: isComplete ? endOfTime(horizonNs) : rows.at(-1)!.key };
   if (!isComplete) draft.memory = { ...draft.memory, lookedNs: undefined };
-  return batchOf(draft, isComplete);
+  return buildBatch(draft, isComplete);
 }
 
 /*
@@ -299,13 +302,13 @@ async function arrivedSince(fleet: Fleet, sinceS: bigint, filter: EventFilter): 
   const bound = sql`toDateTime(${sinceS > 0n ? sinceS : 0n})`;
   return {
     nowS,
-    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter), SEGMENT)).map(segmentOf),
-    losses: (await readRows(fleet, lossesSince(fleet, bound, filter), LOSS)).map(lossOf),
+    segments: (await readRows(fleet, segmentsSince(fleet, bound, filter), SEGMENT)).map(toArrivedSegment),
+    losses: (await readRows(fleet, lossesSince(fleet, bound, filter), LOSS)).map(toArrivedLoss),
   };
 }
 
 function segmentsSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
-  const table = tableOf(fleet, 'segment');
+  const table = chooseTableSql(fleet, 'segment');
   return sql`SELECT recording, first_number, max(end_number) AS end, any(node) AS at, min(t_min) AS first, max(t_max) AS last
 FROM ${table} WHERE ${among(fleet, sql`recording, first_number`, table, bound)} AND ${ofNodes(filter)}
 GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(arrived), recording, first_number`;
@@ -313,7 +316,7 @@ GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(ar
 
 /** A loss that has grown arrives again; one that is only sent again has arrived before. */
 function lossesSince(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
-  const table = tableOf(fleet, 'loss');
+  const table = chooseTableSql(fleet, 'loss');
   return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
   max(count) AS lost, max(if(arrived < ${bound}, count, 0)) AS before, toUInt64(min(arrived) < ${bound}) AS is_known
 FROM ${table} WHERE ${among(fleet, sql`recording, loss_id`, table, bound)} AND ${ofNodes(filter)}
@@ -344,9 +347,9 @@ const SEGMENT = {
   last: 'number',
 } as const;
 
-function segmentOf(row: RowOf<typeof SEGMENT>): ArrivedSegment {
+function toArrivedSegment(row: RowOf<typeof SEGMENT>): ArrivedSegment {
   return {
-    name: nameOf(row.recording, row.first_number),
+    name: nameArrival(row.recording, row.first_number),
     recording: row.recording,
     firstNumber: row.first_number,
     endNumber: row.end,
@@ -356,7 +359,7 @@ function segmentOf(row: RowOf<typeof SEGMENT>): ArrivedSegment {
   };
 }
 
-function nameOf(recording: bigint, number: bigint): string {
+function nameArrival(recording: bigint, number: bigint): string {
   return `${recording}:${number}`;
 }
 
@@ -370,9 +373,9 @@ const LOSS = {
   lost: 'number',
 } as const;
 
-function lossOf(row: RowOf<typeof LOSS>): ArrivedLoss {
+function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
   return {
-    name: nameOf(row.recording, row.loss_id),
+    name: nameArrival(row.recording, row.loss_id),
     fromNs: row.first,
     toNs: row.last,
     lost: Number(row.lost),
@@ -394,10 +397,10 @@ async function arrivedBefore(
     return sql`(recording = ${recording} AND first_number <= ${numbers.at(-1)!} AND end_number > ${numbers[0]!})`;
   });
   const statement = sql`SELECT recording, first_number, max(end_number) AS end, toUInt64(toUnixTimestamp(min(arrived))) AS since
-FROM ${tableOf(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording, first_number`;
+FROM ${chooseTableSql(fleet, 'segment')} WHERE ${or(wanted)} GROUP BY recording, first_number`;
   const shape = { recording: 'number', first_number: 'number', end: 'number', since: 'number' } as const;
   const rows = await readRows(fleet, statement, shape);
-  const known = rows.filter((row) => row.since < sinceS || names.has(nameOf(row.recording, row.first_number)));
+  const known = rows.filter((row) => row.since < sinceS || names.has(nameArrival(row.recording, row.first_number)));
   const byRecording = Map.groupBy(known, ({ recording }) => recording);
   return ({ recording, number }) =>
     (byRecording.get(recording) ?? []).some((row) => row.first_number <= number && row.end > number);
@@ -430,7 +433,7 @@ async function lateRows(fleet: Fleet, request: LateRequest): Promise<LateRows> {
   if (!condition) return { rows: [], readTo: undefined };
   const earliestNs = segments.map(({ firstNs }) => firstNs).reduce(min);
   const conditions = [
-    or(segments.map(isIn)),
+    or(segments.map(buildInSegmentSql)),
     sql`NOT ${following(key, 'asc')}`,
     ...(after ? [following(after, 'asc')] : []),
     condition,
@@ -442,12 +445,12 @@ async function lateRows(fleet: Fleet, request: LateRequest): Promise<LateRows> {
   let found = 0;
   for await (const decoded of fleet.connection.select(eventStatement(fleet, asked, false), { whole: true })) {
     found += decoded.rowCount;
-    for (const scanned of blocks.read(decoded, rowsMax)) rows.push(...rowsOf(scanned));
+    for (const scanned of blocks.read(decoded, rowsMax)) rows.push(...readBlockRows(scanned));
   }
   return { rows, readTo: found < rowsMax ? undefined : blocks.last };
 }
 
-function isIn({ recording, firstNumber, endNumber }: ArrivedSegment): Sql {
+function buildInSegmentSql({ recording, firstNumber, endNumber }: ArrivedSegment): Sql {
   return sql`(recording = ${recording} AND number >= ${firstNumber} AND number < ${endNumber})`;
 }
 
@@ -458,12 +461,12 @@ interface FollowedRow {
   json(): string;
 }
 
-function* rowsOf(scanned: ScannedBlock): Generator<FollowedRow> {
+function* readBlockRows(scanned: ScannedBlock): Generator<FollowedRow> {
   const { rowCount } = scanned.block;
   if (rowCount === 0) return;
   const { bytes, ends } = rowsAsJson(scanned);
   for (let row = 0; row < rowCount; row++) {
-    const { timestamp_ns: timestampNs, event_id } = keyOf(scanned, row);
+    const { timestamp_ns: timestampNs, event_id } = readEventKey(scanned, row);
     const { recordingId, number } = parseEventId(event_id)!;
     const key = { timestampNs, recording: BigInt(`0x${recordingId}`), number };
     yield { key, json: () => bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row]) };

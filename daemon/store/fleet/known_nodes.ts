@@ -23,7 +23,7 @@ export function knownNodes(file?: NodesFile): KnownNodes {
 
   return {
     learn(found, nodes) {
-      const counted = countsOf(found);
+      const counted = countRecordings(found);
       let isNew = !isWhole && nodes === undefined;
       for (const node of nodes ?? [...known.keys()]) if (!counted.has(node)) isNew = known.delete(node) || isNew;
       for (const [node, counts] of counted) {
@@ -34,8 +34,8 @@ export function knownNodes(file?: NodesFile): KnownNodes {
       if (file && isNew && isWhole) writeNodes(file, known);
     },
     compare(found, nodes) {
-      const counted = countsOf(found);
-      for (const [node, counts] of counted) known.set(node, mostOf(known.get(node), counts));
+      const counted = countRecordings(found);
+      for (const [node, counts] of counted) known.set(node, mergeMaxCounts(known.get(node), counts));
       return (nodes ?? [...known.keys()]).filter((node) =>
         [...(known.get(node) ?? [])].some(([recording, count]) => (counted.get(node)?.get(recording) ?? 0) < count),
       );
@@ -47,7 +47,7 @@ export function knownNodes(file?: NodesFile): KnownNodes {
 
 type Counts = ReadonlyMap<bigint, number>;
 
-function countsOf(found: readonly KnownRecording[]): RecordingCounts {
+function countRecordings(found: readonly KnownRecording[]): RecordingCounts {
   const byNode: RecordingCounts = new Map();
   for (const { node, recording } of found) {
     const counts = byNode.get(node) ?? new Map<bigint, number>();
@@ -61,7 +61,7 @@ function areEqual(before: Counts | undefined, counts: Counts): boolean {
   return before?.size === counts.size && [...counts].every(([recording, count]) => before.get(recording) === count);
 }
 
-function mostOf(before: Counts = new Map(), counts: Counts): Map<bigint, number> {
+function mergeMaxCounts(before: Counts = new Map(), counts: Counts): Map<bigint, number> {
   const most = new Map(before);
   for (const [recording, count] of counts) most.set(recording, Math.max(count, most.get(recording) ?? 0));
   return most;
@@ -91,9 +91,9 @@ function readNodes({ path, fleet }: NodesFile): RecordingCounts | undefined {
   try {
     const written = JSON.parse(readFileSync(path, 'utf8')) as Written;
     if (written.fleet !== fleet) return undefined;
-    const countsOf = (own: Written['nodes'][string]) =>
+    const parseCounts = (own: Written['nodes'][string]) =>
       new Map(own.map(([recording, count]) => [BigInt(recording), Number(count)] as const));
-    return new Map(Object.entries(written.nodes).map(([node, own]) => [node, countsOf(own)]));
+    return new Map(Object.entries(written.nodes).map(([node, own]) => [node, parseCounts(own)]));
   } catch {
     return undefined;
   }

@@ -10,7 +10,7 @@ import type {
   TransactionsRequest,
 } from '../store.ts';
 import { type Fleet, readRows } from './fleet.ts';
-import { type ChosenFilter, reachFinder, reachOf, selectedTransactions, selection } from './selected_transactions.ts';
+import { type ChosenFilter, reachFinder, readReach, selectedTransactions, selection } from './selected_transactions.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
 interface ChosenRequest extends TransactionsRequest {
@@ -70,7 +70,7 @@ async function rankedThere(fleet: Fleet, { filter, sort }: ChosenRequest): Promi
   if (!selected || !withNodes) return { rank: async () => [], reach: async () => null };
   const value = sort === 'slowest' ? sql`lasted` : sql`started`;
   return {
-    reach: () => reachOf(fleet, withNodes),
+    reach: () => readReach(fleet, withNodes),
     async rank(after, count) {
       const statement = sql`SELECT whole_id, hash, ${value} AS value FROM (${selected})
 WHERE ${after ? following(value, after) : sql`1`} ORDER BY value DESC, hash LIMIT ${count}`;
@@ -97,8 +97,8 @@ async function* rankedHere(
     finder.add(rows);
     for (let row = 0; row < rows.length; row++) {
       const value = (sort === 'slowest' ? rows.durationsNs : rows.startsNs)[row]!;
-      const one = { id: rows.idAt(row), value, hash: rows.hashes[row]! };
-      if (!first || isBefore(placeOf(first), one)) ranked.push(one);
+      const one = { id: rows.readId(row), value, hash: rows.hashes[row]! };
+      if (!first || isBefore(toPlace(first), one)) ranked.push(one);
     }
     if (ranked.length > limit + KEPT_EXTRA_MAX) ranked = best(ranked, limit + KEPT_EXTRA_MAX);
     yield;
@@ -106,13 +106,13 @@ async function* rankedHere(
   ranked = best(ranked, ranked.length);
   return {
     reach: async () => finder.reach(),
-    rank: async (after, count) => ranked.filter((one) => !after || isBefore(placeOf(after), one)).slice(0, count),
+    rank: async (after, count) => ranked.filter((one) => !after || isBefore(toPlace(after), one)).slice(0, count),
   };
 }
 
 type Place = Pick<Ranked, 'value' | 'hash'>;
 
-function placeOf({ value, transactionId }: TransactionKey): Place {
+function toPlace({ value, transactionId }: TransactionKey): Place {
   return { value, hash: textHash53(transactionId) };
 }
 

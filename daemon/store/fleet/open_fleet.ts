@@ -1,6 +1,6 @@
 /** Connects to the tables of a fleet, and checks that they are there and of a schema that this kreplay reads. */
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
-import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
@@ -52,7 +52,7 @@ async function openedOver(connection: Connection, pinning: Connection): Promise<
 
 /** Answers would lack shards that are away, and not say so. */
 async function refuseLeavingOut(connection: Connection): Promise<void> {
-  const [setting] = await rowsOf(
+  const [setting] = await readTypedRows(
     connection,
     sql`SELECT value FROM system.settings WHERE name = 'skip_unavailable_shards'`,
     { value: 'text' },

@@ -16,8 +16,8 @@ import { parseEventId } from '../../base/event_id.ts';
 import type { EventKey, ScannedBlock } from '../blocks/scanned_block.ts';
 import type { ScanRequest } from '../store.ts';
 import { type AnswerBlocks, answerBlocks, type RowKey, unexpected } from './answer_blocks.ts';
-import { eventCondition, type TimeRange, timesOf, traceBytes } from './event_condition.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { computeTimeRange, eventCondition, type TimeRange, traceBytes } from './event_condition.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { rowsOfTransaction } from './transactions_by_id.ts';
 
 /** Rows that one statement returns at most: the server keeps as many in memory to sort them. */
@@ -38,18 +38,18 @@ export async function* scanFleet(
   also: readonly Sql[] = [],
 ): AsyncGenerator<ScannedBlock, void> {
   const condition = eventCondition(filter);
-  const times = timesOf(filter);
+  const times = computeTimeRange(filter);
   if (!condition || !times || limit <= 0) return;
   const oldestNs = await fleet.oldestNs();
   const found = await scanRanges(fleet, filter, times, oldestNs);
   const blocks = answerBlocks(wanted);
-  const steps = stepsOf(found, {
+  const steps = createSteps(found, {
     order,
     fleet,
     wholeRows: isOfTimesAlone(filter) && also.length === 0 ? Math.min(limit, STATEMENT_ROWS_MAX) : undefined,
   });
   const isProbed = steps.areLong && isWorthProbing({ selected: blocks.selected, limit });
-  let key = after && rowKeyOf(after);
+  let key = after && toRowKey(after);
   let left = limit;
   let statementRowsMax = STATEMENT_ROWS_MAX;
   if (key) steps.skipTo(key.timestampNs);
@@ -134,7 +134,7 @@ interface StepOptions {
   wholeRows: number | undefined;
 }
 
-function stepsOf(
+function createSteps(
   { ranges: ascending, events }: ScanRanges,
   { order, fleet: { bucketNs }, wholeRows }: StepOptions,
 ): Steps {
@@ -151,7 +151,7 @@ function stepsOf(
   let current: TimeRange | undefined;
 
   /** The first step of a range; it ends with a bucket. */
-  function stepIn({ firstNs, lastNs }: TimeRange): TimeRange {
+  function computeFirstStep({ firstNs, lastNs }: TimeRange): TimeRange {
     const buckets = lengthNs / bucketNs;
     if (isAscending) {
       const endNs = buckets === 0n ? firstNs + lengthNs : (firstNs / bucketNs + buckets) * bucketNs;
@@ -175,7 +175,7 @@ function stepsOf(
       current = isAscending ? { ...current!, lastNs } : { ...current!, firstNs };
     },
     next() {
-      current = ranges[0] && stepIn(ranges[0]);
+      current = ranges[0] && computeFirstStep(ranges[0]);
       return current;
     },
     skipTo,
@@ -197,7 +197,7 @@ export function following({ timestampNs, recording, number }: RowKey, order: Ord
 }
 
 /** An id that is none of an event is before all ids. */
-function rowKeyOf({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
+function toRowKey({ timestamp_ns: timestampNs, event_id }: EventKey): RowKey {
   const id = parseEventId(event_id);
   return { timestampNs, recording: id ? BigInt(`0x${id.recordingId}`) : 0n, number: id?.number ?? 0n };
 }
@@ -294,7 +294,7 @@ async function rowsOfId(
     const rows = await rowsOfTransaction(fleet, table, id);
     return rows.filter(({ t_min, t_max }) => t_max >= firstNs && t_min <= lastNs);
   }
-  const statement = sql`SELECT t_min, t_max, owners FROM ${tableOf(fleet, table)}
+  const statement = sql`SELECT t_min, t_max, owners FROM ${chooseTableSql(fleet, table)}
 PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
   return readRows(fleet, statement, TOUCHED);
 }
@@ -302,13 +302,13 @@ PREWHERE kind = ${kind} AND id = ${text(id)} AND ${touches(times)}`;
 /** What is committed: rows of a segment that is not are no part of an answer yet. */
 async function rangeOfSegments(fleet: Fleet, conditions: readonly Sql[], times: TimeRange): Promise<ScanRanges> {
   const statement = sql`SELECT sum(n) AS events, min(t_min) AS first_ns, max(t_max) AS last_ns
-FROM ${tableOf(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
+FROM ${chooseTableSql(fleet, 'segment')} WHERE ${and([...conditions, touches(times)])}`;
   const [row] = await readRows(fleet, statement, { events: 'number', first_ns: 'number', last_ns: 'number' });
   if (!row || row.events === 0n) return { ranges: [], more: [], events: 0n };
   const whole = { firstNs: row.first_ns, lastNs: row.last_ns };
   const range = within(whole, times);
   // Events are taken to be spread evenly.
-  const share = (lengthOf(range) * row.events) / lengthOf(whole);
+  const share = (computeLengthNs(range) * row.events) / computeLengthNs(whole);
   return { ranges: [range], more: [], events: share };
 }
 
@@ -336,7 +336,7 @@ function within(range: TimeRange, { firstNs, lastNs }: TimeRange): TimeRange {
   };
 }
 
-function lengthOf({ firstNs, lastNs }: TimeRange): bigint {
+function computeLengthNs({ firstNs, lastNs }: TimeRange): bigint {
   return lastNs - firstNs + 1n;
 }
 
@@ -365,9 +365,9 @@ interface AskedEvents {
 /** An event that is pinned and not dropped is in the answer several times; such rows are neighbours. */
 export function eventStatement(fleet: Fleet, asked: AskedEvents & { times: TimeRange }, withPinned: boolean): Sql {
   const conditions = [withinTimes(fleet.bucketNs, asked.times), ...asked.conditions];
-  const kept = selectFrom(tableOf(fleet, 'event'), { ...asked, conditions });
+  const kept = selectFrom(chooseTableSql(fleet, 'event'), { ...asked, conditions });
   if (!withPinned) return kept;
-  const pinned = selectFrom(tableOf(fleet, 'pinned_event'), { ...asked, conditions });
+  const pinned = selectFrom(chooseTableSql(fleet, 'pinned_event'), { ...asked, conditions });
   const both = unionAll([sql`SELECT * FROM (${kept})`, sql`SELECT * FROM (${pinned})`]);
   return sql`SELECT ${columns(asked.selected)} FROM (${both}) ${end(asked)}`;
 }
@@ -378,14 +378,15 @@ type AskedTimes = Omit<AskedEvents, 'selected'> & { times: TimeRange };
 function timesStatement(fleet: Fleet, asked: AskedTimes, withPinned: boolean): Sql {
   const condition = and([withinTimes(fleet.bucketNs, asked.times), ...asked.conditions]);
   const first = sql`ORDER BY timestamp_ns ${asked.order === 'asc' ? sql`` : sql`DESC`} LIMIT ${asked.rowsMax}`;
-  const timesOf = (table: string) => sql`SELECT timestamp_ns FROM ${tableOf(fleet, table)} WHERE ${condition} ${first}`;
-  if (!withPinned) return timesOf('event');
-  const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${timesOf(table)})`);
+  const buildTimesSql = (table: string) =>
+    sql`SELECT timestamp_ns FROM ${chooseTableSql(fleet, table)} WHERE ${condition} ${first}`;
+  if (!withPinned) return buildTimesSql('event');
+  const both = ['event', 'pinned_event'].map((table) => sql`SELECT * FROM (${buildTimesSql(table)})`);
   return sql`SELECT timestamp_ns FROM (${unionAll(both)}) ${first}`;
 }
 
 export function pinnedStatement(fleet: Fleet, asked: AskedEvents): Sql {
-  return selectFrom(tableOf(fleet, 'pinned_event'), asked);
+  return selectFrom(chooseTableSql(fleet, 'pinned_event'), asked);
 }
 
 /**

@@ -4,14 +4,14 @@
  * that began before it, or goes on behind it, is known for what it is.
  */
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
-import { textAt } from '../../../agent/clickhouse/native/texts.ts';
+import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { I64_MAX, U64_MAX } from '../../base/bigints.ts';
 import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
-import { numbersOf, textListsOf, textsOf, valuesOf } from './answer_blocks.ts';
+import { readNumberColumn, readTextColumn, readTextListColumn, selectValues } from './answer_blocks.ts';
 import { named } from './event_condition.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 /** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
 export interface ChosenFilter extends TransactionFilter {
@@ -77,12 +77,14 @@ export async function selection(
   ];
   // Rows that are there twice change none of these, so there is no need to look for them.
   const rows = tables.map(
-    (table) => sql`SELECT id, text_hash, t_min, own_min, end_max, errors, node, services FROM ${tableOf(fleet, table)}
+    (
+      table,
+    ) => sql`SELECT id, text_hash, t_min, own_min, end_max, errors, node, services FROM ${chooseTableSql(fleet, table)}
 WHERE service = '' AND ${and([within, ...ofServices])}`,
   );
   const only =
     tables.length === 1
-      ? sql`${tableOf(fleet, 'transaction')} WHERE service = '' AND ${and([within, ...ofServices])}`
+      ? sql`${chooseTableSql(fleet, 'transaction')} WHERE service = '' AND ${and([within, ...ofServices])}`
       : sql`(${unionAll(rows)})`;
   return sql`SELECT ${list([...SUMS, ...more])} FROM ${only} GROUP BY text_hash HAVING ${and(having)}`;
 }
@@ -106,13 +108,13 @@ function hasOne(names: 'on_nodes' | 'of_services', texts: readonly string[]): Sq
 
 /** Services come first in the key of the table. */
 function hashesOfServices(fleet: Fleet, table: string, services: readonly string[], within: Sql): Sql {
-  const hashes = sql`SELECT text_hash FROM ${tableOf(fleet, table)}
+  const hashes = sql`SELECT text_hash FROM ${chooseTableSql(fleet, table)}
 WHERE service IN (${list([...new Set(services)].map(text))}) AND ${within}`;
   return fleet.isCluster ? sql`text_hash GLOBAL IN (${hashes})` : sql`text_hash IN (${hashes})`;
 }
 
 /** The reach of all transactions of a selection; null without any. */
-export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
+export async function readReach(fleet: Fleet, selected: Sql): Promise<TransactionReach | null> {
   const statement = sql`SELECT toUInt64(count()) AS transactions, min(started) AS first_ns, max(started + lasted) AS last_ns,
   groupUniqArrayArray(on_nodes) AS nodes FROM (${selected})`;
   const shape = { transactions: 'number', first_ns: 'number', last_ns: 'number', nodes: 'texts' } as const;
@@ -125,8 +127,8 @@ export async function reachOf(fleet: Fleet, selected: Sql): Promise<TransactionR
 /** Transactions as columns, with what a list needs beside them. */
 export interface SelectedRows extends TransactionRows {
   /** Only if ids were asked for. */
-  idAt(row: number): string;
-  nodesAt(row: number): string[];
+  readId(row: number): string;
+  readNodeNames(row: number): string[];
 }
 
 /** Yields all transactions that the filter selects, in no order. Blocks may be empty. */
@@ -139,32 +141,32 @@ export async function* selectedTransactions(
   if (!selected) return;
   for await (const decoded of fleet.connection.select(selected))
     for (let from = 0; from < Math.max(1, decoded.rowCount); from += PIECE_ROWS)
-      yield rowsOf(decoded, from, filter.hashes);
+      yield readSelectedRows(decoded, from, filter.hashes);
 }
 
 /** The rows of a piece. */
-function rowsOf(decoded: DecodedBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
+function readSelectedRows(decoded: DecodedBlock, from: number, wanted: ReadonlySet<number> | undefined): SelectedRows {
   const length = Math.min(PIECE_ROWS, decoded.rowCount - from);
-  const words = wordsOf(numbersOf(decoded, 'hash', BigUint64Array)).subarray(from * 2);
+  const words = toWords(readNumberColumn(decoded, 'hash', BigUint64Array)).subarray(from * 2);
   const all = Float64Array.from({ length }, (_, row) => words[row * 2 + 1]! * WORD + words[row * 2]!);
   const rows = Uint32Array.from({ length }, (_, row) => from + row).filter(
     (row) => !wanted || wanted.has(all[row - from]!),
   );
-  const nodes = textListsOf(decoded, 'on_nodes');
+  const nodes = readTextListColumn(decoded, 'on_nodes');
   return {
     length: rows.length,
     hashes: all.filter((hash) => !wanted || wanted.has(hash)),
-    startsNs: valuesOf(numbersOf(decoded, 'started', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
-    durationsNs: valuesOf(numbersOf(decoded, 'lasted', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
-    failed: valuesOf(numbersOf(decoded, 'has_failed', Uint8Array) as Uint8Array<ArrayBuffer>, rows),
-    idAt: (row) => textAt(textsOf(decoded, 'whole_id'), rows[row]!),
-    nodesAt: (row) => textsAt(nodes, rows[row]!),
+    startsNs: selectValues(readNumberColumn(decoded, 'started', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
+    durationsNs: selectValues(readNumberColumn(decoded, 'lasted', BigUint64Array) as BigUint64Array<ArrayBuffer>, rows),
+    failed: selectValues(readNumberColumn(decoded, 'has_failed', Uint8Array) as Uint8Array<ArrayBuffer>, rows),
+    readId: (row) => decodeText(readTextColumn(decoded, 'whole_id'), rows[row]!),
+    readNodeNames: (row) => readTexts(nodes, rows[row]!),
   };
 }
 
-function textsAt({ ends, items }: ReturnType<typeof textListsOf>, row: number): string[] {
+function readTexts({ ends, items }: ReturnType<typeof readTextListColumn>, row: number): string[] {
   const from = ends[row - 1] ?? 0;
-  return Array.from({ length: ends[row]! - from }, (_, i) => textAt(items, from + i));
+  return Array.from({ length: ends[row]! - from }, (_, i) => decodeText(items, from + i));
 }
 
 /** Finds the reach of transactions that are added. */
@@ -172,13 +174,13 @@ export function reachFinder() {
   const nodes = new Set<string>();
   let [first, last, isAny] = [U64_MAX, 0n, false];
   return {
-    add({ length, startsNs, durationsNs, nodesAt }: SelectedRows): void {
+    add({ length, startsNs, durationsNs, readNodeNames }: SelectedRows): void {
       for (let row = 0; row < length; row++) {
         const start = startsNs[row]!;
         const end = startsNs[row]! + durationsNs[row]!;
         if (start < first) first = start;
         if (end > last) last = end;
-        for (const node of nodesAt(row)) nodes.add(node);
+        for (const node of readNodeNames(row)) nodes.add(node);
         isAny = true;
       }
     },

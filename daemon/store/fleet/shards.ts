@@ -2,13 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../../../agent/clickhouse/connection/connection.ts';
-import { rowsOf } from '../../../agent/clickhouse/connection/rows.ts';
+import { readTypedRows } from '../../../agent/clickhouse/connection/rows.ts';
 import { ServerError } from '../../../agent/clickhouse/connection/server_error.ts';
 import type { DecodedBlock } from '../../../agent/clickhouse/native/decode.ts';
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ShardWatch } from '../fleet_state.ts';
-import { type Fleet, isWithoutShard, NO_SHARD, tableOf, withFleetErrors } from './fleet.ts';
-import { type KnownRecording, nodesIn, recordingsIn } from './fleet_info.ts';
+import { chooseTableSql, type Fleet, isWithoutShard, NO_SHARD, withFleetErrors } from './fleet.ts';
+import { type KnownRecording, readFleetNodes, readFleetRecordings } from './fleet_info.ts';
 import { knownNodes, type NodesFile } from './known_nodes.ts';
 
 export interface Shards {
@@ -25,9 +25,9 @@ export interface Shards {
 }
 
 /** `nodesFile`: where nodes are kept between two starts. */
-export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
+export function createShards(fleet: Fleet, nodesFile?: NodesFile): Shards {
   if (!fleet.isCluster)
-    return { reading: fleet, watch: () => undefined, noting: (_, read) => read(), nodes: () => nodesIn(fleet) };
+    return { reading: fleet, watch: () => undefined, noting: (_, read) => read(), nodes: () => readFleetNodes(fleet) };
   const reads = partialReads(fleet);
   const reading = { ...fleet, connection: reads.connection };
   const known = knownNodes(nodesFile);
@@ -55,7 +55,7 @@ export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
       away: () =>
         withFleetErrors(async () => {
           if (!isPartial()) return undefined;
-          const found = await noting(undefined, () => recordingsIn(reading));
+          const found = await noting(undefined, () => readFleetRecordings(reading));
           return {
             away: [...lastAway].filter(([, last]) => last >= episode).map(([node]) => node),
             present: new Set(found.map(({ node }) => node)),
@@ -71,7 +71,7 @@ export function shardsOf(fleet: Fleet, nodesFile?: NodesFile): Shards {
     noting,
     async nodes() {
       const count = reads.count();
-      const found = await nodesIn(reading);
+      const found = await readFleetNodes(reading);
       return reads.count() === count ? found : [...new Set([...found, ...known.names()])].sort();
     },
   };
@@ -127,8 +127,8 @@ function partialReads(fleet: Fleet): PartialReads {
 
   async function probed(): Promise<void> {
     try {
-      const all = sql`SELECT toUInt64(count()) AS nodes FROM ${tableOf(fleet, 'node')}`;
-      await rowsOf(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
+      const all = sql`SELECT toUInt64(count()) AS nodes FROM ${chooseTableSql(fleet, 'node')}`;
+      await readTypedRows(connection, all, { nodes: 'number' }, { timeoutMs: PROBE_MS_MAX });
       end();
     } catch {
       // It lasts.

@@ -12,7 +12,7 @@ import { SEVERAL_OWNERS } from '../../../agent/clickhouse/tables/schema.ts';
 import type { EventFilter } from '../../../agent/recording/read/event_filter.ts';
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { addCell, type Cell } from '../../sums/cells.ts';
-import { histogramOf } from '../../sums/histogram.ts';
+import { buildHistogram } from '../../sums/histogram.ts';
 import {
   createStats,
   type GroupCell,
@@ -24,8 +24,8 @@ import {
   statsTable,
 } from '../../sums/stats.ts';
 import type { StatsRequest } from '../store.ts';
-import { named, timesOf } from './event_condition.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { computeTimeRange, named } from './event_condition.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 import { scannedInto } from './sums.ts';
 
@@ -36,7 +36,7 @@ const GROUPS = ['service', 'node', 'event_type'] as const;
 const FIELDS = ['services', 'nodes', 'eventTypes', 'fromNs', 'toNs', 'excluded'];
 const EXCLUDED_FIELDS = ['services', 'nodes', 'eventTypes'];
 
-export async function* statsIn(fleet: Fleet, request: StatsRequest): AsyncGenerator<void, StatsTable> {
+export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): AsyncGenerator<void, StatsTable> {
   const { filter, bucketNs, groupBy } = request;
   const minutes = areSummed(request) ? wholeMinutes(filter) : undefined;
   const columns = statsColumns(groupBy);
@@ -48,10 +48,10 @@ export async function* statsIn(fleet: Fleet, request: StatsRequest): AsyncGenera
   const merged = mergedCells({ bucketNs, groupBy });
   const groups = Object.fromEntries(groupBy.map((name) => [name, 'text'] as const));
   for (const row of await readRows(fleet, summed(fleet, request, minutes), { ...SUMMED, ...groups })) {
-    const cell = cellOf(row);
+    const cell = toSummedCell(row);
     // Without groups there is a row even where nothing is summed up.
     if (cell.durations.count === 0) continue;
-    merged.add(bucketOf(request, row), [
+    merged.add(computeBucketNs(request, row), [
       { group: groupBy.map((name) => (row as Record<string, unknown>)[name] as string), cell },
     ]);
   }
@@ -82,7 +82,7 @@ interface Minutes {
 }
 
 function wholeMinutes(filter: EventFilter): Minutes | undefined {
-  const times = timesOf(filter);
+  const times = computeTimeRange(filter);
   if (!times) return undefined;
   const from = (times.firstNs + MINUTE_NS - 1n) / MINUTE_NS;
   const end = filter.toNs === undefined ? MINUTES_MAX : (times.lastNs + 1n) / MINUTE_NS;
@@ -95,21 +95,21 @@ function summed(fleet: Fleet, { filter, bucketNs, groupBy }: StatsRequest, { fro
   const conditions = [
     sql`minute >= ${from} AND minute < ${end}`,
     // A newer kreplay has other types as well.
-    oneOf(sql`event_type`, EVENT_TYPES),
-    ...(eventTypes ? [oneOf(sql`event_type`, eventTypes)] : []),
-    ...(nodes ? [oneOf(sql`node`, nodes)] : []),
-    ...(services ? [oneOf(sql`owner`, named(services))] : []),
-    ...(excluded.eventTypes ? [sql`NOT ${oneOf(sql`event_type`, excluded.eventTypes)}`] : []),
-    ...(excluded.nodes ? [sql`NOT ${oneOf(sql`node`, excluded.nodes)}`] : []),
-    ...(excluded.services ? [sql`NOT ${oneOf(sql`owner`, named(excluded.services))}`] : []),
+    buildInSql(sql`event_type`, EVENT_TYPES),
+    ...(eventTypes ? [buildInSql(sql`event_type`, eventTypes)] : []),
+    ...(nodes ? [buildInSql(sql`node`, nodes)] : []),
+    ...(services ? [buildInSql(sql`owner`, named(services))] : []),
+    ...(excluded.eventTypes ? [sql`NOT ${buildInSql(sql`event_type`, excluded.eventTypes)}`] : []),
+    ...(excluded.nodes ? [sql`NOT ${buildInSql(sql`node`, excluded.nodes)}`] : []),
+    ...(excluded.services ? [sql`NOT ${buildInSql(sql`owner`, named(excluded.services))}`] : []),
     ...(isOfOwners(filter) ? [sql`owner != ${text(SEVERAL_OWNERS)}`] : []),
   ];
   const groups = groupBy.map((name) => identifier(name));
-  return sql`SELECT ${list([sql`${bucket} AS bucket`, ...groups, ...SUMS])} FROM ${tableOf(fleet, 'stat')} FINAL
+  return sql`SELECT ${list([sql`${bucket} AS bucket`, ...groups, ...SUMS])} FROM ${chooseTableSql(fleet, 'stat')} FINAL
 WHERE ${and(conditions)} GROUP BY ${list([sql`bucket`, ...groups])} LIMIT ${STATS_ROWS_MAX + 1}`;
 }
 
-function oneOf(column: Sql, texts: readonly string[]): Sql {
+function buildInSql(column: Sql, texts: readonly string[]): Sql {
   return texts.length === 0 ? sql`0` : sql`(${column} IN (${list([...new Set(texts)].map(text))}))`;
 }
 
@@ -154,16 +154,16 @@ const SUMMED = {
 } as const;
 type SummedRow = RowOf<typeof SUMMED>;
 
-function bucketOf({ bucketNs }: StatsRequest, row: SummedRow): bigint | null {
+function computeBucketNs({ bucketNs }: StatsRequest, row: SummedRow): bigint | null {
   return bucketNs === undefined ? null : row.bucket * bucketNs;
 }
 
-function cellOf(row: SummedRow): Cell {
+function toSummedCell(row: SummedRow): Cell {
   const wide = (name: 'bytes' | 'duration') => row[`${name}_0`] + (row[`${name}_1`] << 32n) + (row[`${name}_2`] << 64n);
   const numbers = (name: 'used_slots' | 'used_counts') => row[name].map(Number);
   return {
     errorCount: Number(row.failed),
-    durations: histogramOf(row.longest, numbers('used_slots'), numbers('used_counts')),
+    durations: buildHistogram(row.longest, numbers('used_slots'), numbers('used_counts')),
     bytes: wide('bytes'),
     durationNs: wide('duration'),
   };

@@ -22,7 +22,7 @@ import type { Fleet } from './fleet.ts';
 import { scanFleet } from './scan.ts';
 import { type ChosenFilter, reachFinder, selectedTransactions } from './selected_transactions.ts';
 
-export async function* slowestIn(
+export async function* findFleetSlowest(
   fleet: Fleet,
   { filter, limit, after }: SlowestRequest,
 ): AsyncGenerator<void, SlowestPage> {
@@ -41,7 +41,7 @@ export async function* slowestIn(
   return slowest.page();
 }
 
-export async function* heatmapIn(
+export async function* computeFleetHeatmap(
   fleet: Fleet,
   request: HeatmapRequest,
   choose: (filter: TransactionFilter) => AsyncGenerator<void, ChosenFilter>,
@@ -56,7 +56,7 @@ export async function* heatmapIn(
   }
   const filter = yield* choose(request.filter);
   const all = filter.fromNs === undefined ? yield* gathered(fleet, filter, () => {}) : null;
-  const columns = request.columnsFor(all);
+  const columns = request.computeColumns(all);
   const counter = heatmapCounter(columns);
   const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
   const reach = yield* gathered(fleet, within, ({ failed, ...rows }) =>
@@ -78,7 +78,7 @@ export async function* compareIn(
   }
   const filter = yield* chosenFilter(fleet, request.filter, eventsMax);
   if (!filter) return undefined;
-  const found = yield* populationOf(fleet, filter, box, eventsMax);
+  const found = yield* collectPopulation(fleet, filter, box, eventsMax);
   if (!found) return undefined;
   const { population, reach } = found;
   const comparer = compareTransactions(population, box);
@@ -95,7 +95,7 @@ export async function* chosenFilter(
   eventsMax: number,
 ): AsyncGenerator<void, ChosenFilter | undefined> {
   if (!needsEvents(filter)) return filter;
-  const found = yield* populationOf(fleet, filter, {}, eventsMax);
+  const found = yield* collectPopulation(fleet, filter, {}, eventsMax);
   if (!found) return undefined;
   const { population } = found;
   if (population.count === 0) return { ...filter, hashes: new Set() };
@@ -110,7 +110,7 @@ export async function* chosenFilter(
 }
 
 /** Undefined if there are more transactions than events are allowed: each has some. */
-async function* populationOf(
+async function* collectPopulation(
   fleet: Fleet,
   filter: ChosenFilter,
   box: Box,

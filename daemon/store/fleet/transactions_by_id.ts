@@ -8,9 +8,9 @@ import {
 } from '../../../agent/recording/read/transactions.ts';
 import { joinParts } from '../joined_transaction.ts';
 import type { TransactionSummary } from '../store.ts';
-import { recordingIdOf } from './answer_blocks.ts';
+import { formatRecordingId } from './answer_blocks.ts';
 import { BY_ID, type ByIdRow } from './by_id_rows.ts';
-import { type Fleet, readRows, tableOf } from './fleet.ts';
+import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 
 /** Bytes of ids in one statement: a server takes 256 KiB, in which each byte is two digits. */
 const IDS_BYTES_MAX = 64 * 1024;
@@ -25,7 +25,7 @@ export async function transactionsById(fleet: Fleet, ids: readonly string[]): Pr
     const kept = (await rowsOfIds(fleet, 'by_id', some)).filter(({ t_max }) => t_max >= oldestNs);
     const pinned = oldestNs > 0n ? await rowsOfIds(fleet, 'pinned_by_id', some) : [];
     const rows = Map.groupBy(pinned.length > 0 ? onceEach([...kept, ...pinned]) : kept, ({ id }) => id);
-    for (const [id, own] of rows) found.set(id, summaryOf(own));
+    for (const [id, own] of rows) found.set(id, buildSummary(own));
   }
   return found;
 }
@@ -49,7 +49,7 @@ function rowsOfIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<B
 async function readIds(fleet: Fleet, table: ById, ids: readonly string[]): Promise<ByIdRow[]> {
   return readRows(
     fleet,
-    sql`SELECT * FROM ${tableOf(fleet, table)}
+    sql`SELECT * FROM ${chooseTableSql(fleet, table)}
 PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY recording, first_number, day LIMIT 1 BY id, recording, first_number, day`,
     BY_ID,
   );
@@ -59,10 +59,10 @@ PREWHERE kind = ${TRANSACTION_ID} AND id IN (${list(ids.map(text))}) ORDER BY re
 function onceEach(rows: readonly ByIdRow[]): ByIdRow[] {
   const byKey = new Map<string, ByIdRow>();
   for (const row of rows) byKey.set(`${row.recording} ${row.first_number} ${row.day} ${row.id}`, row);
-  const keyOf = (row: ByIdRow) => [row.recording, row.first_number, row.day];
+  const buildRowKey = (row: ByIdRow) => [row.recording, row.first_number, row.day];
   return [...byKey.values()].sort((one, other) => {
-    const a = keyOf(one);
-    const b = keyOf(other);
+    const a = buildRowKey(one);
+    const b = buildRowKey(other);
     const at = a.findIndex((value, i) => value !== b[i]);
     return at < 0 ? 0 : a[at]! < b[at]! ? -1 : 1;
   });
@@ -83,11 +83,11 @@ function portions(ids: readonly string[]): string[][] {
 }
 
 /** The rows of one transaction, in the order of recordings and numbers. */
-function summaryOf(rows: readonly ByIdRow[]): TransactionSummary {
+function buildSummary(rows: readonly ByIdRow[]): TransactionSummary {
   const byRecording = Map.groupBy(rows, ({ recording }) => recording);
   return joinParts(
     [...byRecording].map(([recording, own]) => ({
-      recording: { recordingId: recordingIdOf(recording), node: own[0]!.node },
+      recording: { recordingId: formatRecordingId(recording), node: own[0]!.node },
       summary: own.map(recordedSummary).reduce(joinSummaries),
     })),
   );

@@ -68,19 +68,19 @@ interface Carriers {
   valueCount: number;
   waited: Uint32Array;
   /** The transactions that have a value beyond `valueCount`, as bits. */
-  bitsOf: (value: number) => Uint32Array;
+  getBits: (value: number) => Uint32Array;
 }
 
 /** Returns a function that counts the transactions that have both of two values: a bit for each transaction and value. */
-export function* togetherIn(
+export function* createPairCounter(
   wanted: readonly number[],
-  { count, kept, columns, valueCount, waited, bitsOf }: Carriers,
+  { count, kept, columns, valueCount, waited, getBits }: Carriers,
 ): Generator<void, (a: number, b: number) => number> {
   // One value has nothing to be joined with.
   if (wanted.length < 2) return () => 0;
   const placeOf = new Int32Array(valueCount).fill(NOT_COMPARED);
   for (const [i, value] of wanted.entries()) if (value < valueCount) placeOf[value] = i;
-  const sets = wanted.map((value) => (value < valueCount ? newBits(count) : bitsOf(value)));
+  const sets = wanted.map((value) => (value < valueCount ? newBits(count) : getBits(value)));
   const set = (place: number, transaction: number) => {
     if (place !== NOT_COMPARED) setBit(sets[place]!, transaction);
   };
@@ -112,11 +112,11 @@ export function setBit(bits: Uint32Array, transaction: number): void {
 
 function bitsInBoth(one: Uint32Array, other: Uint32Array): number {
   let both = 0;
-  for (let i = 0; i < one.length; i++) both += bitsIn(one[i]! & other[i]!);
+  for (let i = 0; i < one.length; i++) both += countBits(one[i]! & other[i]!);
   return both;
 }
 
-function bitsIn(word: number): number {
+function countBits(word: number): number {
   let bits = word - ((word >>> 1) & 0x5555_5555);
   bits = (bits & 0x3333_3333) + ((bits >>> 2) & 0x3333_3333);
   return Math.imul((bits + (bits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;

@@ -27,20 +27,20 @@ interface Condition {
 }
 
 /** Conditions that only events can answer: the services and nodes of transactions are known without. */
-function conditionsOf({ excluded = {}, ...values }: ValueFilter): Condition[] {
-  return [...listsOf(values, false), ...listsOf(excluded, true)];
+function listConditions({ excluded = {}, ...values }: ValueFilter): Condition[] {
+  return [...buildConditions(values, false), ...buildConditions(excluded, true)];
 }
 
-function listsOf(lists: EventValues, isExcluded: boolean): Condition[] {
+function buildConditions(lists: EventValues, isExcluded: boolean): Condition[] {
   const { eventTypes, operations, syscalls, devices, comms, files, results } = lists;
   const errors = results?.map((result) => String(errorName(result)));
   const given = { event_type: eventTypes, operation: operations, syscall: syscalls, device: devices, comm: comms };
   return Object.entries({ ...given, file: files, error: errors }).flatMap(([field, list]) =>
-    list ? [{ field: field as DimensionName, isExcluded, isMet: testOf(field, list) }] : [],
+    list ? [{ field: field as DimensionName, isExcluded, isMet: createFieldTest(field, list) }] : [],
   );
 }
 
-function testOf(field: string, list: readonly string[]): (value: string) => boolean {
+function createFieldTest(field: string, list: readonly string[]): (value: string) => boolean {
   if (field === 'file') return pathTest(list);
   const texts = new Set(list);
   return (value) => texts.has(value);
@@ -48,7 +48,7 @@ function testOf(field: string, list: readonly string[]): (value: string) => bool
 
 /** Whether the events of transactions must be read to apply the filter. */
 export function needsEvents(filter: ValueFilter): boolean {
-  return conditionsOf(filter).length > 0;
+  return listConditions(filter).length > 0;
 }
 
 /**
@@ -61,7 +61,7 @@ function isKept({ eventType, device }: Profile, role: Role): boolean {
 
 /** Columns that a scan must read. */
 export function choiceColumns(filter: ValueFilter): string[] {
-  const fields = new Set([...PLACE_FIELDS, ...conditionsOf(filter).map(({ field }) => field)]);
+  const fields = new Set([...PLACE_FIELDS, ...listConditions(filter).map(({ field }) => field)]);
   return [...new Set([...TRANSACTION_COLUMNS, ...[...fields].flatMap((field) => dimension(field).columns)])];
 }
 
@@ -74,14 +74,14 @@ export interface TransactionChooser {
 }
 
 export function transactionChooser(population: PopulationRows, filter: ValueFilter): TransactionChooser {
-  const conditions = conditionsOf(filter);
+  const conditions = listConditions(filter);
   const known = conditionProfiles(conditions);
   const hasDevices = conditions.some(({ field }) => field === 'device');
   const kept = keepEvents(hasDevices ? population.count : 0);
   const met = new Uint16Array(population.count);
   const { add } = gatherTransactions(population, known, (transaction, number, role, times, thread) => {
     const profile = known.profiles[number]!;
-    if (role === ROLES.own) met[transaction]! |= bitsOf(profile.values);
+    if (role === ROLES.own) met[transaction]! |= toBitMask(profile.values);
     if (hasDevices && isKept(profile, role)) kept.add(transaction, number, role, times, thread);
   });
 
@@ -116,7 +116,7 @@ export function transactionChooser(population: PopulationRows, filter: ValueFilt
   };
 }
 
-function bitsOf(conditions: readonly number[]): number {
+function toBitMask(conditions: readonly number[]): number {
   let bits = 0;
   for (const condition of conditions) bits |= 1 << condition;
   return bits;
@@ -141,15 +141,15 @@ function conditionProfiles(conditions: readonly Condition[]) {
 
   return {
     profiles,
-    numbersOf(scanned: ScannedBlock): Uint32Array {
+    assignNumbers(scanned: ScannedBlock): Uint32Array {
       const { rowCount } = scanned.block;
       if (numbers.length < rowCount) numbers = new Uint32Array(rowCount);
       const readers = fields.map((name) => dimension(name).open(scanned));
-      const codes = readers.map((one) => one.codes ?? codesOf(one, rowCount));
+      const codes = readers.map((one) => one.codes ?? collectCodes(one, rowCount));
       const isMetBy = (row: number) => (i: number) => {
         const { field, isMet } = conditions[i]!;
         const reader = readers[fields.indexOf(field)]!;
-        const value = reader.meaningOf(reader.codeAt(row));
+        const value = reader.describeCode(reader.readCode(row));
         return value !== null && isMet(String(value));
       };
       rows.setNumbers(
@@ -157,7 +157,7 @@ function conditionProfiles(conditions: readonly Condition[]) {
         (row) => {
           const isMet = isMetBy(row);
           const met = [...conditions.keys()].filter(isMet);
-          const [eventType, node] = readers.map((one) => String(one.meaningOf(one.codeAt(row))));
+          const [eventType, node] = readers.map((one) => String(one.describeCode(one.readCode(row))));
           return [eventType!, node!, deviceConditions.find(isMet) ?? NONE, ...met];
         },
         numbers,
@@ -167,8 +167,8 @@ function conditionProfiles(conditions: readonly Condition[]) {
   };
 }
 
-function codesOf({ codeAt }: RowCodes, rowCount: number): Float64Array {
+function collectCodes({ readCode }: RowCodes, rowCount: number): Float64Array {
   const codes = new Float64Array(rowCount);
-  for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
+  for (let row = 0; row < rowCount; row++) codes[row] = readCode(row);
   return codes;
 }

@@ -1,12 +1,12 @@
 /** Compares the events in a box with the others of a scan. */
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { EVENTS } from '../../../bpf/schema/index.ts';
 import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, boxTest } from '../box.ts';
 import { timedRows } from '../heatmap.ts';
-import { type Comparison, comparisonOf, PARTS, type Part, type Tallied } from './comparison.ts';
+import { type Comparison, computeComparison, PARTS, type Part, type Tallied } from './comparison.ts';
 import { createProfiles, EVENT_FIELDS, type Profile } from './profiles.ts';
-import { growingCounts, sideOf, sideSums } from './side_sums.ts';
+import { growingCounts, sideSums, sumSide } from './side_sums.ts';
 
 export interface Comparer {
   /** Number of events that it keeps in memory. */
@@ -19,8 +19,12 @@ export interface Comparer {
 /** Columns that a scan must read beside those of profiles. */
 export const COMPARED_COLUMNS = ['timestamp_ns', 'duration_ns', 'result', 'event_type', 'block_io.queue_ns'] as const;
 
-const idOf = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
-export const TYPES = { write: idOf('sys_write'), sync: idOf('sys_sync'), request: idOf('block_io') } as const;
+const findTypeId = (wanted: string) => EVENTS.find(({ name }) => name === wanted)!.id;
+export const TYPES = {
+  write: findTypeId('sys_write'),
+  sync: findTypeId('sys_sync'),
+  request: findTypeId('block_io'),
+} as const;
 
 const part = (wanted: Part) => PARTS.indexOf(wanted);
 const QUEUE = part('queue');
@@ -44,10 +48,10 @@ export function compareEvents(box: Box): Comparer {
       const { block } = scanned;
       const rows = timedRows(scanned);
       const isSelected = boxTest(box, rows);
-      const durations = wordsOf(rows.durationsNs);
-      const queues = wordsOf(bigColumn(block, 'block_io.queue_ns'));
+      const durations = toWords(rows.durationsNs);
+      const queues = toWords(bigColumn(block, 'block_io.queue_ns'));
       const types = column(block, 'event_type');
-      const numbers = profiles.numbersOf(scanned);
+      const numbers = profiles.assignNumbers(scanned);
       events += block.rowCount;
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const other = isSelected(row) ? 0 : 1;
@@ -61,7 +65,7 @@ export function compareEvents(box: Box): Comparer {
           parts[PART_OF[types[row]!]!]!.addWords(low, high);
           continue;
         }
-        const [queueLow, queueHigh] = queueOf(queues, requests++);
+        const [queueLow, queueHigh] = readQueueWait(queues, requests++);
         const isWhole = queueHigh > high || (queueHigh === high && queueLow >= low);
         parts[QUEUE]!.addWords(isWhole ? low : queueLow, isWhole ? high : queueHigh);
         if (isWhole) continue;
@@ -71,36 +75,36 @@ export function compareEvents(box: Box): Comparer {
     },
     *finish() {
       const [selected, others] = sides;
-      const tallied = tallyOf(profiles.profiles, profiles.values.length, counts.values);
-      return yield* comparisonOf(profiles, {
+      const tallied = tallyProfiles(profiles.profiles, profiles.values.length, counts.values);
+      return yield* computeComparison(profiles, {
         ...tallied,
         fields: EVENT_FIELDS,
         events,
-        selected: sideOf(selected),
-        others: sideOf(others),
+        selected: sumSide(selected),
+        others: sumSide(others),
       });
     },
   };
 }
 
 /** The wait of a request before its device got it, as words; 0 where it is unknown. */
-function queueOf(queues: Uint32Array, request: number): [low: number, high: number] {
+function readQueueWait(queues: Uint32Array, request: number): [low: number, high: number] {
   const high = queues[request * 2 + 1]!;
   // All bits are set where it is unknown.
   return high === 0xffff_ffff ? [0, 0] : [queues[request * 2]!, high];
 }
 
-function tallyOf(
+function tallyProfiles(
   profiles: readonly Profile[],
   valueCount: number,
   counts: Float64Array,
 ): Pick<Tallied, 'carriers' | 'together'> {
   const carriers = new Float64Array(valueCount * 2);
-  const countOf = (at: number) => counts[at] ?? 0;
+  const getCount = (at: number) => counts[at] ?? 0;
   for (const [number, { values }] of profiles.entries()) {
     for (const value of values) {
-      carriers[value * 2]! += countOf(number * 2);
-      carriers[value * 2 + 1]! += countOf(number * 2 + 1);
+      carriers[value * 2]! += getCount(number * 2);
+      carriers[value * 2 + 1]! += getCount(number * 2 + 1);
     }
   }
   return {
@@ -110,7 +114,7 @@ function tallyOf(
       const placeOf = new Map(wanted.map((value, place) => [value, place]));
       for (const [number, { values }] of profiles.entries()) {
         const places = values.flatMap((value) => placeOf.get(value) ?? []);
-        const events = countOf(number * 2) + countOf(number * 2 + 1);
+        const events = getCount(number * 2) + getCount(number * 2 + 1);
         for (const a of places) for (const b of places) both[a * wanted.length + b]! += events;
       }
       return (a, b) => both[a * wanted.length + b]!;

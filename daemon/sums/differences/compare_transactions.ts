@@ -4,20 +4,20 @@
  * request of others with its data was there while one of its syncs ran.
  */
 import { isWrittenBack } from '../../../agent/recording/format/owner_columns.ts';
-import { extremes, wordsOf } from '../../../agent/recording/words64.ts';
+import { extremes, toWords } from '../../../agent/recording/words64.ts';
 import { ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { bigColumn, column, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type Box, isOfTimeAlone } from '../box.ts';
-import { distinctValues, togetherIn, waitedPairs } from './carriers.ts';
+import { createPairCounter, distinctValues, waitedPairs } from './carriers.ts';
 import { COMPARED_COLUMNS, type Comparer, TYPES } from './compare_events.ts';
-import { type Comparison, comparisonOf, isComparable } from './comparison.ts';
+import { type Comparison, computeComparison, isComparable } from './comparison.ts';
 import { type KeptEvents, keepEvents, newRows, ROLES, type TimeWords } from './kept_events.ts';
 import { neighbourCarriers } from './neighbour_carriers.ts';
 import { type GatheredNeighbours, gatherNeighbours } from './neighbours.ts';
 import { contextFinder, NOT_COMPARED, type PopulationRows } from './population.ts';
 import { profileColumns } from './profile_columns.ts';
 import { createProfiles, EVENT_FIELDS, FIELDS, type FieldValue, type Profiles } from './profiles.ts';
-import { sideOf, sideSums } from './side_sums.ts';
+import { sideSums, sumSide } from './side_sums.ts';
 import { transactionParts } from './transaction_parts.ts';
 
 const ORIGIN_CONTEXTS = Array.from({ length: ORIGINS_MAX }, (_, slot) => `block_io.origins_${slot}_context`);
@@ -36,11 +36,11 @@ export const A_STEP = 32_768;
 /** Passes the events of the transactions: their own, requests that they queued, and those of others with their data. */
 export function gatherTransactions(
   population: PopulationRows,
-  profiles: Pick<Profiles, 'numbersOf'>,
+  profiles: Pick<Profiles, 'assignNumbers'>,
   onEvent: KeptEvents['add'],
   neighbours?: GatheredNeighbours,
 ) {
-  const placesIn = contextFinder(population);
+  const createPlaceFinder = contextFinder(population);
   let events = 0;
 
   return {
@@ -50,29 +50,29 @@ export function gatherTransactions(
     add(scanned: ScannedBlock): void {
       const { block, dictionary } = scanned;
       events += block.rowCount;
-      const numbers = profiles.numbersOf(scanned);
-      const placeOf = placesIn(dictionary);
+      const numbers = profiles.assignNumbers(scanned);
+      const findPlace = createPlaceFinder(dictionary);
       const types = column(block, 'event_type');
       const contexts = column(block, 'context');
       const sources = column(block, 'context_source');
-      const { timesOf, beginsWithin } = timeReader(scanned, population);
-      const carriedBy = carrierReader(scanned, placeOf);
+      const { computeTimes, beginsWithin } = timeReader(scanned, population);
+      const carriedBy = carrierReader(scanned, findPlace);
       const queuers = column(block, 'block_io.queued_by_context');
       const threads = column(block, 'tid');
       const addRequest = neighbours?.open(scanned);
       for (let row = 0, requests = 0; row < block.rowCount; row++) {
         const request = types[row] === TYPES.request ? requests++ : -1;
-        const owner = placeOf(contexts[row]!);
+        const owner = findPlace(contexts[row]!);
         const isOwn = owner !== NOT_COMPARED && !isWrittenBack(sources[row]!);
-        if (isOwn) onEvent(owner, numbers[row]!, ROLES.own, timesOf(row, request, owner), threads[row]!);
+        if (isOwn) onEvent(owner, numbers[row]!, ROLES.own, computeTimes(row, request, owner), threads[row]!);
         if (request < 0) continue;
         addRequest?.(row, numbers[row]!);
-        const queuer = placeOf(queuers[request]!);
+        const queuer = findPlace(queuers[request]!);
         const isQueued = queuer !== NOT_COMPARED && !(isOwn && owner === queuer);
-        if (isQueued) onEvent(queuer, numbers[row]!, ROLES.queued, timesOf(row, request, queuer), threads[row]!);
+        if (isQueued) onEvent(queuer, numbers[row]!, ROLES.queued, computeTimes(row, request, queuer), threads[row]!);
         for (const transaction of carriedBy(request, owner, isOwn)) {
           if (transaction === NOT_COMPARED || transaction === queuer) continue;
-          const times = timesOf(row, request, transaction);
+          const times = computeTimes(row, request, transaction);
           // Write-back mostly comes seconds after the end, which no caller waits for.
           if (beginsWithin(times, transaction))
             onEvent(transaction, numbers[row]!, ROLES.carried, times, threads[row]!);
@@ -86,7 +86,7 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
   const profiles = createProfiles();
   const baseNs = population.count === 0 ? 0n : extremes(population.startsNs, 0, population.count).min;
   // Requests of others cost time and memory, so they are kept only where there is something to compare.
-  const hasNeighbours = isComparable(sizesOf(population)) && !isOfTimeAlone(box);
+  const hasNeighbours = isComparable(countSides(population)) && !isOfTimeAlone(box);
   const neighbours = hasNeighbours ? gatherNeighbours(profiles, baseNs) : undefined;
   const kept = keepEvents(population.count);
   const gathered = gatherTransactions(population, profiles, kept.add, neighbours);
@@ -105,7 +105,7 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
       const carriers = new Float64Array(valueCount * 2);
       const parts = transactionParts(columns, kept, population.durationsNs);
       const values = distinctValues(columns, valueCount);
-      const lengths = wordsOf(population.durationsNs);
+      const lengths = toWords(population.durationsNs);
       const waited = waitedPairs();
       const rows = newRows(1024);
       let [transaction, other] = [0, 0];
@@ -137,21 +137,21 @@ export function compareTransactions(population: PopulationRows, box: Box): Compa
         yield;
       }
       const carrying = { count: population.count, kept, columns, valueCount, waited: waited.pairs() };
-      const bitsOf = (value: number) => near!.bitsOf(value - valueCount);
-      return yield* comparisonOf(withNeighbours(profiles, near?.values, neighbours && !near), {
-        selected: sideOf(sides[0]),
-        others: sideOf(sides[1]),
+      const getCarrierBits = (value: number) => near!.getCarrierBits(value - valueCount);
+      return yield* computeComparison(withNeighbours(profiles, near?.values, neighbours && !near), {
+        selected: sumSide(sides[0]),
+        others: sumSide(sides[1]),
         events: gathered.events,
         fields: hasNeighbours ? FIELDS : EVENT_FIELDS,
         carriers: near ? joined(carriers, near.counts) : carriers,
-        strataOf: (value) => (value < valueCount ? undefined : near!.strataOf(value - valueCount)),
-        together: (wanted) => togetherIn(wanted, { ...carrying, bitsOf }),
+        listStrata: (value) => (value < valueCount ? undefined : near!.listStrata(value - valueCount)),
+        together: (wanted) => createPairCounter(wanted, { ...carrying, getBits: getCarrierBits }),
       });
     },
   };
 }
 
-function sizesOf({ count, selected }: PopulationRows) {
+function countSides({ count, selected }: PopulationRows) {
   let inBox = 0;
   for (let row = 0; row < count; row++) inBox += selected[row]!;
   return { selected: inBox, others: count - inBox };
@@ -178,7 +178,7 @@ function joined(a: Float64Array, b: Float64Array): Float64Array {
 }
 
 /** Returns a function for the transactions, beside the owner, whose data a request carries; it reuses its result. */
-function carrierReader({ block }: ScannedBlock, placeOf: (context: number) => number) {
+function carrierReader({ block }: ScannedBlock, findPlace: (context: number) => number) {
   const origins = ORIGIN_CONTEXTS.map((name) => column(block, name));
   const found = new Int32Array(ORIGINS_MAX + 1);
   return (request: number, owner: number, isOwn: boolean): Int32Array => {
@@ -186,7 +186,7 @@ function carrierReader({ block }: ScannedBlock, placeOf: (context: number) => nu
     // The kernel wrote the data of its owner, too, if no thread of the owner did.
     if (!isOwn) found[ORIGINS_MAX] = owner;
     for (let slot = 0; slot < ORIGINS_MAX; slot++) {
-      const transaction = placeOf(origins[slot]![request]!);
+      const transaction = findPlace(origins[slot]![request]!);
       if (transaction !== owner && !found.includes(transaction)) found[slot] = transaction;
     }
     return found;
@@ -195,14 +195,14 @@ function carrierReader({ block }: ScannedBlock, placeOf: (context: number) => nu
 
 /** Reads the times of rows, as seen from the start of a transaction; the result is reused. */
 function timeReader({ block }: ScannedBlock, { startsNs, durationsNs }: PopulationRows) {
-  const starts = wordsOf(startsNs);
-  const lengths = wordsOf(durationsNs);
-  const at = wordsOf(bigColumn(block, 'timestamp_ns'));
-  const durations = wordsOf(bigColumn(block, 'duration_ns'));
-  const queues = wordsOf(bigColumn(block, 'block_io.queue_ns'));
+  const starts = toWords(startsNs);
+  const lengths = toWords(durationsNs);
+  const at = toWords(bigColumn(block, 'timestamp_ns'));
+  const durations = toWords(bigColumn(block, 'duration_ns'));
+  const queues = toWords(bigColumn(block, 'block_io.queue_ns'));
   const times: TimeWords = { startLow: 0, startHigh: 0, durationLow: 0, durationHigh: 0, queueLow: 0, queueHigh: 0 };
   return {
-    timesOf(row: number, request: number, transaction: number): TimeWords {
+    computeTimes(row: number, request: number, transaction: number): TimeWords {
       const low = at[row * 2]! - starts[transaction * 2]!;
       times.startLow = low;
       times.startHigh = at[row * 2 + 1]! - starts[transaction * 2 + 1]! - (low < 0 ? 1 : 0);

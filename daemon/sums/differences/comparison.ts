@@ -52,13 +52,13 @@ export interface Tallied {
   /** For each value, how many of the selected and of the others have it, alternating. */
   carriers: Float64Array;
   /** The strata in which a value is tested, if it is not among all. */
-  strataOf?: (value: number) => readonly Stratum[] | undefined;
+  listStrata?: (value: number) => readonly Stratum[] | undefined;
   /** Returns a function for the places of two of these values: how many have both. Yields to let other work run. */
   together(values: readonly number[]): Generator<void, (a: number, b: number) => number>;
 }
 
 /** Yields to let other work run. */
-export function* comparisonOf(
+export function* computeComparison(
   { values, leftOut, isComplete }: Pick<Profiles, 'values' | 'leftOut' | 'isComplete'>,
   tallied: Tallied,
 ): Generator<void, Comparison> {
@@ -69,12 +69,14 @@ export function* comparisonOf(
   const counted = values.flatMap((value, number) => {
     const own = carriers[number * 2]!;
     const other = carriers[number * 2 + 1]!;
-    const counts = { selected: own, others: other, strata: tallied.strataOf?.(number) };
+    const counts = { selected: own, others: other, strata: tallied.listStrata?.(number) };
     return own + other > 0 && isComplete(value) ? [{ ...value, ...counts, number }] : [];
   });
   const { found, tried } = yield* differing(counted, sizes);
-  const strongest = found.map((i) => counted[i]!).sort((a, b) => strengthOf(b) - strengthOf(a) || compare(a, b));
-  function strengthOf(value: CountedValue): number {
+  const strongest = found
+    .map((i) => counted[i]!)
+    .sort((a, b) => computeStrength(b) - computeStrength(a) || compare(a, b));
+  function computeStrength(value: CountedValue): number {
     const difference = shareDifference(value, sizes);
     // What is more frequent among the selected comes before what is rarer for that reason.
     return difference > 0 ? difference * (1 + 1e-9) : -difference;
@@ -111,11 +113,11 @@ function* joinAlike<Value extends CountedValue>(
   together: (a: number, b: number) => number,
 ): Generator<void, Value[][]> {
   const rows: { first: number; values: Value[] }[] = [];
-  const sizeOf = ({ selected, others }: CountedValue) => selected + others;
+  const computeSize = ({ selected, others }: CountedValue) => selected + others;
   for (const [i, value] of values.entries()) {
     const row = rows.find(({ first }) => {
-      const a = sizeOf(values[first]!);
-      const b = sizeOf(value);
+      const a = computeSize(values[first]!);
+      const b = computeSize(value);
       // Sizes that are too different need no counting.
       if (Math.min(a, b) < ALIKE_MIN * Math.max(a, b)) return false;
       const both = together(first, i);

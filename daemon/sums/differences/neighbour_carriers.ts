@@ -24,9 +24,9 @@ export interface NeighbourCarriers {
    * Counts the transactions that may have it and began in the time of the box, by the nodes on which they may. One that
    * may have it on several is one of a stratum only: what runs on all nodes at once is met there together.
    */
-  strataOf(value: number): readonly Stratum[];
+  listStrata(value: number): readonly Stratum[];
   /** The transactions that have a value, as bits. */
-  bitsOf(value: number): Uint32Array;
+  getCarrierBits(value: number): Uint32Array;
   begin(rows: EventRows): void;
   /** Adds a request of others for which the transaction began to wait. */
   addWait(profile: number, from: number): void;
@@ -59,10 +59,10 @@ export function neighbourCarriers(
   const { fromNs = 0n, toNs = 2n ** 64n } = box;
   const isInTime = (startNs: bigint) => startNs >= fromNs && startNs < toNs;
   const bits: Uint32Array[] = [];
-  const bitsOf = (value: number) => (bits[value] ??= newBits(population.count));
+  const getCarrierBits = (value: number) => (bits[value] ??= newBits(population.count));
 
   /** Undefined for another set of nodes where there are very many already: such transactions are not tested. */
-  function stratumOf(value: number, kinds: number[]): Stratum | undefined {
+  function findOrCreateStratum(value: number, kinds: number[]): Stratum | undefined {
     const key = kinds.length === 1 ? String(kinds[0]) : kinds.sort((a, b) => a - b).join();
     const known = strata[value]!.get(key);
     if (known || strataCount === STRATA_MAX) return known;
@@ -75,8 +75,8 @@ export function neighbourCarriers(
   return {
     values,
     counts,
-    strataOf: (value) => [...strata[value]!.values()],
-    bitsOf,
+    listStrata: (value) => [...strata[value]!.values()],
+    getCarrierBits,
     begin,
     addWait,
     count(rows, transaction, exact) {
@@ -86,12 +86,12 @@ export function neighbourCarriers(
           addWait(profile, rows.starts[row]!);
       }
       const start = Number(startsNs[transaction]! - baseNs);
-      const timeOf = (at: number) => start + (exact ? Number(exact[at]!) : at);
+      const computeTime = (at: number) => start + (exact ? Number(exact[at]!) : at);
       const side = selected[transaction] === 1 ? 'selected' : 'others';
       const isTested = isInTime(startsNs[transaction]!);
       let looked = 0;
       kindsOf.clear();
-      pass(rows, timeOf, (kind, isNeighbour) => {
+      pass(rows, computeTime, (kind, isNeighbour) => {
         const value = valueOfKind[kind]!;
         const kinds = kindsOf.get(value);
         if (kinds) kinds.push(kind);
@@ -101,12 +101,12 @@ export function neighbourCarriers(
         looked++;
       });
       for (const [value, kinds] of kindsOf) {
-        const stratum = isTested ? stratumOf(value, kinds) : undefined;
+        const stratum = isTested ? findOrCreateStratum(value, kinds) : undefined;
         if (stratum) stratum.sizes[side]++;
         if (isWith[value] === 0) continue;
         if (stratum) stratum[side]++;
         counts[value * 2 + (side === 'selected' ? 0 : 1)]!++;
-        setBit(bitsOf(value), transaction);
+        setBit(getCarrierBits(value), transaction);
       }
       return looked;
     },

@@ -15,7 +15,7 @@
  * them apart.
  */
 
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { firstAbove } from '../../base/binary_search.ts';
 import { bigColumn, type ScannedBlock } from '../../store/blocks/scanned_block.ts';
 import { type EventRows, ROLES } from './kept_events.ts';
@@ -43,8 +43,8 @@ export interface NeighbourFinder {
   begin(rows: EventRows): void;
   /** Adds a moment at which the transaction began to wait for the device of a profile, in the times of its rows. */
   addWait(profile: number, at: number): void;
-  /** Passes each kind that the transaction may have as a neighbour. `timeOf` counts a time of the rows from the base. */
-  pass(rows: EventRows, timeOf: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
+  /** Passes each kind that the transaction may have as a neighbour. `getTime` counts a time of the rows from the base. */
+  pass(rows: EventRows, getTime: (at: number) => number, onKind: (kind: number, isNeighbour: boolean) => void): void;
 }
 
 export interface GatheredNeighbours {
@@ -57,14 +57,14 @@ export interface GatheredNeighbours {
 /** Times count from `baseNs`. */
 export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNeighbours {
   const times = requestTimes(baseNs);
-  const { kinds, values, kindOf, nameOf } = requestKinds(profiles);
+  const { kinds, values, getKind, getName } = requestKinds(profiles);
   let count = 0;
 
   return {
     open(scanned) {
       const add = times.open(scanned);
       return (row, profile) => {
-        const kind = kindOf(profile);
+        const kind = getKind(profile);
         if (kind !== NONE && ++count <= REQUESTS_MAX) add(row, kind);
       };
     },
@@ -72,7 +72,7 @@ export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNe
       const isNamed = !profiles.leftOut.has('service') && !profiles.leftOut.has('comm');
       if (!isNamed || count > REQUESTS_MAX || kinds.length * transactionCount > CARRIED_MAX) return undefined;
       yield* times.sort();
-      const requests = { kinds, kindOf, nameOf, countAt: times.countAt };
+      const requests = { kinds, getKind, getName, countAt: times.countAt };
       return { values, valueOfKind: kinds.map(({ value }) => value), ...findNeighbours(requests) };
     },
   };
@@ -80,15 +80,15 @@ export function gatherNeighbours(profiles: Profiles, baseNs: bigint): GatheredNe
 
 interface Requests {
   kinds: readonly Kind[];
-  kindOf: (profile: number) => number;
-  nameOf: (profile: number) => number;
+  getKind: (profile: number) => number;
+  getName: (profile: number) => number;
   countAt: RequestTimes['countAt'];
 }
 
 function findNeighbours({
   kinds,
-  kindOf,
-  nameOf,
+  getKind,
+  getName,
   countAt,
 }: Requests): Pick<NeighbourFinder, 'begin' | 'addWait' | 'pass'> {
   const kindsOf = [...Map.groupBy(kinds.keys(), (kind) => kinds[kind]!.place)].reduce<number[][]>(
@@ -105,7 +105,7 @@ function findNeighbours({
 
   function countCarried({ length, roles, profiles, starts, ends }: EventRows): void {
     for (let row = 0; row < length; row++) {
-      const kind = roles[row] === ROLES.own ? NONE : kindOf(profiles[row]!);
+      const kind = roles[row] === ROLES.own ? NONE : getKind(profiles[row]!);
       const at = kind === NONE ? undefined : waits.get(kinds[kind]!.place);
       if (at !== undefined && starts[row]! <= at && at < ends[row]!) carried.set(kind, (carried.get(kind) ?? 0) + 1);
     }
@@ -116,21 +116,21 @@ function findNeighbours({
       turn++;
       waits.clear();
       carried.clear();
-      for (let row = 0; row < length; row++) if (roles[row] === ROLES.own) turns[nameOf(profiles[row]!)] = turn;
+      for (let row = 0; row < length; row++) if (roles[row] === ROLES.own) turns[getName(profiles[row]!)] = turn;
     },
     addWait(profile, at) {
-      const kind = kindOf(profile);
+      const kind = getKind(profile);
       if (kind === NONE) return;
       const { place } = kinds[kind]!;
       if (at < (waits.get(place) ?? Infinity)) waits.set(place, at);
     },
-    pass(rows, timeOf, onKind) {
+    pass(rows, getTime, onKind) {
       if (waits.size === 0) return;
       countCarried(rows);
       for (const [place, at] of waits) {
         for (const kind of kindsOf[place]!) {
           if (turns[kinds[kind]!.name] === turn) continue;
-          onKind(kind, countAt(kind, timeOf(at)) > (carried.get(kind) ?? 0));
+          onKind(kind, countAt(kind, getTime(at)) > (carried.get(kind) ?? 0));
         }
       }
     },
@@ -145,39 +145,42 @@ function requestKinds({ profiles, values: fieldValues }: Profiles) {
   const [kindByProfile, nameByProfile]: [number[], number[]] = [[], []];
   const counts = { name: 0, place: 0 };
 
-  function numberOf(texts: readonly string[], next: () => number): number {
+  function assignNumber(texts: readonly string[], next: () => number): number {
     const key = JSON.stringify(texts);
     const number = numbers.get(key) ?? next();
     numbers.set(key, number);
     return number;
   }
 
-  function textOf({ values: own }: Profile, field: FieldValue['field']): string {
+  function findFieldText({ values: own }: Profile, field: FieldValue['field']): string {
     const value = own.find((one) => fieldValues[one]!.field === field);
     return value === undefined ? '' : fieldValues[value]!.value;
   }
 
-  const nameIn = (profile: Profile) => textOf(profile, 'service') || textOf(profile, 'comm');
-  const numberOfName = (name: string) => numberOf(['name', name], () => counts.name++);
+  const chooseName = (profile: Profile) => findFieldText(profile, 'service') || findFieldText(profile, 'comm');
+  const numberOfName = (name: string) => assignNumber(['name', name], () => counts.name++);
 
   function newKind(profile: Profile, device: string): number {
-    const name = nameIn(profile);
-    const place = numberOf(['place', profile.node, device], () => counts.place++);
-    const value = numberOf(['value', name, device], () => values.push({ field: 'neighbour', value: name, device }) - 1);
+    const name = chooseName(profile);
+    const place = assignNumber(['place', profile.node, device], () => counts.place++);
+    const value = assignNumber(
+      ['value', name, device],
+      () => values.push({ field: 'neighbour', value: name, device }) - 1,
+    );
     return kinds.push({ place, name: numberOfName(name), value }) - 1;
   }
 
   function numberOfKind(profile: Profile): number {
     if (profile.device === NONE) return NONE;
     const device = fieldValues[profile.device]!.value;
-    return numberOf(['kind', profile.node, device, nameIn(profile)], () => newKind(profile, device));
+    return assignNumber(['kind', profile.node, device, chooseName(profile)], () => newKind(profile, device));
   }
 
   return {
     kinds,
     values,
-    kindOf: (profile: number) => (kindByProfile[profile] ??= numberOfKind(profiles[profile]!)),
-    nameOf: (profile: number) => (nameByProfile[profile] ??= numberOfName(nameIn(profiles[profile]!))),
+    getKind: (profile: number) => (kindByProfile[profile] ??= numberOfKind(profiles[profile]!)),
+    getName: (profile: number) => (nameByProfile[profile] ??= numberOfName(chooseName(profiles[profile]!))),
   };
 }
 
@@ -210,8 +213,8 @@ function requestTimes(baseNs: bigint): RequestTimes {
 
   return {
     open({ block }) {
-      const at = wordsOf(bigColumn(block, 'timestamp_ns'));
-      const durations = wordsOf(bigColumn(block, 'duration_ns'));
+      const at = toWords(bigColumn(block, 'timestamp_ns'));
+      const durations = toWords(bigColumn(block, 'duration_ns'));
       return (row, kind) => {
         kinds[kind] ??= { count: 0, starts: new Float64Array(8), ends: new Float64Array(8) };
         const times = kinds[kind];

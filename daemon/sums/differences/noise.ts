@@ -38,7 +38,7 @@ export function* differing(values: readonly TestedValue[], sizes: Counted): Gene
   let inStrata = 0;
   for (const [i, value] of values.entries()) {
     const isTested = least[i]! <= ALPHA / tried && isApart(value, sizes);
-    tested.push({ i, p: isTested ? probabilityOf(value, sizes) : 1 });
+    tested.push({ i, p: isTested ? computeProbability(value, sizes) : 1 });
     if (isTested && value.strata && ++inStrata % STRATA_TESTS_A_STEP === 0) yield;
   }
   tested.sort((a, b) => a.p - b.p);
@@ -70,7 +70,7 @@ function differenceWithin(strata: readonly Stratum[]): number {
   return sum / weights;
 }
 
-function probabilityOf({ strata, ...value }: TestedValue, sizes: Counted): number {
+function computeProbability({ strata, ...value }: TestedValue, sizes: Counted): number {
   if (!strata) return probability(value, sizes);
   const [only, ...others] = strata.filter(({ sizes }) => sizes.selected > 0 && sizes.others > 0);
   if (!only) return 1;

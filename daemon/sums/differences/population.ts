@@ -83,13 +83,13 @@ export function contextFinder({
   count,
   hashes,
 }: PopulationRows): (dictionary: Dictionary) => (context: number) => number {
-  const placeOf = hashIndex(hashes, count);
+  const findPlace = hashIndex(hashes, count);
   /** Places by context id, in pages: ids are dense, and may begin far above 0. */
   const known = new WeakMap<Dictionary, Int32Array[]>();
 
   function look(dictionary: Dictionary, context: number): number {
     const { transactionId } = dictionary.context(context);
-    return transactionId === null ? NOT_COMPARED : placeOf(textHash53(transactionId));
+    return transactionId === null ? NOT_COMPARED : findPlace(textHash53(transactionId));
   }
 
   return (dictionary) => {

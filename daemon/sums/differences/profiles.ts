@@ -47,7 +47,7 @@ export interface Profile {
 
 export interface Profiles {
   /** Returns the number of each row's profile; the next call overwrites them. */
-  numbersOf(scanned: ScannedBlock): Uint32Array;
+  assignNumbers(scanned: ScannedBlock): Uint32Array;
   readonly profiles: readonly Profile[];
   readonly values: readonly FieldValue[];
   /** Fields of which there were too many values. */
@@ -79,7 +79,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     if (number === undefined) {
       number = values.push({ field, value }) - 1;
       numberOfValue.set(key, number);
-      const part = partOf({ field, value });
+      const part = choosePart({ field, value });
       valueCounts.set(part, (valueCounts.get(part) ?? 0) + 1);
     }
     return number;
@@ -98,9 +98,9 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
       meaning[i] === null ? [] : [{ field, value: String(meaning[i]) }],
     );
     const of = (wanted: Field) => given.find(({ field }) => field === wanted);
-    const patternsOf = ({ field, value }: FieldValue) =>
+    const listPatterns = ({ field, value }: FieldValue) =>
       field === 'file' && !areFolders ? filePatterns(value) : [value];
-    const own = given.flatMap((one) => patternsOf(one).map((value) => ({ ...one, value })));
+    const own = given.flatMap((one) => listPatterns(one).map((value) => ({ ...one, value })));
     const device = of('device');
     profiles.push({
       values: own.map(({ field, value }) => valueNumber(field, value)),
@@ -114,7 +114,7 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
   const rows = rowNumbers<readonly DimensionValue[]>(EVENT_FIELDS.length, addProfile);
 
   return {
-    numbersOf(scanned) {
+    assignNumbers(scanned) {
       const { rowCount } = scanned.block;
       if (numbers.length < rowCount) {
         numbers = new Uint32Array(rowCount);
@@ -127,10 +127,11 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
       const readers = EVENT_FIELDS.map(open);
       const isIn = EVENT_FIELDS.map((name) => !leftOut.has(name === 'file' ? 'folder' : name) || isNeeded(name));
       const codes = readers.map((one, i) =>
-        isIn[i] ? (one.codes ?? writeCodes(one.codeAt, rowCount, buffers[i]!)) : none,
+        isIn[i] ? (one.codes ?? writeCodes(one.readCode, rowCount, buffers[i]!)) : none,
       );
-      const meaningOf = (row: number) => readers.map((one, i) => (isIn[i] ? one.meaningOf(one.codeAt(row)) : null));
-      rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, meaningOf, numbers);
+      const readMeaning = (row: number) =>
+        readers.map((one, i) => (isIn[i] ? one.describeCode(one.readCode(row)) : null));
+      rows.setNumbers({ codes, from: 0, to: rowCount, scope: scanned.dictionary }, readMeaning, numbers);
       return numbers;
     },
     profiles,
@@ -138,11 +139,11 @@ export function createProfiles(profilesMax = PROFILES_MAX): Profiles {
     get leftOut() {
       return new Set([...leftOut].filter((part) => part !== 'folder'));
     },
-    isComplete: (value) => !leftOut.has(partOf(value)),
+    isComplete: (value) => !leftOut.has(choosePart(value)),
   };
 }
 
-function partOf(value: FieldValue): Part {
+function choosePart(value: FieldValue): Part {
   return isFolder(value) ? 'folder' : value.field;
 }
 
@@ -167,7 +168,7 @@ function folderCodes() {
   const texts: (string | null)[] = [];
   const known = new WeakMap<Dictionary, Map<number, number>>();
 
-  function numberOf(path: string | null): number {
+  function assignFolderNumber(path: string | null): number {
     // A file of no folder is left out.
     const text = path === null ? null : (patternOfFolder(path) ?? null);
     const number = numbers.get(text) ?? texts.push(text) - 1;
@@ -180,24 +181,24 @@ function folderCodes() {
       const files = dimension('file').open(scanned);
       const codes = known.get(scanned.dictionary) ?? new Map<number, number>();
       known.set(scanned.dictionary, codes);
-      const meaningOf = (code: number) => files.meaningOf(code) as string | null;
+      const getPath = (code: number) => files.describeCode(code) as string | null;
       return {
-        codeAt(row) {
-          const file = files.codeAt(row);
+        readCode(row) {
+          const file = files.readCode(row);
           let code = codes.get(file);
           if (code === undefined) {
-            code = -2 - numberOf(meaningOf(file));
+            code = -2 - assignFolderNumber(getPath(file));
             codes.set(file, code);
           }
           return code;
         },
-        meaningOf: (code) => texts[-2 - code]!,
+        describeCode: (code) => texts[-2 - code]!,
       };
     },
   };
 }
 
-function writeCodes(codeAt: (row: number) => number, rowCount: number, codes: Float64Array): Float64Array {
-  for (let row = 0; row < rowCount; row++) codes[row] = codeAt(row);
+function writeCodes(readCode: (row: number) => number, rowCount: number, codes: Float64Array): Float64Array {
+  for (let row = 0; row < rowCount; row++) codes[row] = readCode(row);
   return codes;
 }

@@ -13,7 +13,7 @@ export function sideSums(): SideSums {
   return { count: 0, duration: exactSum(), parts: PARTS.map(() => exactSum()) };
 }
 
-export function sideOf({ count, duration, parts }: SideSums): Side {
+export function sumSide({ count, duration, parts }: SideSums): Side {
   const totals = PARTS.map((part, i) => [part, parts[i]!.total()] as const);
   return { count, durationNs: duration.total(), parts: Object.fromEntries(totals) as Record<Part, bigint> };
 }

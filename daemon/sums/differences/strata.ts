@@ -25,34 +25,34 @@ interface Distribution {
 /** Twice the probability of as many, or of more; or of as few, or of fewer. Each stratum has both sides. */
 export function probabilityWithin(strata: readonly Stratum[], logProbability: LogProbability): number {
   const selected = strata.reduce((sum, one) => sum + one.selected, 0);
-  const mean = strata.reduce((sum, one) => sum + meanOf(one), 0);
-  const variance = strata.reduce((sum, one) => sum + varianceOf(one), 0);
+  const mean = strata.reduce((sum, one) => sum + computeMean(one), 0);
+  const variance = strata.reduce((sum, one) => sum + computeVariance(one), 0);
   if (variance > NORMAL_VARIANCE) return normalTails((Math.abs(selected - mean) - 0.5) / Math.sqrt(variance));
-  const { from, probabilities } = strata.map((one) => distributionOf(one, logProbability)).reduce(added);
+  const { from, probabilities } = strata.map((one) => computeDistribution(one, logProbability)).reduce(added);
   const place = selected - from;
-  const sumOf = (some: readonly number[]) => some.reduce((sum, p) => sum + p, 0);
-  const many = sumOf(probabilities.slice(Math.max(place, 0)));
-  const few = sumOf(probabilities.slice(0, Math.max(place + 1, 0)));
+  const sumProbabilities = (some: readonly number[]) => some.reduce((sum, p) => sum + p, 0);
+  const many = sumProbabilities(probabilities.slice(Math.max(place, 0)));
+  const few = sumProbabilities(probabilities.slice(0, Math.max(place + 1, 0)));
   return Math.min(1, 2 * Math.min(many, few));
 }
 
-function meanOf({ selected, others, sizes }: Stratum): number {
+function computeMean({ selected, others, sizes }: Stratum): number {
   return ((selected + others) * sizes.selected) / (sizes.selected + sizes.others);
 }
 
-function varianceOf({ selected, others, sizes }: Stratum): number {
+function computeVariance({ selected, others, sizes }: Stratum): number {
   const carriers = selected + others;
   const rows = sizes.selected + sizes.others;
   const share = (sizes.selected / rows) * (sizes.others / rows);
   return (carriers * share * (rows - carriers)) / (rows - 1);
 }
 
-function distributionOf(stratum: Stratum, logProbability: LogProbability): Distribution {
+function computeDistribution(stratum: Stratum, logProbability: LogProbability): Distribution {
   const { selected, others, sizes } = stratum;
   const carriers = selected + others;
   const least = Math.max(0, carriers - sizes.others);
   const most = Math.min(carriers, sizes.selected);
-  const middle = Math.min(Math.max(Math.round(meanOf(stratum)), least), most);
+  const middle = Math.min(Math.max(Math.round(computeMean(stratum)), least), most);
   const at = (count: number) => Math.exp(logProbability(count, carriers, sizes));
   const [below, above]: [number[], number[]] = [[], []];
   for (let count = middle - 1, p = 1; count >= least && p > PROBABILITY_MIN; count--) {

@@ -36,10 +36,10 @@ type OnTime = (partOrNode: number, from: number, to: number) => void;
 
 /** An end is the time with the node, the kind and the side in its lowest bits, so that numbers sort them. */
 export function durationMax(nodes: number): number {
-  return 2 ** 52 / scaleOf(nodes);
+  return 2 ** 52 / computeScale(nodes);
 }
 
-function scaleOf(nodes: number): number {
+function computeScale(nodes: number): number {
   return 2 ** (Math.ceil(Math.log2(nodes)) + KIND_BITS + 1);
 }
 
@@ -53,7 +53,7 @@ export function createIntervals(): Intervals {
     begin(nodes, until) {
       count = 0;
       duration = until;
-      scale = scaleOf(nodes);
+      scale = computeScale(nodes);
       if (nodes > running.nodes) running = runningParts(nodes * 2);
     },
     add(kind, node, start, end) {
@@ -92,7 +92,7 @@ function runningParts(nodes: number) {
   /** Number of nodes that are in each part. */
   const nodesIn = new Int32Array(PARTS.length);
 
-  function partOf(node: number): number {
+  function choosePart(node: number): number {
     const at = node << KIND_BITS;
     const syncs = counts[at + KINDS.sync]! > 0;
     if (counts[at + KINDS.ownQueue]! > 0 || (syncs && counts[at + KINDS.itsQueue]! > 0)) return 0;
@@ -117,7 +117,7 @@ function runningParts(nodes: number) {
         if (counts[at] === 0) onSync(node, syncSince[node]!, time);
       }
       nodesIn[partOfNode[node]!]!--;
-      partOfNode[node] = partOf(node);
+      partOfNode[node] = choosePart(node);
       nodesIn[partOfNode[node]!]!++;
     },
   };

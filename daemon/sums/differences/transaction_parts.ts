@@ -1,8 +1,8 @@
 /** Where the time of a transaction went, by its kept events, and which requests of others it waited for. */
 
-import { wordsOf } from '../../../agent/recording/words64.ts';
+import { toWords } from '../../../agent/recording/words64.ts';
 import { firstPlace } from '../../base/binary_search.ts';
-import { type CallTimes, callTimes, WAITS, waitOf } from '../request_waits.ts';
+import { type CallTimes, callTimes, findRequestWait, WAITS } from '../request_waits.ts';
 import { PARTS } from './comparison.ts';
 import { type EventRows, type ExactTimes, type KeptEvents, ROLES } from './kept_events.ts';
 import type { ProfileColumns } from './profile_columns.ts';
@@ -27,7 +27,7 @@ export function transactionParts(
   kept: Pick<KeptEvents, 'exact'>,
   durationsNs: BigUint64Array,
 ): TransactionParts {
-  const lengths = wordsOf(durationsNs);
+  const lengths = toWords(durationsNs);
   const intervals = createIntervals();
   const sums = new Float64Array(PARTS.length);
   const nodesOf = nodeNumbers(columns);
@@ -44,18 +44,18 @@ export function transactionParts(
 
   function addIntervals(rows: EventRows): void {
     const { profiles, roles, starts, ends } = rows;
-    const callsOf = callsByThread(rows, columns, nodesOf.of);
+    const findThreadCalls = callsByThread(rows, columns, nodesOf.of);
     for (let row = 0; row < rows.length; row++) {
       const kind = columns.kinds[profiles[row]!]!;
       const node = nodesOf.of(profiles[row]!);
       if (kind === KINDS.write || kind === KINDS.sync) intervals.add(kind, node, starts[row]!, ends[row]!);
       else if (kind === KINDS.ownQueue && roles[row] === ROLES.carried) addCarried(rows, row, node, starts[row]!);
-      else if (kind === KINDS.ownQueue) addQueued(rows, row, node, callsOf(row));
+      else if (kind === KINDS.ownQueue) addQueued(rows, row, node, findThreadCalls(row));
     }
   }
 
   function addQueued({ starts, sent, ends }: EventRows, row: number, node: number, calls: CallTimes | undefined): void {
-    const { kind, untilNs } = waitOf(calls, starts[row]!, ends[row]!);
+    const { kind, untilNs } = findRequestWait(calls, starts[row]!, ends[row]!);
     if (kind === WAITS.unknown) intervals.add(KINDS.unknown, node, starts[row]!, ends[row]!);
     else {
       // Nobody waits for it in the call that queued it once that has ended, or if there was none.
@@ -108,21 +108,21 @@ type Times = Pick<EventRows, 'starts' | 'sent' | 'ends'>;
 function callsByThread(
   { length, profiles, roles, threads, starts, ends }: EventRows,
   { kinds }: ProfileColumns,
-  nodeOf: (profile: number) => number,
+  getNode: (profile: number) => number,
 ): (row: number) => CallTimes | undefined {
-  const keyOf = (row: number) => nodeOf(profiles[row]!) * WORD + threads[row]!;
+  const computeKey = (row: number) => getNode(profiles[row]!) * WORD + threads[row]!;
   const isQueued = (row: number) => kinds[profiles[row]!] === KINDS.ownQueue && roles[row] !== ROLES.carried;
   const calls = new Map<number, number[]>();
   const known = new Map<number, CallTimes>();
   // Most transactions have calls only.
-  for (let row = 0; row < length; row++) if (isQueued(row)) calls.set(keyOf(row), []);
+  for (let row = 0; row < length; row++) if (isQueued(row)) calls.set(computeKey(row), []);
   if (calls.size > 0)
     for (let row = 0; row < length; row++) {
       const kind = kinds[profiles[row]!];
-      if (kind === KINDS.write || kind === KINDS.sync) calls.get(keyOf(row))?.push(starts[row]!, ends[row]!);
+      if (kind === KINDS.write || kind === KINDS.sync) calls.get(computeKey(row))?.push(starts[row]!, ends[row]!);
     }
   return (row) => {
-    const key = keyOf(row);
+    const key = computeKey(row);
     let times = known.get(key);
     if (!times) {
       times = callTimes(calls.get(key)!);

@@ -51,7 +51,7 @@ export function createAttribution(wallOffsetNs = 0n, wantsDataOwner: Tables['wan
   const processes = createProcesses({
     programs,
     programOfProcess: () => undefined,
-    cgroups: { define: () => undefined, pathOf: () => undefined, pathOfProcess: () => undefined },
+    cgroups: { define: () => undefined, findPath: () => undefined, pathOfProcess: () => undefined },
     intern: names.intern,
     oldestIds,
     isOwn: ({ pid }) => pid === OWN_PID,

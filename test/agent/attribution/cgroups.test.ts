@@ -18,37 +18,37 @@ const NOBODY = 2 ** 22 + 1;
 test('the cgroup of a process that has exited is found by its inode number', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   const { ino } = statSync(join(root, 'system.slice/nginx.service'));
-  expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
+  expect(cgroups.findPath(ino, NOBODY)).toBe('/system.slice/nginx.service');
   // The path is cached, so it survives the rename.
   renameSync(join(root, 'system.slice'), join(root, 'moved'));
-  expect(cgroups.pathOf(ino, NOBODY)).toBe('/system.slice/nginx.service');
+  expect(cgroups.findPath(ino, NOBODY)).toBe('/system.slice/nginx.service');
 });
 
 test('several cgroups of exited processes are found by one search', () => {
   const folders = ['system.slice', 'system.slice/nginx.service', 'system.slice/redis.service', 'user.slice'];
   for (const folder of folders) mkdirSync(join(root, folder), { recursive: true });
   const cgroups = createCgroups({ hierarchy: 'v2', root });
-  const paths = folders.map((folder) => cgroups.pathOf(statSync(join(root, folder)).ino, NOBODY));
+  const paths = folders.map((folder) => cgroups.findPath(statSync(join(root, folder)).ino, NOBODY));
   expect(paths).toEqual(folders.map((folder) => `/${folder}`));
 });
 
 test('a cgroup that does not exist is unknown, and is not searched for again immediately', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
-  expect(cgroups.pathOf(1, NOBODY)).toBeUndefined();
+  expect(cgroups.findPath(1, NOBODY)).toBeUndefined();
   mkdirSync(join(root, 'late'));
-  expect(cgroups.pathOf(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
+  expect(cgroups.findPath(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
 });
 
 test('a cgroup that the kernel has named is known without a look, whether or not it is still there', () => {
   const cgroups = createCgroups({ hierarchy: 'v2', root });
   cgroups.define(2 ** 40, ['x.service', 'system.slice']);
   cgroups.define(1, []);
-  expect([cgroups.pathOf(2 ** 40, NOBODY), cgroups.pathOf(1, NOBODY)]).toEqual(['/system.slice/x.service', '/']);
+  expect([cgroups.findPath(2 ** 40, NOBODY), cgroups.findPath(1, NOBODY)]).toEqual(['/system.slice/x.service', '/']);
 });
 
 test('the cgroup hierarchy of the host is found, and a process in it names its path', () => {
   const source = findCgroups();
-  const own = createCgroups(source).pathOf(statSync(source.root).ino, process.pid);
+  const own = createCgroups(source).findPath(statSync(source.root).ino, process.pid);
   expect(own).toBe('/');
 });
 

@@ -26,7 +26,7 @@ function setUp() {
   const define = (context_id: number, body: string, uid = ROOT_UID) =>
     contexts.define(contextDefinition({ context_id, time_ns: 100, uid }), `KREPLAY1 ${body}\n`);
   const transactionAt = (contextId: number, flags: number, startNs: number) => {
-    const owner = contexts.ownerAt(contextId, flags, startNs);
+    const owner = contexts.findOwner(contextId, flags, startNs);
     return owner ? (JSON.parse(ids.text(owner.contextId) ?? '[null]') as string[])[0] : 'nobody';
   };
   return { contexts, ids, oldestIds, define, transactionAt };
@@ -39,7 +39,7 @@ test('an event belongs to the transaction that its marker named', () => {
   const { define, contexts, ids, transactionAt } = setUp();
   define(256, `txn=order-1 trace=${TRACE}`);
   define(512, 'proc txn=order-2');
-  expect(ids.text(contexts.ownerAt(256, 0, 150)!.contextId)).toBe(JSON.stringify(['order-1', TRACE, null]));
+  expect(ids.text(contexts.findOwner(256, 0, 150)!.contextId)).toBe(JSON.stringify(['order-1', TRACE, null]));
   expect(transactionAt(512, CONTEXT_PROCESS_DEFAULT, 150)).toBe('order-2');
 });
 
@@ -92,9 +92,9 @@ test('a service name is accepted only from a process that may set it', () => {
   define(256, 'txn=a svc=checkout', ROOT_UID);
   define(512, 'txn=a svc=checkout', GUEST_UID);
   define(768, 'svc=checkout', ROOT_UID);
-  expect(contexts.ownerAt(256, 0, 1)!.service).toBe('checkout');
-  expect(contexts.ownerAt(512, 0, 1)!.service).toBeNull();
-  expect(contexts.ownerAt(768, 0, 1)).toMatchObject({ contextId: 0, service: 'checkout' });
+  expect(contexts.findOwner(256, 0, 1)!.service).toBe('checkout');
+  expect(contexts.findOwner(512, 0, 1)!.service).toBeNull();
+  expect(contexts.findOwner(768, 0, 1)).toMatchObject({ contextId: 0, service: 'checkout' });
 });
 
 test.each([
@@ -105,32 +105,32 @@ test.each([
 ])('a marker with %s sets no owner', (_, body, uid) => {
   const { define, contexts } = setUp();
   define(256, body, uid);
-  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+  expect(contexts.findOwner(256, 0, 150)).toBeUndefined();
 });
 
 test('a definition that is not a marker line has no owner', () => {
   const { contexts } = setUp();
   contexts.define(contextDefinition({ context_id: 256 }), '');
-  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+  expect(contexts.findOwner(256, 0, 150)).toBeUndefined();
 });
 
 test('an index that the recording has dropped is requested again', () => {
   const { define, contexts, ids, oldestIds, transactionAt } = setUp();
   define(256, 'txn=order-1');
-  const first = contexts.ownerAt(256, 0, 150)!.contextId;
+  const first = contexts.findOwner(256, 0, 150)!.contextId;
   ids.forget();
   oldestIds.context = first + 1;
   expect(transactionAt(256, 0, 150)).toBe('order-1');
-  expect(contexts.ownerAt(256, 0, 150)!.contextId).toBeGreaterThan(first);
+  expect(contexts.findOwner(256, 0, 150)!.contextId).toBeGreaterThan(first);
 });
 
 test('the index of a service that the recording has dropped is requested again', () => {
   const { define, contexts, ids, oldestIds } = setUp();
   define(256, 'svc=checkout');
-  const first = contexts.ownerAt(256, 0, 150)!.serviceId;
+  const first = contexts.findOwner(256, 0, 150)!.serviceId;
   ids.forget();
   oldestIds.name = first + 1;
-  const renewed = contexts.ownerAt(256, 0, 150)!.serviceId;
+  const renewed = contexts.findOwner(256, 0, 150)!.serviceId;
   expect([renewed > first, ids.text(renewed)]).toEqual([true, 'checkout']);
 });
 
@@ -174,7 +174,7 @@ test('what is lost is of the service of its process, unless a trusted or unknown
   const { contexts } = setUp();
   const process = (share: number) => ({ id: 1, service: 'noisy', share });
   const lostWith = (contextId: number, flags: number, share: number) => {
-    contexts.ownerAt(contextId, flags, 150, process(share));
+    contexts.findOwner(contextId, flags, 150, process(share));
     return [...contexts.takeLost()];
   };
   const inherited = CONTEXT_INHERITED_PROCESS;
@@ -197,7 +197,7 @@ test('a context that the recording has no room for has no owner, and is counted'
     trustsService: () => false,
   });
   contexts.define(contextDefinition({ context_id: 256 }), 'KREPLAY1 txn=a\n');
-  expect(contexts.ownerAt(256, 0, 150)).toBeUndefined();
+  expect(contexts.findOwner(256, 0, 150)).toBeUndefined();
   expect([lostOf(contexts), lostOf(contexts)]).toEqual([1, 0]);
 });
 
@@ -216,12 +216,12 @@ describe('the trace context that a program was started with', () => {
 
   test('is the owner', () => {
     const contexts = started(`00-${TRACE}-${SPAN}-01`);
-    expect(contexts.ownerAt(256, 0, 150)?.ids).toEqual({ transactionId: null, traceId: TRACE, spanId: SPAN });
+    expect(contexts.findOwner(256, 0, 150)?.ids).toEqual({ transactionId: null, traceId: TRACE, spanId: SPAN });
   });
 
   test.each(['', 'x', `ff-${TRACE}-${SPAN}-01`, `00-${'0'.repeat(32)}-${SPAN}-01`, `00-${TRACE}-${'0'.repeat(16)}-01`])(
     'is ignored when TRACEPARENT is %p',
-    (value) => expect(started(value).ownerAt(256, 0, 150)).toBeUndefined(),
+    (value) => expect(started(value).findOwner(256, 0, 150)).toBeUndefined(),
   );
 
   test.each([
@@ -231,7 +231,7 @@ describe('the trace context that a program was started with', () => {
   ])('is continued by a marker that names %s', (_, body, ids) => {
     const contexts = started(`00-${TRACE}-${SPAN}-01`);
     contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256 }), `KREPLAY1 ${body}`);
-    expect(contexts.ownerAt(512, 0, 150)?.ids).toEqual(ids);
+    expect(contexts.findOwner(512, 0, 150)?.ids).toEqual(ids);
   });
 
   test.each([
@@ -242,7 +242,7 @@ describe('the trace context that a program was started with', () => {
     const contexts = started(`00-${TRACE}-${SPAN}-01`);
     contexts.end(256, 200);
     contexts.define(contextDefinition({ context_id: 512, outer_context_id: 256, time_ns }), 'KREPLAY1 txn=a');
-    expect(contexts.ownerAt(512, 0, 400)?.ids).toEqual({
+    expect(contexts.findOwner(512, 0, 400)?.ids).toEqual({
       transactionId: 'a',
       traceId,
       spanId: traceId && SPAN,

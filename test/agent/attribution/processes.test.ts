@@ -28,7 +28,7 @@ function createTables(isOwn: ProcessesOptions['isOwn'] = () => false, rules: rea
     programOfProcess: () => proc.program,
     cgroups: {
       define: () => undefined,
-      pathOf: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined),
+      findPath: (cgroupId) => (cgroupId === CGROUP ? '/system.slice/nginx.service' : undefined),
       pathOfProcess: () => undefined,
     },
     intern: names.intern,
@@ -49,7 +49,7 @@ describe('the service of a process', () => {
     programs.define({ program_id: PROGRAM, flags, executable: 'python3.11' }, 'python3\0/srv/pay.py\0-v\0', '');
     programs.define({ program_id: PROGRAM + 1, flags, executable: 'dd' }, 'dd\0', 'OTEL_SERVICE_NAME=copy\0');
     processes.define(processDefinition(fields));
-    return names.text(processes.serviceIdOf(processes.of(256)));
+    return names.text(processes.internService(processes.of(256)));
   }
 
   const inProc: Program = {
@@ -88,7 +88,7 @@ test('the name that an operator sets takes precedence, and stays when the proces
   processes.define(processDefinition({ process_id: 256, program_id: PROGRAM, pid: 10 }));
   processes.define(processDefinition({ process_id: 512, program_id: PROGRAM + 1, pid: 11 }));
   processes.define(processDefinition({ process_id: 768, program_id: PROGRAM + 1, pid: 11, exec_id: 2 }));
-  const services = () => [256, 512, 768].map((id) => names.text(processes.serviceIdOf(processes.of(id))));
+  const services = () => [256, 512, 768].map((id) => names.text(processes.internService(processes.of(id))));
   expect(services()).toEqual(['pay', 'x', 'x']);
   const { exec_id: execId, stack_start: stackStart } = processDefinition({});
   for (const pid of [10, 11]) processes.rename({ pid, startNs: 0, execId, stackStart }, 'published');
@@ -99,11 +99,11 @@ test('an index that the recording has dropped is requested again', () => {
   const { names, oldestIds, programs, processes } = createTables();
   programs.define({ program_id: PROGRAM, flags: 0, executable: 'dd' }, '', '');
   processes.define(processDefinition({ program_id: PROGRAM }));
-  const first = processes.serviceIdOf(processes.of(256));
+  const first = processes.internService(processes.of(256));
   names.forget();
   oldestIds.name = first + 1;
-  expect(processes.serviceIdOf(processes.of(256))).toBeGreaterThan(first);
-  expect(names.text(processes.serviceIdOf(processes.of(256)))).toBe('dd');
+  expect(processes.internService(processes.of(256))).toBeGreaterThan(first);
+  expect(names.text(processes.internService(processes.of(256)))).toBe('dd');
 });
 
 test('a process that is defined again is kept from then on, or left out, as it is then', () => {
@@ -113,7 +113,7 @@ test('a process that is defined again is kept from then on, or left out, as it i
   const processes = createProcesses({
     programs,
     programOfProcess: () => undefined,
-    cgroups: { define: () => undefined, pathOf: () => undefined, pathOfProcess: () => undefined },
+    cgroups: { define: () => undefined, findPath: () => undefined, pathOfProcess: () => undefined },
     ...{ intern: createNames().intern, oldestIds: { name: 1 }, isOwn: () => false },
     wants: ({ service }) => service === wanted,
     onUnwanted: (id) => told.push(`${id} is left out`),

@@ -33,7 +33,7 @@ test('any bytes get the index of their text', () => {
       const cache = createTextCache(size, names.intern, OLDEST);
       const words = wordsOf(texts, size);
       texts.forEach((bytes, i) => {
-        expect(cache.idAt(words, i * size)).toBe(names.intern(plain(bytes, size)));
+        expect(cache.internText(words, i * size)).toBe(names.intern(plain(bytes, size)));
       });
     }),
   );
@@ -49,7 +49,7 @@ test('texts that evict each other from their slot keep their indexes', () => {
     16,
   );
   for (const turn of [1, 2, 3]) {
-    const wrong = texts.filter((text, i) => cache.idAt(words, i * 16) !== intern(text));
+    const wrong = texts.filter((text, i) => cache.internText(words, i * 16) !== intern(text));
     expect({ turn, wrong }).toEqual({ turn, wrong: [] });
   }
   expect(ids.size).toBe(MANY);
@@ -59,7 +59,7 @@ test('a known text is not decoded again', () => {
   const seen: string[] = [];
   const cache = createTextCache(16, (text) => seen.push(text), OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
-  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([1, 1]);
+  expect([cache.internText(words, 0), cache.internText(words, 0)]).toEqual([1, 1]);
   expect(seen).toEqual(['dd']);
 });
 
@@ -68,16 +68,16 @@ test('an index that the recording has dropped is requested again', () => {
   let next = 1;
   const cache = createTextCache(16, () => next++, oldest);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
-  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([1, 1]);
+  expect([cache.internText(words, 0), cache.internText(words, 0)]).toEqual([1, 1]);
   oldest.name = 2;
-  expect([cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([2, 2]);
+  expect([cache.internText(words, 0), cache.internText(words, 0)]).toEqual([2, 2]);
 });
 
 test('an index that was not available is requested again', () => {
   const answers = [0, 7];
   const cache = createTextCache(16, () => answers.shift()!, OLDEST);
   const words = wordsOf([new TextEncoder().encode('dd')], 16);
-  expect([cache.idAt(words, 0), cache.idAt(words, 0), cache.idAt(words, 0)]).toEqual([0, 7, 7]);
+  expect([cache.internText(words, 0), cache.internText(words, 0), cache.internText(words, 0)]).toEqual([0, 7, 7]);
 });
 
 test('a text that has no index yet does not get that of another text', () => {
@@ -96,9 +96,9 @@ test('a text that has no index yet does not get that of another text', () => {
     texts.map((text) => new TextEncoder().encode(text)),
     16,
   );
-  for (let i = 0; i < MANY / 2; i++) cache.idAt(words, i * 16);
+  for (let i = 0; i < MANY / 2; i++) cache.internText(words, i * 16);
   failing = true;
-  for (let i = MANY / 2; i < MANY; i++) expect(() => cache.idAt(words, i * 16)).toThrow('no number');
+  for (let i = MANY / 2; i < MANY; i++) expect(() => cache.internText(words, i * 16)).toThrow('no number');
   failing = false;
-  expect(texts.filter((text, i) => cache.idAt(words, i * 16) !== ids.get(text))).toEqual([]);
+  expect(texts.filter((text, i) => cache.internText(words, i * 16) !== ids.get(text))).toEqual([]);
 });

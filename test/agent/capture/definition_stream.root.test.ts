@@ -38,7 +38,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       define: ({ process_id, program_id, pid, uid }) => told.push({ process_id, program_id, pid, uid }),
       rename: () => undefined,
       reconsider: () => undefined,
-      serviceIdOf: () => 0,
+      internService: () => 0,
       of: () => ({
         id: 0,
         service: '',

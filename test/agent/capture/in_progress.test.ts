@@ -58,7 +58,7 @@ function newAgent() {
       bios: framed(kernel.bios.map((one) => requestRecord(one))),
       requests: framed(kernel.requests.map((one) => requestRecord(one))),
     }),
-    resolverOf: attribution.resolverOf,
+    createBlockResolver: attribution.resolverOf,
     accept: () => ++judged > 0,
     isOwn: (words, offset) => attribution.resolver.isOwn(words, offset),
     forgetBios: (beforeNs) => forgotten.push(beforeNs),
@@ -257,7 +257,7 @@ test('a call in progress keeps its owner, however many others are defined meanwh
   }
   expect(agent.listed()).toEqual([5]);
   expect(agent.passed).toHaveLength(1);
-  expect(contexts.ownerAt(256, 0, 5)?.ids?.transactionId).toBe('order-1');
+  expect(contexts.findOwner(256, 0, 5)?.ids?.transactionId).toBe('order-1');
   expect(contexts.takeLost().size).toBe(0);
 });
 

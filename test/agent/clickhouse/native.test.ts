@@ -5,7 +5,7 @@ import { decodeBlocks } from '../../../agent/clickhouse/native/decode.ts';
 import { type Column, newBlockEncoder } from '../../../agent/clickhouse/native/encode.ts';
 import { NativeError } from '../../../agent/clickhouse/native/errors.ts';
 import { newTextTable, type Texts } from '../../../agent/clickhouse/native/texts.ts';
-import { nameOf, typeOf } from '../../../agent/clickhouse/native/types.ts';
+import { formatTypeName, parseType } from '../../../agent/clickhouse/native/types.ts';
 import { anyValue, columnOf, TYPE_NAMES, textsOf, type Value, valuesOf } from '../../clickhouse/columns.ts';
 import { times } from '../../repeats.ts';
 
@@ -36,7 +36,7 @@ const anyBlock: fc.Arbitrary<Table[]> = fc
     fc.tuple(
       ...typeNames.map((typeName) =>
         fc
-          .array(anyValue(typeOf(typeName)), { minLength: rowCount, maxLength: rowCount })
+          .array(anyValue(parseType(typeName)), { minLength: rowCount, maxLength: rowCount })
           .map((values) => ({ typeName, values })),
       ),
     ),
@@ -127,7 +127,7 @@ describe('a dictionary', () => {
   test('has only the texts that the rows use, each once, and none of an earlier block', async () => {
     const encoder = newBlockEncoder();
     const lengthOf = (texts: Texts, count: number) =>
-      encoder.encode([{ name: 'a', type: typeOf('LowCardinality(String)'), values: texts }], count).length;
+      encoder.encode([{ name: 'a', type: parseType('LowCardinality(String)'), values: texts }], count).length;
     const first = lengthOf(textsOf(['b', 'a', 'b', 'b', '']), 5);
     expect(lengthOf(textsOf(['a', 'b', 'c', 'd', 'e', 'f']), 6)).toBe(first + 9);
     expect(lengthOf(textsOf(['b', 'a', 'b', 'b', '']), 5)).toBe(first);
@@ -135,7 +135,7 @@ describe('a dictionary', () => {
 
   test('with the same text under two ids is still read', async () => {
     const texts = { table: newTextTable(['a', 'a', 'b']), ids: Uint8Array.of(0, 1, 2) };
-    const type = typeOf('LowCardinality(String)');
+    const type = parseType('LowCardinality(String)');
     expect(await decoded(newBlockEncoder().encode([{ name: 'x', type, values: texts }], 3))).toEqual([
       [['a', 'a', 'b']],
     ]);
@@ -161,7 +161,7 @@ describe('columns that do not fit are refused before a byte is sent', () => {
     ['lists beyond their items', 'Array(UInt64)', { ends: Uint32Array.of(1, 2), items: new BigUint64Array(1) }],
   ])('%s', (_, typeName, values) => {
     const encoder = newBlockEncoder();
-    const column = { name: 'a', type: typeOf(typeName), values } as Column;
+    const column = { name: 'a', type: parseType(typeName), values } as Column;
     expect(() => encoder.encode([column], 2)).toThrow(expect.objectContaining({ name: 'EncodeError' }));
     // What was written before the error is not part of the next block.
     const good = [columnOf('b', 'LowCardinality(String)', ['a'])];
@@ -171,7 +171,7 @@ describe('columns that do not fit are refused before a byte is sent', () => {
 
 describe('malformed bytes', () => {
   const all = TYPE_NAMES.map((typeName, i) => {
-    const values = fc.sample(fc.array(anyValue(typeOf(typeName)), { minLength: 7, maxLength: 7 }), {
+    const values = fc.sample(fc.array(anyValue(parseType(typeName)), { minLength: 7, maxLength: 7 }), {
       seed: i,
       numRuns: 1,
     });
@@ -259,7 +259,7 @@ test('a reader that stops early ends the source', async () => {
 });
 
 test.each(TYPE_NAMES)('the name of %s is the one that it was made from', (name) => {
-  expect(nameOf(typeOf(name))).toBe(name);
+  expect(formatTypeName(parseType(name))).toBe(name);
 });
 
 test("the last 8 KiB of an answer are kept for the server's message, in whatever chunks they come", async () => {

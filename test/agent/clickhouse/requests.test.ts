@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { type Connection, connect } from '../../../agent/clickhouse/connection/connection.ts';
-import { errorOf, messageIn } from '../../../agent/clickhouse/connection/server_error.ts';
+import { createServerError, findServerMessage } from '../../../agent/clickhouse/connection/server_error.ts';
 import type { ConnectionSettings } from '../../../agent/clickhouse/connection/settings.ts';
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 
@@ -180,7 +180,11 @@ describe('an error of a server', () => {
     [497, 'Not enough privileges', 'blocked', /lacks a right/],
     [999, 'something new', 'wait', /something new/],
   ] as const)('%d, %s, means %s', (code, words, meaning, sentence) => {
-    const error = errorOf('https://db', code, `Code: ${code}. DB::Exception: ${words}. (NAME) (version 24.8.4.13)`);
+    const error = createServerError(
+      'https://db',
+      code,
+      `Code: ${code}. DB::Exception: ${words}. (NAME) (version 24.8.4.13)`,
+    );
     expect(error).toMatchObject({ code, meaning, message: expect.stringMatching(sentence) });
     expect(error.message).toContain(`[code ${code}]`);
   });
@@ -190,9 +194,9 @@ describe('an error of a server', () => {
       '\x01\xffCode: 395, e.displayText() = DB::Exception: thrown, e.what() = DB::Exception',
       'latin1',
     );
-    expect(messageIn(old)?.code).toBe(395);
+    expect(findServerMessage(old)?.code).toBe(395);
     const newer = Buffer.from('\0\0Code: 159. DB::NetException: Timeout exceeded');
-    expect(messageIn(newer)?.code).toBe(159);
-    expect(messageIn(Buffer.from('Code: 1, 2, 3'))).toBeUndefined();
+    expect(findServerMessage(newer)?.code).toBe(159);
+    expect(findServerMessage(Buffer.from('Code: 1, 2, 3'))).toBeUndefined();
   });
 });

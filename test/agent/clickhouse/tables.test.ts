@@ -1,15 +1,19 @@
 /** Tests the statements that make tables: a new column appears by itself, and each version gets what it knows. */
 
-import { nameOf } from '../../../agent/clickhouse/native/types.ts';
+import { formatTypeName } from '../../../agent/clickhouse/native/types.ts';
 import { addColumn, createTable, type Place } from '../../../agent/clickhouse/tables/ddl.ts';
-import { EVENT_COLUMNS, eventColumnsOf, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
-import { BUCKET_NS_DEFAULT, tablesOf } from '../../../agent/clickhouse/tables/schema.ts';
-import { compressionOf, insertSettings, versionOf } from '../../../agent/clickhouse/tables/server_version.ts';
+import { buildEventColumns, EVENT_COLUMNS, sqlName } from '../../../agent/clickhouse/tables/event_columns.ts';
+import { BUCKET_NS_DEFAULT, buildTables } from '../../../agent/clickhouse/tables/schema.ts';
+import {
+  chooseInsertCompression,
+  insertSettings,
+  parseServerVersion,
+} from '../../../agent/clickhouse/tables/server_version.ts';
 import { COLUMNS, type Column } from '../../../bpf/schema/columns.ts';
 
-const TABLES = tablesOf(BUCKET_NS_DEFAULT);
-const DEBIAN = versionOf('18.16.1');
-const CURRENT = versionOf('24.8.4.13');
+const TABLES = buildTables(BUCKET_NS_DEFAULT);
+const DEBIAN = parseServerVersion('18.16.1');
+const CURRENT = parseServerVersion('24.8.4.13');
 
 function statements(place: Partial<Place>): string {
   const whole = { database: 'kreplay', version: DEBIAN, ...place };
@@ -18,7 +22,7 @@ function statements(place: Partial<Place>): string {
 
 describe('columns of events', () => {
   test('hold each column of a recording, as what it refers to', () => {
-    const parts = new Map(EVENT_COLUMNS.map(({ name, type, part }) => [name, `${part} ${nameOf(type)}`]));
+    const parts = new Map(EVENT_COLUMNS.map(({ name, type, part }) => [name, `${part} ${formatTypeName(type)}`]));
     expect(Object.fromEntries(parts)).toMatchObject({
       event_type: 'event_type LowCardinality(String)',
       timestamp_ns: 'number UInt64',
@@ -50,8 +54,8 @@ describe('columns of events', () => {
       { ...base, name: 'dns_query.server', storage: 'u32', source: 'value', field: 'server' },
       { ...base, name: 'dns_query.host', storage: 'u32', source: 'text', field: 'host' },
     ];
-    const added = eventColumnsOf([...COLUMNS, ...more]).slice(EVENT_COLUMNS.length);
-    expect(added.map(({ name, type }) => `${name} ${nameOf(type)}`)).toEqual([
+    const added = buildEventColumns([...COLUMNS, ...more]).slice(EVENT_COLUMNS.length);
+    expect(added.map(({ name, type }) => `${name} ${formatTypeName(type)}`)).toEqual([
       'dns_query_server UInt32',
       'dns_query_host LowCardinality(String)',
     ]);
@@ -105,13 +109,13 @@ describe('a version of the server', () => {
     ['26.7.2.1', true],
     ['', false],
   ])('%j is supported for use: %s', (text, isCurrent) => {
-    expect(versionOf(text)).toEqual({ text, isCurrent });
+    expect(parseServerVersion(text)).toEqual({ text, isCurrent });
   });
 
   test('gets only the settings and the packing that it knows', () => {
     expect(insertSettings(DEBIAN, { token: 't' })).toEqual({});
     expect(insertSettings(DEBIAN, { token: 't', quorum: 2 })).toEqual({ insert_quorum: 2 });
     expect(insertSettings(CURRENT, { token: 't' })).toEqual({ async_insert: 0, insert_deduplication_token: 't' });
-    expect([DEBIAN, CURRENT].map(compressionOf)).toEqual(['gzip', 'zstd']);
+    expect([DEBIAN, CURRENT].map(chooseInsertCompression)).toEqual(['gzip', 'zstd']);
   });
 });

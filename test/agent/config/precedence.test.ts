@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import fc from 'fast-check';
 import { AGENT_SECTION } from '../../../agent/command.ts';
 import { readConfiguration, type Sections } from '../../../agent/config/configuration.ts';
-import { declaredOf, variableOf } from '../../../agent/config/setting.ts';
+import { listDeclared, nameVariable } from '../../../agent/config/setting.ts';
 import { DAEMON_SECTION } from '../../../daemon/server/options.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'kreplay-config-'));
@@ -16,8 +16,8 @@ const dropIns = join(folder, 'kreplay.d');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SECTIONS: Sections = new Map([
-  ['agent', declaredOf(AGENT_SECTION.declare(new Command()))],
-  ['daemon', declaredOf(DAEMON_SECTION.declare(new Command()))],
+  ['agent', listDeclared(AGENT_SECTION.declare(new Command()))],
+  ['daemon', listDeclared(DAEMON_SECTION.declare(new Command()))],
 ]);
 
 /** Values of each setting, one for each place that can set it. */
@@ -63,7 +63,8 @@ test('the source with the highest precedence counts, whatever the others contain
       const shared = setting.isShared ? said.shared : undefined;
       const { texts } = KINDS[key];
       write(tomlOf(key, '', shared) + tomlOf(key, 'agent.', said.file), tomlOf(key, 'agent.', said.drop_in));
-      const environment = said.variable === undefined ? {} : { [variableOf(setting, 'agent')]: texts[said.variable]! };
+      const environment =
+        said.variable === undefined ? {} : { [nameVariable(setting, 'agent')]: texts[said.variable]! };
       const flags = new Map(said.flag === undefined ? [] : [[setting.attributeName(), 'of the flag']]);
       const found = read(environment, flags)
         .get('agent')!

@@ -8,7 +8,7 @@ import express from 'express';
 import fc from 'fast-check';
 import request from 'supertest';
 import { parseMarker } from '../../../agent/attribution/marker.ts';
-import { expressMiddleware, koaMiddleware, markerOf, runRequest } from '../../../agent/mark/mark.ts';
+import { expressMiddleware, formatRequestMarker, koaMiddleware, runRequest } from '../../../agent/mark/mark.ts';
 import { createTransactions, type Transactions } from '../../../agent/mark/transactions.ts';
 import { times } from '../../repeats.ts';
 
@@ -40,15 +40,15 @@ describe('headers', () => {
     ['a trace that would be another field', { traceparent: `x trace=${TRACE}` }, undefined],
     ['a malformed trace, and an id', { [HEADER]: 'a', traceparent: 'nonsense' }, 'txn=a'],
   ])('%s', (_, headers, fields) => {
-    expect(markerOf(headers, HEADER)).toBe(fields && `KREPLAY1 ${fields}\n`);
+    expect(formatRequestMarker(headers, HEADER)).toBe(fields && `KREPLAY1 ${fields}\n`);
   });
 
   test('an id that no address can have is ignored, and the trace is kept', () => {
     for (const id of ['.', '..']) {
-      expect(markerOf({ [HEADER]: id }, HEADER)).toBeUndefined();
-      expect(markerOf({ [HEADER]: id, traceparent: TRACEPARENT }, HEADER)).toMatch(/^KREPLAY1 trace=\w+\n$/);
+      expect(formatRequestMarker({ [HEADER]: id }, HEADER)).toBeUndefined();
+      expect(formatRequestMarker({ [HEADER]: id, traceparent: TRACEPARENT }, HEADER)).toMatch(/^KREPLAY1 trace=\w+\n$/);
     }
-    expect(markerOf({ [HEADER]: '...' }, HEADER)).toBe('KREPLAY1 txn=...\n');
+    expect(formatRequestMarker({ [HEADER]: '...' }, HEADER)).toBe('KREPLAY1 txn=...\n');
   });
 
   test('arbitrary headers give a marker of one write or none, and no fields but these', () => {
@@ -59,7 +59,7 @@ describe('headers', () => {
     );
     fc.assert(
       fc.property(fc.option(value), fc.option(value), (id, traceparent) => {
-        const line = markerOf(
+        const line = formatRequestMarker(
           { ...(id !== null && { [HEADER]: id }), ...(traceparent !== null && { traceparent }) },
           HEADER,
         );

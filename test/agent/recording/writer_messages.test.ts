@@ -1,7 +1,7 @@
 /** Tests that messages between the two threads of a writer arrive as they were sent. */
 import fc from 'fast-check';
 import type { Batch, ContextRow } from '../../../agent/recording/write/batch.ts';
-import { batchOf, type ToWriterThread, toMessage } from '../../../agent/recording/write/writer_thread.ts';
+import { decodeBatch, type ToWriterThread, toMessage } from '../../../agent/recording/write/writer_thread.ts';
 
 const text = fc.option(fc.string({ unit: 'binary' }));
 const contextRow = fc.tuple(fc.nat(2 ** 32), text, text, text) as fc.Arbitrary<ContextRow>;
@@ -20,7 +20,7 @@ test('a batch is unchanged by the transfer, with any characters in its contexts'
         nowNs: 5n,
       };
       const sent = structuredClone(toMessage(batch)) as Extract<ToWriterThread, { kind: 'write' }>;
-      expect(batchOf(sent)).toEqual(batch);
+      expect(decodeBatch(sent)).toEqual(batch);
     }),
   );
 });

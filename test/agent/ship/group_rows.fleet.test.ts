@@ -1,6 +1,6 @@
 /** Tests the blocks that a recording's segments become, against events and sums that are computed one by one. */
 import { decodeBlocks } from '../../../agent/clickhouse/native/decode.ts';
-import { type Texts, textAt } from '../../../agent/clickhouse/native/texts.ts';
+import { decodeText, type Texts } from '../../../agent/clickhouse/native/texts.ts';
 import type { NativeType } from '../../../agent/clickhouse/native/types.ts';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { nextGroup } from '../../../agent/ship/groups.ts';
@@ -15,7 +15,7 @@ import { statsIn, statsOf, summariesIn, summariesOf } from '../../ship/plain_sum
 type Simple = Texts | { readonly [row: number]: number | bigint; buffer: ArrayBufferLike; byteOffset: number };
 
 function cellOf(type: NativeType, values: Simple, row: number): string | number {
-  if ('table' in values) return textAt(values, row);
+  if ('table' in values) return decodeText(values, row);
   const value = values[row]!;
   if (type.kind !== 'fixed_text') return typeof value === 'bigint' ? String(value) : value;
   return Buffer.from(values.buffer, values.byteOffset + row * type.bytes, type.bytes).toString('hex');

@@ -198,7 +198,7 @@ describe('selection of rows', () => {
         const before = rows.slice();
         const count = cut % (rows.length + 1);
         const isIn = (row: number) => [...sorted].some((id) => BigInt(id) === unsignedAt(row));
-        const kept = nativeColumns.keepRowsOf(column, sorted, rows, count);
+        const kept = nativeColumns.keepSortedRows(column, sorted, rows, count);
         expect([...rows.subarray(0, kept)]).toEqual([...before.subarray(0, count)].filter(isIn));
         expect(rows.subarray(count)).toEqual(before.subarray(count));
       }),
@@ -217,7 +217,7 @@ describe('selection of rows', () => {
         for (let row = 0; row < column.length; row++) {
           if ([...sorted].some((id) => BigInt(id) === unsignedAt(row))) expected[places ? places[row]! : row] = 1;
         }
-        nativeColumns.markRowsOf(column, sorted, places, marks);
+        nativeColumns.markSortedRows(column, sorted, places, marks);
         expect(marks).toEqual(expected);
       }),
       { numRuns: 500 },
@@ -293,16 +293,16 @@ describe('selection of rows', () => {
     ['a count beyond the rows', () => nativeColumns.keepRowsWithin(u16, 0n, 1n, inside, 3)],
     ['bounds in the wrong order', () => nativeColumns.keepRowsWithin(u16, 2n, 1n, inside, 2)],
     ['a negative bound', () => nativeColumns.keepRowsWithin(u16, -1n, 1n, inside, 2)],
-    ['a listed row beyond the values', () => nativeColumns.keepRowsOf(u16, inside, outside, 2)],
+    ['a listed row beyond the values', () => nativeColumns.keepSortedRows(u16, inside, outside, 2)],
     [
       'a mark beyond the marks',
-      () => nativeColumns.markRowsOf(u16, inside, Uint32Array.of(0, 1, 2, 4), new Uint8Array(4)),
+      () => nativeColumns.markSortedRows(u16, inside, Uint32Array.of(0, 1, 2, 4), new Uint8Array(4)),
     ],
     ['counts of too few types', () => nativeColumns.placeRows(new Uint8Array(4), new Uint32Array(255), undefined)],
     ['fewer places than rows', () => nativeColumns.placeRows(new Uint8Array(4), new Uint32Array(256), inside)],
     ['a type beyond all types', () => nativeColumns.rowsOfType(new Uint8Array(4), 256, inside)],
-    ['fewer marks than values', () => nativeColumns.markRowsOf(u16, inside, undefined, new Uint8Array(3))],
-    ['fewer rows than values', () => nativeColumns.markRowsOf(u16, inside, inside, new Uint8Array(4))],
+    ['fewer marks than values', () => nativeColumns.markSortedRows(u16, inside, undefined, new Uint8Array(3))],
+    ['fewer rows than values', () => nativeColumns.markSortedRows(u16, inside, inside, new Uint8Array(4))],
     [
       'a time beyond the times',
       () => nativeColumns.sortRows(new BigUint64Array(4), outside, false, new BigUint64Array(2)),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Router } from 'express';
 import { pino } from 'pino';
 import { ERRORS, type ErrorCode } from '../../../daemon/base/problem.ts';
-import { COMMON_ERRORS, ENDPOINTS, errorsOf, openApiDocument } from '../../../daemon/contract/openapi.ts';
+import { COMMON_ERRORS, ENDPOINTS, listErrorCodes, openApiDocument } from '../../../daemon/contract/openapi.ts';
 import { createPlanner } from '../../../daemon/replay/plan/planner.ts';
 import { createSessions } from '../../../daemon/replay/session/sessions.ts';
 import { buildApp } from '../../../daemon/server/app.ts';
@@ -59,7 +59,7 @@ test('everything that the document describes exists', async () => {
 
 test('each kind of error belongs to an endpoint, or to requests that reach none', () => {
   const elsewhere: ErrorCode[] = ['not_found', 'method_not_allowed'];
-  const told = new Set([...ENDPOINTS.flatMap(errorsOf), ...COMMON_ERRORS, ...elsewhere]);
+  const told = new Set([...ENDPOINTS.flatMap(listErrorCodes), ...COMMON_ERRORS, ...elsewhere]);
   expect([...told].sort()).toEqual(Object.keys(ERRORS).sort());
 });
 

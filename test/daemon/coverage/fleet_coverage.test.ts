@@ -1,5 +1,5 @@
 /** Tests what an answer reports as missing when nodes ship their events: nodes that are late, silent, ended or new. */
-import { coverageOf } from '../../../daemon/coverage/coverage.ts';
+import { buildCoverage } from '../../../daemon/coverage/coverage.ts';
 import type { NodeSpan } from '../../../daemon/store/store.ts';
 
 const S = 1_000_000_000n;
@@ -12,7 +12,7 @@ function spanOf(node: string, { from = 0n, until = 20n, ago = 10n, end = 'open' 
 }
 
 function gaps(spans: NodeSpan[], window: { fromNs?: bigint; toNs?: bigint; nodes?: string[] }) {
-  const { gaps, complete } = coverageOf([], spans, { ...window, nowNs: NOW });
+  const { gaps, complete } = buildCoverage([], spans, { ...window, nowNs: NOW });
   expect(complete).toBe(gaps.length === 0);
   return gaps.map(({ node, cause, from, to }) => `${node} ${cause} ${from / S}-${to / S}`);
 }

@@ -7,7 +7,7 @@ import { FORMATS, type FormatName } from '../../../daemon/export/formats/format.
 import { type ExportSummary, exportEvents } from '../../../daemon/export/incident/export.ts';
 import type { Selection } from '../../../daemon/export/incident/selection.ts';
 import { openSource } from '../../../daemon/export/source.ts';
-import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { newFolder, type Row, START } from '../recorded.ts';
 
 /** Two transactions, and events around them. */
@@ -53,7 +53,7 @@ export async function exported(data: string, name: FormatName, options: Options 
 export function recordedEvents(data: string): Record<string, unknown>[] {
   const source = openSource(data);
   try {
-    return [...source.scan({})].flatMap(eventsOf) as unknown as Record<string, unknown>[];
+    return [...source.scan({})].flatMap(readBlockEvents) as unknown as Record<string, unknown>[];
   } finally {
     source.close();
   }

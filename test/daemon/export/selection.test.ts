@@ -1,12 +1,12 @@
 /** Tests which events, losses and clock steps an export includes. */
 import {
-  clockStepsIn,
-  lossesIn,
+  buildSelection,
+  listLosses,
   type SelectionOptions,
-  selectionOf,
+  selectClockSteps,
 } from '../../../daemon/export/incident/selection.ts';
 import { openSource, type Source } from '../../../daemon/export/source.ts';
-import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { recorded, START } from '../recorded.ts';
 import { INCIDENT } from './exported.ts';
 
@@ -29,7 +29,7 @@ beforeAll(() => {
 afterAll(() => source.close());
 
 const NOW = START + 10_000n;
-const select = (options: Partial<SelectionOptions>) => selectionOf(source, { contextNs: 0n, ...options }, NOW);
+const select = (options: Partial<SelectionOptions>) => buildSelection(source, { contextNs: 0n, ...options }, NOW);
 
 const ORDER_1 = { transactionId: 'order-1' };
 
@@ -47,12 +47,12 @@ test.each<[string, Partial<SelectionOptions>, number[]]>([
   ['some services', { from: { atNs: 0n }, services: ['cart', 'none'] }, [1, 4]],
 ])('%s', (_, options, pids) => {
   const { filter } = select(options);
-  expect([...source.scan(filter)].flatMap(eventsOf).map(({ pid }) => pid)).toEqual(pids);
+  expect([...source.scan(filter)].flatMap(readBlockEvents).map(({ pid }) => pid)).toEqual(pids);
 });
 
 test('losses are those that overlap the window', () => {
   const lost = (options: Partial<SelectionOptions>) =>
-    lossesIn(source, select(options), source.reader.unended()).map(({ count }) => count);
+    listLosses(source, select(options), source.reader.unended()).map(({ count }) => count);
   expect(lost(ORDER_1)).toEqual([1, 2]);
   expect(lost({ ...ORDER_1, contextNs: 6000n })).toEqual([1, 2, 4]);
   expect(lost({ from: { atNs: START + 3000n } })).toEqual([4]);
@@ -61,7 +61,7 @@ test('losses are those that overlap the window', () => {
 
 test('clock steps are those in the window and the one in force before it', () => {
   const steps = (options: Partial<SelectionOptions>) =>
-    clockStepsIn(source, select(options).window).map(({ bootNs, offsetNs }) => bootNs + offsetNs - START);
+    selectClockSteps(source, select(options).window).map(({ bootNs, offsetNs }) => bootNs + offsetNs - START);
   expect(steps(ORDER_1)).toEqual([-500n, 1100n]);
   expect(steps({ from: { atNs: START + 1100n } })).toEqual([1100n, 5000n]);
   expect(steps({ from: { atNs: 0n } })).toEqual([-500n, 1100n, 5000n]);
@@ -77,7 +77,7 @@ test('after the clock was set back, a window includes both steps that had its ti
   const folder = recorded(INCIDENT, (writer) => all.forEach(writer.recordClock));
   const opened = openSource(folder);
   const steps = (from: bigint, to: bigint) =>
-    clockStepsIn(opened, { fromNs: START + from, toNs: START + to }).map((one) => all.findIndex(isSame(one)));
+    selectClockSteps(opened, { fromNs: START + from, toNs: START + to }).map((one) => all.findIndex(isSame(one)));
   expect(steps(0n, 100n)).toEqual([0]);
   expect(steps(300n, 401n)).toEqual([0, 1]);
   expect(steps(500n, 600n)).toEqual([0, 1]);

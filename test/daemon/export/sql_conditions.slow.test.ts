@@ -6,7 +6,7 @@ import { columnsOfType, EVENT_COLUMNS, type FlatColumn } from '../../../daemon/e
 import { storable } from '../../../daemon/export/formats/sqlite.ts';
 import { openSource, type Source } from '../../../daemon/export/source.ts';
 import { askSql } from '../../../daemon/export/sql/sql_query.ts';
-import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { type Row, recorded, START } from '../recorded.ts';
 import { CORNER_ROWS, I64_MAX, U64_MAX } from './exported.ts';
 
@@ -57,7 +57,7 @@ beforeAll(() => {
     plain.exec(`CREATE TABLE ${table} (${columns.map(({ name }) => `"${name}"`).join(', ')})`);
     const insert = plain.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?').join(', ')})`);
     for (const scanned of source.scan({})) {
-      for (const event of eventsOf(scanned)) {
+      for (const event of readBlockEvents(scanned)) {
         if (table === 'events' || event.event_type === table)
           insert.run(columns.map(({ value }) => storable(value(event))));
       }

@@ -7,7 +7,7 @@ import { createScheduler, timerWaiter } from '../../../daemon/replay/clock/sched
 import { createPlanner, type Planner } from '../../../daemon/replay/plan/planner.ts';
 import { openSession, type Session } from '../../../daemon/replay/session/session.ts';
 import type { SessionSettings } from '../../../daemon/replay/session/session_view.ts';
-import { keyOf } from '../../../daemon/store/blocks/event.ts';
+import { readEventKey } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../daemon/store/embedded/recordings.ts';
 import { recorded, START } from '../recorded.ts';
@@ -104,7 +104,7 @@ export async function newSession(planned: readonly PlannedEvent[] = TEN_EVENTS, 
   const session = await openSession(options, asInThread(planner, { beforeChange, isUnknown }));
   const scan = store.scan({ filter: { transactionId: TRANSACTION }, order: 'asc' });
   const eventIds = [...scan].flatMap((scanned) =>
-    Array.from({ length: scanned.block.rowCount }, (_, row) => keyOf(scanned, row).event_id),
+    Array.from({ length: scanned.block.rowCount }, (_, row) => readEventKey(scanned, row).event_id),
   );
   return { session, clock, eventIds };
 }

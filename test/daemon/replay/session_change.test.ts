@@ -80,7 +80,7 @@ test('after the end of a stopped session nothing is sent, so that a reconnecting
   session.stop();
   const { lastId } = session.stream;
   while (session.view().replay_duration_ns === null) await new Promise((resolve) => setImmediate(resolve));
-  expect(session.stream.toldAll(lastId)).toBe(true);
+  expect(session.stream.isNewest(lastId)).toBe(true);
 });
 
 test('a session that is closed while it waits for a page does not play', async () => {

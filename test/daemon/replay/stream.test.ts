@@ -26,24 +26,24 @@ afterAll(player.close);
 function newStream(over: () => EndReason | null = () => null) {
   const keptTotal = { bytes: 0 };
   const track = player.track(() => {});
-  const watching = { now: () => 0n, alarm: () => ({ set() {}, clear() {} }), position: () => null };
   const stream = createStream({
-    describe: () => '{"state":"now"}',
-    over,
+    source: { describe: () => '{"state":"now"}', describePosition: () => null, findEndReason: over },
     keptTotal,
     track,
     catchUp: () => {},
-    watching,
+    now: () => 0n,
+    alarm: () => ({ set() {}, clear() {} }),
   });
+  const frames = stream.recall();
   const publish = (from: number, count: number, padding = 0) => {
     for (let n = from; n < from + count; n++) {
-      stream.publish('event', JSON.stringify({ n, padding: 'x'.repeat(padding) }));
+      frames.event(JSON.stringify({ n, padding: 'x'.repeat(padding) }));
       // A session flushes frames in groups, not one by one.
       if (n % 32 === 0) stream.flush();
     }
     stream.flush();
   };
-  return { stream, publish, keptTotal };
+  return { stream, frames, publish, keptTotal };
 }
 
 const numbers = (text: string): number[] =>
@@ -67,6 +67,21 @@ test('no content breaks the framing', () => {
   );
 });
 
+test('no frame can be added while the player has frames to play, or writes to the sockets', () => {
+  const { stream, frames, publish } = newStream();
+  const due = { page: pageOf(['{"n":1}']), at: 0, frames: new BigInt64Array(FRAME.length), timeoutNs: null };
+  const add = [() => frames.event('{}'), () => frames.state('{}'), () => frames.end('finished')];
+  expect(stream.prepare(due).count).toBe(1);
+  for (const each of add) expect(each).toThrow('frames are prepared');
+  stream.recall();
+  stream.goDirect();
+  for (const each of add) expect(each).toThrow('the player writes');
+  expect(stream.lastId).toBe(0);
+  stream.recall();
+  publish(0, 1);
+  expect(stream.lastId).toBe(1);
+});
+
 test('the log keeps its newest frames, and space is released', () => {
   const total = { bytes: 0 };
   const log = createFrameLog(total);
@@ -81,8 +96,8 @@ test('the log keeps its newest frames, and space is released', () => {
 
 /** Frames from an id on, of about `bytesMax` bytes. */
 function runOf(log: FrameLog, id: number, bytesMax: number) {
-  const lastId = log.lastOf(id, bytesMax);
-  const bytes = Buffer.alloc(log.bytesOf(id, lastId));
+  const lastId = log.findLastId(id, bytesMax);
+  const bytes = Buffer.alloc(log.computeRunBytes(id, lastId));
   log.copy(id, lastId, bytes, 0);
   return { bytes, lastId };
 }
@@ -261,12 +276,12 @@ test('all viewers receive the same frames', () => {
 
 test('the end releases all viewers that received it; one that reconnects afterwards waits for another run', () => {
   let over: EndReason | null = null;
-  const { stream, publish } = newStream(() => over);
+  const { stream, frames, publish } = newStream(() => over);
   const viewer = newSink();
   stream.join(viewer.sink, null);
   publish(0, 2);
   over = 'finished';
-  stream.end('finished');
+  frames.end('finished');
   expect(viewer.ended).toBe(true);
   expect(framesOf(viewer.text).at(-1)).toMatchObject({ event: 'end', id: '3', data: { reason: 'finished' } });
 

@@ -1,7 +1,7 @@
 /** Tests how sure it is that calls got the events that belong to them, as a run's whole sequence of calls shows it. */
 import fc from 'fast-check';
 import { likelyAlignment, NO_SIZE } from '../../../daemon/run/report/likely_alignment.ts';
-import { patternOf } from '../../../daemon/run/report/names.ts';
+import { buildNamePattern } from '../../../daemon/run/report/names.ts';
 import { times } from '../../repeats.ts';
 import { START } from '../recorded.ts';
 import { incidentOf } from './planned.ts';
@@ -183,4 +183,4 @@ test.each([
   ['/data/seg-0000001f.log', '/data/seg-#.log'],
   ['/tmp/550e8400-e29b-41d4-a716-446655440000/x7', '/tmp/#/x#'],
   ['/a/deadbeef/b12', '/a/deadbeef/b#'],
-])('the pattern of %s is %s', (name, pattern) => expect(patternOf(name)).toBe(pattern));
+])('the pattern of %s is %s', (name, pattern) => expect(buildNamePattern(name)).toBe(pattern));

@@ -1,8 +1,8 @@
 /** Tests a run as JUnit XML and as a page, with independent parsers and any recorded names. */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
-import { htmlOf } from '../../../daemon/run/report/html.ts';
-import { junitOf } from '../../../daemon/run/report/junit.ts';
+import { buildHtmlReport } from '../../../daemon/run/report/html.ts';
+import { buildJunitReport } from '../../../daemon/run/report/junit.ts';
 import type { RunResult } from '../../../daemon/run/report/result.ts';
 import { START } from '../recorded.ts';
 import { incidentOf } from './planned.ts';
@@ -37,7 +37,7 @@ function parsedXml(xml: string): Element {
 }
 
 function casesOf(result: RunResult): [string, string, string][] {
-  const [tag, totals, , [suite]] = parsedXml(junitOf(result));
+  const [tag, totals, , [suite]] = parsedXml(buildJunitReport(result));
   expect(tag).toBe('testsuites');
   const [suiteTag, counts, , children] = suite!;
   expect(suiteTag).toBe('testsuite');
@@ -130,7 +130,7 @@ describe('the HTML page', () => {
     const hostile = incidentOf(rows(HOSTILE));
     const settings = { command: [HOSTILE], transaction_id: HOSTILE };
     const { result, plan, report } = ran(hostile, perfect, { settings });
-    const tags = tagsIn(htmlOf(result, plan, report));
+    const tags = tagsIn(buildHtmlReport(result, plan, report));
     const allowed =
       'html head meta title style body h1 h2 p ul li code span svg text rect line table tr th td title'.split(' ');
     expect([...new Set(tags.map(([tag]) => tag))].filter((tag) => !allowed.includes(tag))).toEqual([]);
@@ -140,7 +140,7 @@ describe('the HTML page', () => {
 
   test('shows the incident above the run', () => {
     const { result, plan, report } = ran(incident, perfect);
-    const bars = tagsIn(htmlOf(result, plan, report)).filter(([tag]) => tag === 'rect');
+    const bars = tagsIn(buildHtmlReport(result, plan, report)).filter(([tag]) => tag === 'rect');
     const of = (kind: string) => bars.filter(([, attributes]) => attributes.class === kind);
     expect([of('planned').length, of('run').length]).toEqual([40, 40]);
     const tops = (kind: string) => [...new Set(of(kind).map(([, { y }]) => Number(y)))].sort((a, b) => a - b);
@@ -150,8 +150,10 @@ describe('the HTML page', () => {
   test('is small without a run, or for a million events', () => {
     const many = Array.from({ length: 20_000 }, (_, at): Call => ({ at: at * 1000, target: 500, event: at % 40 }));
     const { result, plan, report } = ran(incident, many);
-    expect(htmlOf(result, plan, report).length).toBeLessThan(1_000_000);
+    expect(buildHtmlReport(result, plan, report).length).toBeLessThan(1_000_000);
     const none = ran(incident, []);
-    expect(htmlOf({ ...none.result, figures: null, ended: null }, none.plan, none.report)).toContain('</html>');
+    expect(buildHtmlReport({ ...none.result, figures: null, ended: null }, none.plan, none.report)).toContain(
+      '</html>',
+    );
   });
 });

@@ -13,9 +13,9 @@ import {
 } from '../../../daemon/run/format/report_file.ts';
 import type { Incident } from '../../../daemon/run/plan/incident.ts';
 import { newRecordedErrors } from '../../../daemon/run/plan/recorded_errors.ts';
-import { figuresOf } from '../../../daemon/run/report/figures.ts';
+import { computeFigures } from '../../../daemon/run/report/figures.ts';
 import { readReport } from '../../../daemon/run/report/read_report.ts';
-import { type RunResult, resultOf } from '../../../daemon/run/report/result.ts';
+import { buildRunResult, type RunResult } from '../../../daemon/run/report/result.ts';
 import { type Gates, judge } from '../../../daemon/run/report/verdict.ts';
 import { planOf } from './planned.ts';
 
@@ -94,10 +94,10 @@ export function ran(incident: Incident, calls: readonly Call[], options: RunOpti
   const settings = { ...SETTINGS, ...options.settings };
   const plan = planOf(incident);
   const report = readReport(reportBytes(calls), plan.eventCount);
-  const figures = figuresOf(plan, report, said, settings.threshold_ns);
+  const figures = computeFigures(plan, report, said, settings.threshold_ns);
   const judgement = judge(figures, settings.mode);
   const ended = { code, duration_ns: 1_500_000_000, started_at: '2026-11-22T10:00:00.000Z' };
   const errors = newRecordedErrors();
-  const result = resultOf({ judgement, settings, incident, errors, ended, figures, said, gates });
+  const result = buildRunResult({ judgement, settings, incident, errors, ended, figures, said, gates });
   return { plan, report, figures, result };
 }

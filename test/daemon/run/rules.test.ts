@@ -3,7 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { constants } from 'node:os';
 import fc from 'fast-check';
 import type { IncidentStream } from '../../../daemon/run/plan/incident.ts';
-import { isChosen, parseFailRule, parseInjectRule, pathPatternsOf, RuleError } from '../../../daemon/run/plan/rules.ts';
+import {
+  isChosen,
+  listPathPatterns,
+  parseFailRule,
+  parseInjectRule,
+  RuleError,
+} from '../../../daemon/run/plan/rules.ts';
 
 const WRITE: IncidentStream = {
   op: 'pwrite64',
@@ -137,7 +143,7 @@ test.each([
   ['path=/a:comm=b*', ['/a']],
   ['comm=b', []],
 ])('%s is passed to fnmatch(3) as %j', (text, patterns) => {
-  expect(pathPatternsOf(parseInjectRule(`sys_write:extra=1ms:${text}`))).toEqual(patterns);
+  expect(listPathPatterns(parseInjectRule(`sys_write:extra=1ms:${text}`))).toEqual(patterns);
 });
 
 test('fnmatch(3) selects the same paths as the rule', () => {
@@ -145,7 +151,7 @@ test('fnmatch(3) selects the same paths as the rule', () => {
     .array(fc.constantFrom('a', 'b', '/', '*', '?', '[', ']', '-', '!', '\\', '.'), { minLength: 1, maxLength: 6 })
     .map((pieces) => pieces.join(''));
   const cases = fc.sample(fc.tuple(path, path), 300).filter(([rule]) => !rule.endsWith('\\'));
-  const patterns = cases.map(([rule]) => pathPatternsOf(parseInjectRule(`sys_write:path=${rule}:extra=1ms`))[0]!);
+  const patterns = cases.map(([rule]) => listPathPatterns(parseInjectRule(`sys_write:path=${rule}:extra=1ms`))[0]!);
   const program = `
 import ctypes, json, sys
 libc = ctypes.CDLL(None)

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
 import { columnLines } from '../../../daemon/store/blocks/column_lines.ts';
-import { eventsOf, keyOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents, readEventKey } from '../../../daemon/store/blocks/event.ts';
 import { rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
   type Dictionary,
@@ -78,12 +78,12 @@ test('events, their text and their keys are those of the row in its own recordin
       const { together, alone } = blocksOf(made);
       const [from, to] = [a % made.length, b % made.length].sort((x, y) => x - y) as [number, number];
       const cut: ScannedBlock = { ...together, block: rowCutter(together.block)(from, to + 1) };
-      const expected = alone.slice(from, to + 1).flatMap(eventsOf);
-      expect(eventsOf(cut)).toEqual(expected);
+      const expected = alone.slice(from, to + 1).flatMap(readBlockEvents);
+      expect(readBlockEvents(cut)).toEqual(expected);
       const { bytes, ends } = rowsAsJson(cut);
       for (const [row, event] of expected.entries()) {
         expect(bytes.toString('utf8', row === 0 ? 0 : ends[row - 1], ends[row])).toBe(stringify(event));
-        expect(keyOf(cut, row)).toEqual({ timestamp_ns: event.timestamp_ns, event_id: event.event_id });
+        expect(readEventKey(cut, row)).toEqual({ timestamp_ns: event.timestamp_ns, event_id: event.event_id });
         expect(event.event_id.startsWith(RECORDINGS[made[from + row]!.recording]!.recordingId)).toBe(true);
         expect(event.node).toBe(RECORDINGS[made[from + row]!.recording]!.node);
       }
@@ -119,7 +119,7 @@ async function eventsInColumns(blocks: readonly ScannedBlock[]) {
 }
 
 const plain = (blocks: readonly ScannedBlock[]) =>
-  blocks.flatMap(eventsOf).map((event) => plainEvent(stringify(event)));
+  blocks.flatMap(readBlockEvents).map((event) => plainEvent(stringify(event)));
 
 test('columns have the events of the rows in their own recordings', async () => {
   await fc.assert(

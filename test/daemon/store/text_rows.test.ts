@@ -7,7 +7,7 @@ import { WRITE_SYSCALLS } from '../../../bpf/schema/sys_write.ts';
 import { stringify } from '../../../daemon/base/exact_json.ts';
 import { csvEncoder } from '../../../daemon/export/formats/csv.ts';
 import { csvEvents } from '../../../daemon/export/formats/csv_lines.ts';
-import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { jsonPieces, rowsAsJson } from '../../../daemon/store/blocks/event_json.ts';
 import {
   type RecordingBlock,
@@ -123,13 +123,13 @@ test('rows as text equal their events', async () => {
       });
       let text = '';
       for await (const piece of jsonPieces(later(scanned), '\n')) text += piece.toString();
-      const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
+      const expected = scanned.flatMap(readBlockEvents).map((event) => `${stringify(event)}\n`);
       expect(text).toBe(expected.join(''));
-      expect(scanned.flatMap(rowTexts)).toEqual(scanned.flatMap(eventsOf).map(stringify));
+      expect(scanned.flatMap(rowTexts)).toEqual(scanned.flatMap(readBlockEvents).map(stringify));
       const csv = csvEncoder();
       const lines = [...scanned.flatMap((some) => [...csv.pieces(some as RecordingBlock)]), csv.tail()].join('');
       // UTF-8 has no halves of a surrogate pair.
-      expect(lines).toBe(csvEvents(scanned.flatMap(eventsOf)).toWellFormed());
+      expect(lines).toBe(csvEvents(scanned.flatMap(readBlockEvents)).toWellFormed());
     }),
     { numRuns: times(25) },
   );
@@ -147,7 +147,7 @@ test('texts of more dictionary entries than are kept equal those of their events
   });
   let text = '';
   for await (const piece of jsonPieces(later([...scanned, ...scanned]), '\n')) text += piece.toString();
-  const expected = scanned.flatMap(eventsOf).map((event) => `${stringify(event)}\n`);
+  const expected = scanned.flatMap(readBlockEvents).map((event) => `${stringify(event)}\n`);
   expect(text).toBe([...expected, ...expected].join(''));
 });
 
@@ -159,7 +159,7 @@ test('a row longer than any piece is whole', async () => {
   let text = '';
   for await (const piece of jsonPieces(later([scanned]), '\n')) text += piece.toString();
   expect(text).toBe(
-    eventsOf(scanned)
+    readBlockEvents(scanned)
       .map((event) => `${stringify(event)}\n`)
       .join(''),
   );

@@ -6,7 +6,7 @@ import type { EventFilter } from '../../../agent/recording/read/event_filter.ts'
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { unendedTest } from '../../../agent/recording/read/unended.ts';
 import { parseUnended, unendedText } from '../../../agent/recording/read/unended_text.ts';
-import { eventsOf } from '../../../daemon/store/blocks/event.ts';
+import { readBlockEvents } from '../../../daemon/store/blocks/event.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import { times } from '../../repeats.ts';
 import { appendRows, NODE, newFolder, newWriter, type Row, recordingPath, START, setInProgress } from '../recorded.ts';
@@ -47,7 +47,7 @@ test('filters select of what is in progress what they would select of events', (
   const store = openRecordingStore(folder);
   const unended = store.unended();
   expect(startsOf(unended.events)).toHaveLength(240);
-  const events = [...store.scan({ filter: {}, order: 'asc' })].flatMap(eventsOf);
+  const events = [...store.scan({ filter: {}, order: 'asc' })].flatMap(readBlockEvents);
   for (const [at, { origins, untilNs: _, ...event }] of unended.events.entries()) {
     expect(events[at]).toMatchObject(event);
     const { origins: owners = [] } = events[at] as { origins?: (typeof origins)[number][] };
@@ -64,7 +64,7 @@ test('filters select of what is in progress what they would select of events', (
       const { results: _5, nodes: _6, excluded = {}, ...others } = drawn;
       const { results: _7, nodes: _8, ...less } = excluded;
       const filter: EventFilter = { ...others, excluded: less };
-      const wanted = [...store.scan({ filter, order: 'asc' })].flatMap(eventsOf);
+      const wanted = [...store.scan({ filter, order: 'asc' })].flatMap(readBlockEvents);
       const selected = unended.events.filter(unendedTest(filter));
       expect([filter, startsOf(selected)]).toEqual([filter, startsOf(wanted)]);
       found += selected.length > 0 ? 1 : 0;

@@ -194,8 +194,8 @@ test('a field with too many values is left out, and the others are compared', as
   const rows: Row[] = Array.from({ length: 60 }, (_, i) => ({ at: START + BigInt(i), file: `/d/${i}` }));
   const store = openRecordingStore(recorded(rows));
   const profiles = createProfiles(10);
-  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.numbersOf(scanned);
-  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.numbersOf(scanned);
+  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.assignNumbers(scanned);
+  for (const scanned of store.scan({ filter: {}, order: 'asc' })) profiles.assignNumbers(scanned);
   expect([...profiles.leftOut][0]).toBe('file');
   store.close();
 });

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { nativeSums } from '../../../bpf/schema/native_sums.ts';
-import { cellOf } from '../../../daemon/sums/cells.ts';
+import { toCell } from '../../../daemon/sums/cells.ts';
 import { addHistogram, type Histogram, quantile } from '../../../daemon/sums/histogram.ts';
 
 /** Numbers of every magnitude: a uniform 64-bit number is nearly always a large one. */
@@ -18,7 +18,7 @@ function histogramOf(all: readonly bigint[]): Histogram {
   const sums = nativeSums.createSums();
   const values = BigUint64Array.from(all);
   nativeSums.addRows(sums, new Uint32Array(all.length), 0, all.length, values, values);
-  return cellOf(nativeSums.takeSums(sums)[0]!).durations;
+  return toCell(nativeSums.takeSums(sums)[0]!).durations;
 }
 
 test('a quantile is within a 128th of the value at its rank', () => {

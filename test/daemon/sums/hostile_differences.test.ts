@@ -124,7 +124,7 @@ test('folders are counted whole, also after files are left out', () => {
   let inFolder = 0;
   for (let scans = 0; scans < 3; scans++) {
     for (const scanned of store.scan({ filter: {}, order: 'asc' })) {
-      const numbers = profiles.numbersOf(scanned);
+      const numbers = profiles.assignNumbers(scanned);
       for (let row = 0; row < scanned.block.rowCount; row++) {
         const { values } = profiles.profiles[numbers[row]!]!;
         if (values.some((value) => profiles.values[value]!.value === '/d/')) inFolder++;

@@ -89,7 +89,7 @@ test('each event is sent once, wherever a client was disconnected', async () => 
           const cut = cuts.next().value!;
           isCut = cut < all.frames.length;
           given.push(...all.frames.slice(0, isCut ? cut : undefined));
-          position = isCut && given.length > 0 && cut > 0 ? store.positionOf(given.at(-1)!.id!)! : position;
+          position = isCut && given.length > 0 && cut > 0 ? store.parseFollowPosition(given.at(-1)!.id!)! : position;
           if (isCut) {
             await store.close();
             store = open();
@@ -193,7 +193,7 @@ test('events that retention removed before they were read are reported, and the 
   expect(lost[0]!.data.lost).toBeGreaterThan(0);
   expect(idsOf(rest.frames)).toHaveLength(20 * BATCH_ROWS - lost[0]!.data.lost);
   // A client that comes back with an old id gets the same report.
-  const again = await read(store, store.positionOf(frames.at(-1)!.id!)!, clock.nowNs);
+  const again = await read(store, store.parseFollowPosition(frames.at(-1)!.id!)!, clock.nowNs);
   const told = (all: readonly Frame[]) => all.map(({ data }) => [data.event_id, data.lost, data.to]);
   expect(told(again.frames)).toEqual(told(rest.frames));
   writer.close();

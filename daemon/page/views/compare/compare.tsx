@@ -11,7 +11,7 @@ const KINDS = ['transactions', 'windows', 'reports'] as const;
 type Kind = (typeof KINDS)[number];
 
 /** What a link compares; null if it names nothing. */
-function kindOf({ other, other_from, other_to, transaction }: Link): Kind | null {
+function chooseKind({ other, other_from, other_to, transaction }: Link): Kind | null {
   if (other !== null) return 'transactions';
   if (other_from !== null && other_to !== null) return 'windows';
   return transaction !== null ? 'transactions' : null;
@@ -31,7 +31,7 @@ export function Compare() {
   const { link, go } = usePage();
   /** What the user has chosen, and where: a link that names another comparison is followed. */
   const [chosen, setChosen] = useState<{ kind: Kind; compared: string } | null>(null);
-  const kind = (chosen?.compared === comparedBy(link) && chosen.kind) || kindOf(link) || 'transactions';
+  const kind = (chosen?.compared === comparedBy(link) && chosen.kind) || chooseKind(link) || 'transactions';
   const choose = (next: Kind) => {
     const change = CHANGES[next];
     setChosen({ kind: next, compared: comparedBy({ ...link, ...change }) });

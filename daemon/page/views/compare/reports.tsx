@@ -34,11 +34,11 @@ export function Reports() {
       window.removeEventListener('drop', keep);
     };
   }, []);
-  const found = sides.b.length > 0 ? compareReports(reportsOf(sides.a), reportsOf(sides.b)) : null;
+  const found = sides.b.length > 0 ? compareReports(listReports(sides.a), listReports(sides.b)) : null;
   const incidents = new Set([...sides.a, ...sides.b].map(({ report }) => report.settings.transaction_id));
   return (
     <>
-      <h1>{found ? sentenceOf(found) : 'Choose a report of kreplay run --report as B.'}</h1>
+      <h1>{found ? describeReports(found) : 'Choose a report of kreplay run --report as B.'}</h1>
       {problems.map((problem) => (
         <p key={problem} role="alert" class="failure">
           {problem}
@@ -66,7 +66,7 @@ export function Reports() {
   );
 }
 
-const reportsOf = (files: readonly ReportFile[]) => files.map(({ report }) => report);
+const listReports = (files: readonly ReportFile[]) => files.map(({ report }) => report);
 
 interface FilesProps {
   label: string;
@@ -104,7 +104,7 @@ function Files({ label, files, onAdd, onRemove }: FilesProps) {
   );
 }
 
-function sentenceOf({ rows, took_ns: [a, b], verdict, beside }: ReportComparison): string {
+function describeReports({ rows, took_ns: [a, b], verdict, beside }: ReportComparison): string {
   const one = beside === 'incident' ? 'the incident' : a.count > 1 ? 'the runs of A' : 'the run of A';
   const other = b.count > 1 ? 'The runs of B' : 'The run of B';
   if (verdict === 'within') {

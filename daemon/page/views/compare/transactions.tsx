@@ -74,7 +74,7 @@ function Compared({ a, b }: { a: Side; b: Side }) {
     return <h1>Nothing that {shownName(without!.transaction.transaction_id)} itself did is recorded.</h1>;
   return (
     <>
-      <h1>{sentenceOf(a, b, one, other)}</h1>
+      <h1>{describeTransactions(a, b, one, other)}</h1>
       <Losses a={a.calls!.coverage} b={b.calls!.coverage} />
       {[a, b].some(({ calls }) => calls!.isOthersCut) && (
         <p class="loss">▲ More requests of others were under way than were read: their part may be too small.</p>
@@ -83,9 +83,9 @@ function Compared({ a, b }: { a: Side; b: Side }) {
   );
 }
 
-function sentenceOf(a: Side, b: Side, one: Breakdown, other: Breakdown): string {
-  const changeOf = (part: Part) => BigInt(other.parts[part] - one.parts[part]);
-  const parts = PARTS.map((part) => ({ name: PART_NAMES[part], phrase: PHRASES[part], changeNs: changeOf(part) }));
+function describeTransactions(a: Side, b: Side, one: Breakdown, other: Breakdown): string {
+  const computeChange = (part: Part) => BigInt(other.parts[part] - one.parts[part]);
+  const parts = PARTS.map((part) => ({ name: PART_NAMES[part], phrase: PHRASES[part], changeNs: computeChange(part) }));
   const whole = changeSentence(parts, { a: 'A', b: 'B' });
   const [first] = joinSums(a.calls!.sums, b.calls!.sums, null);
   if (!first || first.changeNs === 0n) return whole;

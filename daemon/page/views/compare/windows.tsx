@@ -25,8 +25,8 @@ interface Window {
 
 export function Windows() {
   const { link, setCoverage } = usePage();
-  const one = windowOf(link.from, link.to);
-  const other = windowOf(link.other_from, link.other_to);
+  const one = buildWindow(link.from, link.to);
+  const other = buildWindow(link.other_from, link.other_to);
   const a = useWindow(link, one);
   const b = useWindow(link, other);
   const pair = usePair(a, b);
@@ -51,7 +51,7 @@ export function Windows() {
   );
 }
 
-function windowOf(fromNs: bigint | null, toNs: bigint | null): Window | null {
+function buildWindow(fromNs: bigint | null, toNs: bigint | null): Window | null {
   return fromNs !== null && toNs !== null && fromNs < toNs ? { fromNs, toNs } : null;
 }
 
@@ -74,17 +74,17 @@ function useWindow(link: Link, window: Window | null) {
 type Both = Pair<Summed>;
 
 /** Null for windows of one length, whose sums can be compared as they are. */
-function lengthsOf({ a, b }: Both): Lengths | null {
+function computeLengths({ a, b }: Both): Lengths | null {
   const lengths = { a: a.toNs - a.fromNs, b: b.toNs - b.fromNs };
   return lengths.a === lengths.b ? null : lengths;
 }
 
-const rowsOf = (both: Both) => joinSums(windowSums(both.a), windowSums(both.b), lengthsOf(both));
+const joinWindowSums = (both: Both) => joinSums(windowSums(both.a), windowSums(both.b), computeLengths(both));
 
 function Compared(both: Both) {
-  const rows = rowsOf(both);
-  const lengths = lengthsOf(both);
-  const parts = rows.map((row) => ({ name: nameOf(row), changeNs: row.changeNs }));
+  const rows = joinWindowSums(both);
+  const lengths = computeLengths(both);
+  const parts = rows.map((row) => ({ name: nameCall(row), changeNs: row.changeNs }));
   const words = { a: 'those of A', b: 'The calls of B', isPerSecond: lengths !== null };
   return (
     <>
@@ -101,10 +101,10 @@ function Compared(both: Both) {
 
 function Figures(both: Both) {
   const isLossy = { a: !both.a.coverage.complete, b: !both.b.coverage.complete };
-  return <SumsTable rows={rowsOf(both)} isLossy={isLossy} lengths={lengthsOf(both)} />;
+  return <SumsTable rows={joinWindowSums(both)} isLossy={isLossy} lengths={computeLengths(both)} />;
 }
 
-function nameOf({ call, target, service }: JoinedRow): string {
+function nameCall({ call, target, service }: JoinedRow): string {
   return `${shownName(call)} of ${shownName(service)}${target === null ? '' : ` on ${shownName(target)}`}`;
 }
 
@@ -112,7 +112,7 @@ const FIELDS = ['from', 'to', 'other_from', 'other_to'] as const;
 type Field = (typeof FIELDS)[number];
 const LABELS: Readonly<Record<Field, string>> = { from: 'A from', to: 'to', other_from: 'B from', other_to: 'to' };
 
-const textsOf = (link: Link) =>
+const formatTimes = (link: Link) =>
   Object.fromEntries(FIELDS.map((field) => [field, link[field] === null ? '' : clockText(link[field])])) as Record<
     Field,
     string
@@ -120,16 +120,16 @@ const textsOf = (link: Link) =>
 
 function Choice() {
   const { link, go } = usePage();
-  const [texts, setTexts] = useState(() => textsOf(link));
+  const [texts, setTexts] = useState(() => formatTimes(link));
   const [problem, setProblem] = useState('');
   useEffect(
-    () => setTexts(textsOf(link)),
+    () => setTexts(formatTimes(link)),
     FIELDS.map((field) => link[field]),
   );
   const choose = (event: Event) => {
     event.preventDefault();
     const times = FIELDS.map((field) => nsOfClock(texts[field]));
-    const found = problemOf(texts, times);
+    const found = describeProblem(texts, times);
     setProblem(found ?? '');
     if (found !== null) return;
     const [from, to, other_from, other_to] = times;
@@ -175,7 +175,7 @@ function Choice() {
   );
 }
 
-function problemOf(texts: Readonly<Record<Field, string>>, times: readonly (bigint | null)[]): string | null {
+function describeProblem(texts: Readonly<Record<Field, string>>, times: readonly (bigint | null)[]): string | null {
   const wrong = FIELDS.findIndex((_, at) => times[at] === null);
   if (wrong >= 0) {
     const text = texts[FIELDS[wrong]!];

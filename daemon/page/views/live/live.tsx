@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { NEWEST_MAX, type NewestRow } from '../../live/newest.ts';
 import { LIVE_HEADINGS, type RowTexts, rowTexts } from '../../live/row_cells.ts';
-import { type Second, secondsOf } from '../../live/seconds.ts';
-import { minuteOf, type Tail } from '../../live/tail.ts';
+import { type Second, sumSeconds } from '../../live/seconds.ts';
+import { advanceMinute, type Tail } from '../../live/tail.ts';
 import { counted, rateText } from '../../numbers/amounts.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
@@ -39,7 +39,7 @@ function Followed({ tail }: { tail: Tail }) {
   const { link, go, announce } = usePage();
   const { state, failure } = tail;
   const isPaused = state === 'paused';
-  const sentence = sentenceOf(tail);
+  const sentence = describeTail(tail);
   const toggle = () => {
     if (tail.state === 'refused') return;
     if (tail.state === 'paused') tail.resume();
@@ -112,9 +112,9 @@ function Behind({ tail }: { tail: Tail }) {
   );
 }
 
-function sentenceOf(tail: Tail): string {
+function describeTail(tail: Tail): string {
   const { arrivals, eventCount } = tail.kept;
-  const minute = minuteOf(tail);
+  const minute = advanceMinute(tail);
   if (!minute || !arrivals || eventCount === 0)
     return tail.isFollowing ? 'No event has arrived yet.' : 'No event is here yet.';
   const readMs = tail.readMs(performance.now());
@@ -122,7 +122,7 @@ function sentenceOf(tail: Tail): string {
   const mean = arrivals.perSecondOfMinute(readMs);
   const when = tail.isFollowing ? '' : `As of ${clockText(arrivals.clockNs(readMs)).slice(11, 19)} UTC, `;
   const rate = `${when}${counted(second, 'event')} came in the last second, ${rateText(mean)} a second over the minute`;
-  const { count, failed, longestNs, isLost } = whole(secondsOf(minute));
+  const { count, failed, longestNs, isLost } = whole(sumSeconds(minute));
   if (count === 0) return `${rate}; none began in it.`;
   const atLeast = isLost ? 'at least ' : '';
   const failures = failed > 0 ? `${atLeast}${grouped(failed)} failed` : isLost ? 'none recorded failed' : 'none failed';
@@ -153,7 +153,7 @@ function NewestTable({ tail }: { tail: Tail }) {
     texts.current.clear();
   }
   const { rows, total } = shown.current;
-  const textsOf = (at: number): RowTexts => {
+  const getOrCreateTexts = (at: number): RowTexts => {
     const known = texts.current.get(at) ?? rowTexts(rows[at]!, shownName);
     texts.current.set(at, known);
     return known;
@@ -171,7 +171,7 @@ function NewestTable({ tail }: { tail: Tail }) {
         label="The newest events"
         headings={HEADINGS}
         rowCount={rows.length}
-        row={(at) => <Cells texts={textsOf(at)} kind={rows[at]!.kind} />}
+        row={(at) => <Cells texts={getOrCreateTexts(at)} kind={rows[at]!.kind} />}
         rowClass={(at) => (rows[at]!.kind === 'event' ? undefined : rows[at]!.kind)}
         onVisit={setIsHeld}
       />
@@ -222,8 +222,8 @@ const SECOND_HEADINGS = [
 function SecondsTable({ tail }: { tail: Tail }) {
   const [isHeld, setIsHeld] = useState(false);
   const shown = useRef<Second[]>([]);
-  const minute = minuteOf(tail);
-  if (minute && (!isHeld || shown.current.length === 0)) shown.current = secondsOf(minute);
+  const minute = advanceMinute(tail);
+  if (minute && (!isHeld || shown.current.length === 0)) shown.current = sumSeconds(minute);
   return (
     <ScrolledRows
       label="Events of the last minute, second by second"

@@ -1,9 +1,15 @@
 /** The last minute as a map of events: time by duration. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { pixelOf, THEMES } from '../../draw/theme.ts';
+import { THEMES, toPixel } from '../../draw/theme.ts';
 import { FIRST_ROW, MINUTE_COLUMNS, type Minute, ROW_COUNT, rowStartNs } from '../../live/minute.ts';
-import { columnAt, columnsPerCell, drawMinute, type MinutePalette, rowAt } from '../../live/minute_picture.ts';
-import { minuteOf, type Tail } from '../../live/tail.ts';
+import {
+  columnsPerCell,
+  computeMinuteColumn,
+  computeMinuteRow,
+  drawMinute,
+  type MinutePalette,
+} from '../../live/minute_picture.ts';
+import { advanceMinute, type Tail } from '../../live/tail.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { shortDuration } from '../../numbers/exact_times.ts';
 import { clockText } from '../../numbers/wall_clock.ts';
@@ -36,7 +42,7 @@ export function MinuteMap({ tail, summary }: Props) {
     const draw = () => {
       const readMs = tail.readMs(performance.now());
       if (document.hidden || readMs === drawnMs) return;
-      const minute = minuteOf(tail);
+      const minute = advanceMinute(tail);
       if (!minute) return;
       drawnMs = readMs;
       paint(canvas.current!, minute);
@@ -57,7 +63,7 @@ export function MinuteMap({ tail, summary }: Props) {
   }, [tail]);
   const point = ({ offsetX, offsetY }: PointerEvent) => {
     const { clientWidth } = canvas.current!;
-    setPlace({ column: columnAt(offsetX, clientWidth), row: rowAt(offsetY, HEIGHT_PX) });
+    setPlace({ column: computeMinuteColumn(offsetX, clientWidth), row: computeMinuteRow(offsetY, HEIGHT_PX) });
   };
   const step = (event: KeyboardEvent) => {
     const by = STEPS.get(event.key);
@@ -135,14 +141,14 @@ function Legend() {
 function placeText(minute: Minute, { column, row }: Place, columns: number): string {
   let [count, failed, isLost] = [0, 0, false];
   for (let at = column; at < Math.min(column + columns, MINUTE_COLUMNS); at++) {
-    const cell = minute.placeOf(at) * ROW_COUNT + row;
+    const cell = minute.computePlace(at) * ROW_COUNT + row;
     count += minute.counts[cell]!;
     failed += minute.failed[cell]!;
     isLost ||= minute.isLost(at);
   }
   const least = row === 0 ? 'up to' : `${shortDuration(rowStartNs(row))} to`;
   const most = row === ROW_COUNT - 1 ? 'any time' : shortDuration(rowStartNs(row + 1));
-  const when = clockText(minute.startOf(column)).slice(11, 23);
+  const when = clockText(minute.computeStartNs(column)).slice(11, 23);
   const failures = failed > 0 ? `, ✕ ${failed} failed` : '';
   return `${isLost ? 'at least ' : ''}${counted(count, 'event')} of ${least} ${most}, begun at ${when}${failures}`;
 }
@@ -153,15 +159,15 @@ function paint(canvas: HTMLCanvasElement, minute: Minute): void {
     canvas.width = widthPx;
     canvas.height = HEIGHT_PX;
   }
-  const image = imageOf(canvas);
-  drawMinute(minute, paletteOf(), new Uint32Array(image.data.buffer), widthPx, HEIGHT_PX);
+  const image = getOrCreateImage(canvas);
+  drawMinute(minute, readMinutePalette(), new Uint32Array(image.data.buffer), widthPx, HEIGHT_PX);
   canvas.getContext('2d')!.putImageData(image, 0, 0);
 }
 
 const images = new WeakMap<HTMLCanvasElement, ImageData>();
 
 /** The pixels of a canvas, which are taken once: those of ten pictures a second would be most of the garbage. */
-function imageOf(canvas: HTMLCanvasElement): ImageData {
+function getOrCreateImage(canvas: HTMLCanvasElement): ImageData {
   const known = images.get(canvas);
   if (known?.width === canvas.width && known.height === canvas.height) return known;
   const image = new ImageData(canvas.width, canvas.height);
@@ -171,7 +177,7 @@ function imageOf(canvas: HTMLCanvasElement): ImageData {
 
 const palettes = new Map<string, MinutePalette>();
 
-function paletteOf(): MinutePalette {
+function readMinutePalette(): MinutePalette {
   const theme = currentTheme();
   const known = palettes.get(theme);
   if (known) return known;
@@ -183,10 +189,10 @@ function paletteOf(): MinutePalette {
       ? mixed(ground, rest, LEAST_SHARE + (1 - LEAST_SHARE) * 2 * share)
       : mixed(rest, text, (share - 0.5) * 1.4);
   const palette = {
-    ground: pixelOf(ground),
-    counts: Uint32Array.from({ length: SHADES }, (_, at) => pixelOf(shade(at / (SHADES - 1)))),
-    failed: pixelOf(error),
-    lost: pixelOf(error),
+    ground: toPixel(ground),
+    counts: Uint32Array.from({ length: SHADES }, (_, at) => toPixel(shade(at / (SHADES - 1)))),
+    failed: toPixel(error),
+    lost: toPixel(error),
   };
   palettes.set(theme, palette);
   return palette;

@@ -1,6 +1,6 @@
 /** Why nothing arrives, and what to do: which filter leaves nothing, or that nothing is recorded at all. */
 import type { Coverage, Readiness } from '../../../contract/received.ts';
-import { filtersOf, withoutFilters, withoutValue } from '../../link/filters.ts';
+import { listFilters, withoutFilters, withoutValue } from '../../link/filters.ts';
 import { EMPTY_LINK, type Link } from '../../link/link.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { usePage } from '../context.ts';
@@ -26,7 +26,7 @@ interface Counted {
 
 export function NothingYet() {
   const { daemon, link, go } = usePage();
-  const terms = termsOf(link);
+  const terms = listTerms(link);
   const { body, failure, askAgain } = useAnswer<Counted>(liveParameters(link).toString(), async (signal) => {
     const count = async (term: Term) => {
       const parameters = liveParameters({ ...link, ...term.without });
@@ -88,8 +88,8 @@ export function NothingYet() {
   );
 }
 
-function termsOf(link: Link): Term[] {
-  const terms = filtersOf(link).map(({ name, value }) => ({
+function listTerms(link: Link): Term[] {
+  const terms = listFilters(link).map(({ name, value }) => ({
     text: `${name} ${shownName(value)}`,
     without: withoutValue(link, name, value),
   }));

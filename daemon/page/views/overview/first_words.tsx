@@ -1,6 +1,6 @@
 /** What an overview says where there is little: few transactions, none that match, none that are labelled. */
 import type { Transaction } from '../../../contract/received.ts';
-import { filtersOf, withoutFilters } from '../../link/filters.ts';
+import { listFilters, withoutFilters } from '../../link/filters.ts';
 import type { LatencyMap, Slowest } from '../../map/questions.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { grouped, shortDuration } from '../../numbers/exact_times.ts';
@@ -23,7 +23,7 @@ export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap;
   }
   return (
     <h1>
-      {sentenceOf(first, count)}{' '}
+      {describeTransaction(first, count)}{' '}
       <button type="button" class="primary" onClick={() => open(first.transaction_id)}>
         Open
       </button>
@@ -31,7 +31,10 @@ export function FewSentence({ map: { of, answer }, slowest }: { map: LatencyMap;
   );
 }
 
-function sentenceOf({ transaction_id, services, nodes, duration_ns, error_count }: Transaction, count: number): string {
+function describeTransaction(
+  { transaction_id, services, nodes, duration_ns, error_count }: Transaction,
+  count: number,
+): string {
   const place = `${services.map(shownName).join(', ')} on ${nodes.map(shownName).join(', ')}`;
   const failed = error_count > 0 ? ` ${grouped(error_count)} of its calls failed.` : '';
   const which = count === 1 ? 'The only transaction here' : 'The slowest transaction here';
@@ -77,7 +80,7 @@ export function Unlabelled() {
 export function NothingRecorded({ isUnlabelled }: { isUnlabelled: boolean }) {
   const { link, go } = usePage();
   const given = [
-    ...filtersOf(link).map(({ name, value }) => `${name.replaceAll('_', ' ')} ${shownName(value)}`),
+    ...listFilters(link).map(({ name, value }) => `${name.replaceAll('_', ' ')} ${shownName(value)}`),
     ...(link.has_error ? ['failed'] : []),
     ...(link.from !== null || link.to !== null ? ['this window'] : []),
   ];

@@ -8,7 +8,7 @@ import type { CellBox } from '../../map/box.ts';
 import { clockTicks } from '../../map/clock_ticks.ts';
 import { paintCells } from '../../map/paint.ts';
 import type { LatencyMap } from '../../map/questions.ts';
-import { columnAt, columnStartNs, durationMarks } from '../../map/scale.ts';
+import { columnStartNs, computeColumnPlace, durationMarks } from '../../map/scale.ts';
 
 /** Room for the labels of durations and of times, CSS pixels. */
 export const LEFT_PX = 52;
@@ -36,7 +36,7 @@ export interface MapCanvas {
   /** Draws a frame: what is outside the box is faint. */
   draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void;
   /** Place of a pointer, in columns and bands. */
-  placeAt(xPx: number, yPx: number): { column: number; band: number };
+  computeMapPlace(xPx: number, yPx: number): { column: number; band: number };
 }
 
 export const plotWidth = (widthPx: number) => Math.max(widthPx - LEFT_PX - RIGHT_PX, 1);
@@ -56,15 +56,15 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
   const plain = painted('rest', false);
   /** Pictures of the selected cells, made when they are needed first. */
   const selected = new Map<boolean, HTMLCanvasElement>();
-  const selectedOf = (isFailedOnly: boolean) => {
+  const getOrCreatePicture = (isFailedOnly: boolean) => {
     const picture = selected.get(isFailedOnly) ?? painted('selection', isFailedOnly);
     selected.set(isFailedOnly, picture);
     return picture;
   };
   const under = axes(map, look);
   const over = gaps(map, look);
-  const xOf = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
-  const yOf = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
+  const computeColumnX = (column: number) => LEFT_PX + (column / Math.max(scale.columnCount, 1)) * plotPx;
+  const computeBandY = (band: number) => TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
 
   function draw(canvas: HTMLCanvasElement, box: CellBox | null, isFailedOnly: boolean): void {
     const context = prepared(canvas, look);
@@ -73,14 +73,14 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
     context.globalAlpha = isSelected ? FAINT_ALPHA : 1;
     context.drawImage(plain, LEFT_PX, TOP_PX, plotPx, PLOT_PX);
     context.globalAlpha = 1;
-    const [left, right] = box ? [xOf(box.left), xOf(box.right)] : [LEFT_PX, LEFT_PX + plotPx];
-    const [top, bottom] = box ? [yOf(box.top), yOf(box.bottom)] : [TOP_PX, TOP_PX + PLOT_PX];
+    const [left, right] = box ? [computeColumnX(box.left), computeColumnX(box.right)] : [LEFT_PX, LEFT_PX + plotPx];
+    const [top, bottom] = box ? [computeBandY(box.top), computeBandY(box.bottom)] : [TOP_PX, TOP_PX + PLOT_PX];
     if (isSelected) {
       context.save();
       context.beginPath();
       context.rect(left, top, right - left, bottom - top);
       context.clip();
-      context.drawImage(selectedOf(isFailedOnly), LEFT_PX, TOP_PX, plotPx, PLOT_PX);
+      context.drawImage(getOrCreatePicture(isFailedOnly), LEFT_PX, TOP_PX, plotPx, PLOT_PX);
       context.restore();
     }
     context.drawImage(over, 0, 0, widthPx, HEIGHT_PX);
@@ -89,7 +89,7 @@ export function createMapCanvas(map: LatencyMap, look: MapLook): MapCanvas {
 
   return {
     draw,
-    placeAt: (xPx, yPx) => ({
+    computeMapPlace: (xPx, yPx) => ({
       column: ((xPx - LEFT_PX) / plotPx) * scale.columnCount,
       band: (1 - (yPx - TOP_PX) / PLOT_PX) * scale.bandCount,
     }),
@@ -146,7 +146,7 @@ function axes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   context.fillRect(LEFT_PX, TOP_PX + PLOT_PX, plotPx, 1);
   const toNs = columnStartNs(scale, scale.columnCount);
   for (const { ns, label } of clockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX))) {
-    const x = LEFT_PX + (columnAt(scale, ns) / scale.columnCount) * plotPx;
+    const x = LEFT_PX + (computeColumnPlace(scale, ns) / scale.columnCount) * plotPx;
     context.fillStyle = look.ink.line;
     context.fillRect(x, TOP_PX + PLOT_PX, 1, 6);
     context.fillStyle = look.ink.quiet;
@@ -184,9 +184,11 @@ function gaps({ scale, answer: { coverage } }: LatencyMap, look: MapLook): HTMLC
 /** A short gap is as wide as can be seen; null for one outside the map. */
 function gapSpan({ from, to }: Gap, scale: LatencyMap['scale'], plotPx: number) {
   const place = (ns: number | bigint) =>
-    LEFT_PX + (Math.min(Math.max(columnAt(scale, BigInt(ns)), 0), scale.columnCount) / scale.columnCount) * plotPx;
+    LEFT_PX +
+    (Math.min(Math.max(computeColumnPlace(scale, BigInt(ns)), 0), scale.columnCount) / scale.columnCount) * plotPx;
   if (scale.columnCount === 0) return null;
-  const isOutside = columnAt(scale, BigInt(to)) < 0 || columnAt(scale, BigInt(from)) > scale.columnCount;
+  const isOutside =
+    computeColumnPlace(scale, BigInt(to)) < 0 || computeColumnPlace(scale, BigInt(from)) > scale.columnCount;
   if (isOutside) return null;
   const fromPx = Math.min(place(from), LEFT_PX + plotPx - GAP_WIDTH_PX_MIN);
   return { fromPx, toPx: Math.max(place(to), fromPx + GAP_WIDTH_PX_MIN) };

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { MapKind } from '../../../contract/received.ts';
-import { type Box, boxOfCells, cellBoxOf, OPEN_BOX } from '../../map/box.ts';
+import { type Box, boxOfCells, computeCellBox, OPEN_BOX } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import type { MapCell } from '../../map/scale.ts';
 import { mapSummary } from '../../map/summary.ts';
@@ -130,7 +130,7 @@ function MapTable({ map, selection }: MapTableProps) {
   useEffect(() => setPage(0), [map]);
   const from = page * PAGE_ROWS;
   const to = Math.min((page + 1) * PAGE_ROWS, cells.length);
-  const box = selection && selection.kind !== 'failed' ? cellBoxOf(scale, selection.box) : null;
+  const box = selection && selection.kind !== 'failed' ? computeCellBox(scale, selection.box) : null;
   const isSelected = ({ column, band, failed }: MapCell) =>
     selection !== null &&
     (!selection.isFailed || failed > 0) &&

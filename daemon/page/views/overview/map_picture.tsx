@@ -4,12 +4,12 @@ import {
   type Box,
   boxOfCells,
   type CellBox,
-  cellBoxOf,
   cellsBetween,
-  countIn,
+  computeCellBox,
   moved,
   resized,
   rounded,
+  sumCellsInBox,
 } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import { boxText } from '../../map/summary.ts';
@@ -36,7 +36,7 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
   const readout = useRef<HTMLParagraphElement>(null);
   const { frame, look } = useLook();
   const picture = useMemo(() => look && createMapCanvas(map, look), [map, look]);
-  const chosen = useMemo(() => selection && cellBoxOf(map.scale, selection.box), [map, selection]);
+  const chosen = useMemo(() => selection && computeCellBox(map.scale, selection.box), [map, selection]);
   const isWhole = selection?.kind === 'failed';
   const draw = useCallback(
     (draft: CellBox | null) => {
@@ -48,7 +48,7 @@ export function MapPicture({ map, selection, summary, onBox }: Props) {
   );
   const draft = useDraft({ map, draw, onBox });
   useLayoutEffect(() => draw(draft.current()), [draw]);
-  const start = () => draft.current() ?? (chosen ? rounded(map.scale, chosen) : middleOf(map));
+  const start = () => draft.current() ?? (chosen ? rounded(map.scale, chosen) : computeMiddleBox(map));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Escape') {
@@ -82,7 +82,7 @@ const STEPS: ReadonlyMap<string, readonly [columns: number, bands: number]> = ne
 ]);
 
 /** Where keys begin without a box: a quarter of the map, around its middle. */
-function middleOf({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
+function computeMiddleBox({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
   const left = Math.floor((columnCount * 3) / 8);
   const bottom = Math.floor((bandCount * 3) / 8);
   return {
@@ -95,14 +95,14 @@ function middleOf({ scale: { columnCount, bandCount } }: LatencyMap): CellBox {
 
 function chosenText(map: LatencyMap, { kind, box }: Selection): string {
   if (kind === 'failed') return 'Selected: what failed';
-  const cells = cellBoxOf(map.scale, box);
+  const cells = computeCellBox(map.scale, box);
   // A box that divides cells cannot be counted here: the sentence has the daemon's count.
   const isWhole = cells !== null && Object.values(cells).every(Number.isInteger);
   return isWhole ? draftText(map, cells) : `Selected: ${boxText(map, box)}`;
 }
 
 function draftText(map: LatencyMap, box: CellBox): string {
-  const { count, failed } = countIn(map.cells, box);
+  const { count, failed } = sumCellsInBox(map.cells, box);
   const atLeast = map.answer.coverage.complete ? '' : 'at least ';
   const failures = failed > 0 ? `, ${grouped(failed)} failed` : '';
   return `${atLeast}${grouped(count)} in the box${failures}: ${boxText(map, boxOfCells(map.scale, box))}`;
@@ -123,7 +123,7 @@ function useLook() {
       setLook((now) =>
         now?.widthPx === widthPx && now.dpr === dpr && now.theme === theme && now.ink !== INK_OF_PAPER
           ? now
-          : { widthPx, dpr, theme, ink: inkOf() },
+          : { widthPx, dpr, theme, ink: readMapInk() },
       );
     };
     const forPaper = () => setLook((now) => now && { ...now, theme: 'light', ink: INK_OF_PAPER });
@@ -144,7 +144,7 @@ function useLook() {
 }
 
 /** The colours of the style sheet, which a canvas does not know by itself. */
-function inkOf(): MapLook['ink'] {
+function readMapInk(): MapLook['ink'] {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return { text: colour('text'), quiet: colour('quiet'), line: colour('line') };
@@ -225,7 +225,9 @@ function useDrag({ map, picture, draft }: DragOptions) {
       const yPx = event.offsetY;
       from.isDrag ||= Math.hypot(xPx - from.xPx, yPx - from.yPx) > DRAG_PX;
       if (!from.isDrag) return;
-      draft.set(cellsBetween(map.scale, picture.placeAt(from.xPx, from.yPx), picture.placeAt(xPx, yPx)));
+      draft.set(
+        cellsBetween(map.scale, picture.computeMapPlace(from.xPx, from.yPx), picture.computeMapPlace(xPx, yPx)),
+      );
     },
     onPointerUp() {
       if (start.current?.isDrag) draft.commit();

@@ -6,16 +6,16 @@ import {
   askApart,
   askMap,
   askSlowest,
+  chooseSelection,
   differencesPath,
   type LatencyMap,
   mapPath,
   type Selection,
   type Slowest,
-  selectionOf,
   slowestQuestion,
 } from '../../map/questions.ts';
 import { overviewSentence } from '../../map/sentence.ts';
-import { type Means, meansOf } from '../../map/time_spent.ts';
+import { computeMeans, type Means } from '../../map/time_spent.ts';
 import { counted } from '../../numbers/amounts.ts';
 import { exactDuration, shortDuration } from '../../numbers/exact_times.ts';
 import { PART_NAMES } from '../breakdown_bar.tsx';
@@ -170,7 +170,7 @@ function useOverview(): OverviewState {
   const slowest = useAnswer(question?.key ?? null, (signal) => askSlowest(daemon, question!, signal));
   const isSlowestOld = slowest.body?.key !== question?.key;
   const known = !isSlowestOld ? slowest.body : slowest.failure && !slowest.isLoading ? 'failed' : null;
-  const selection = useMemo(() => map.body && selectionOf(link, map.body, known), [link, map.body, known]);
+  const selection = useMemo(() => map.body && chooseSelection(link, map.body, known), [link, map.body, known]);
   const apartNow = map.body && selection && differencesPath(map.body, selection);
   const apart = useAnswer(apartNow, (signal) => askApart(daemon, map.body!, selection!, signal));
   const isApartOld = apart.body?.key !== apartNow;
@@ -185,8 +185,8 @@ function useOverview(): OverviewState {
 /* What the time of the selected and of the others was spent on, in the mean: bars of one scale, and numbers. */
 
 function WhereTimeWent({ apart: { answer, map } }: { apart: Apart }) {
-  const selected = meansOf(answer.selected);
-  const others = meansOf(answer.others);
+  const selected = computeMeans(answer.selected);
+  const others = computeMeans(answer.others);
   const longestNs = selected.durationNs > others.durationNs ? selected.durationNs : others.durationNs;
   const shown = PARTS.filter((part) => selected.parts[part] > 0n || others.parts[part] > 0n);
   const atLeast = map.answer.coverage.complete ? '' : ', at least';

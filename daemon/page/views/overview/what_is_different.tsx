@@ -2,7 +2,7 @@
 import type { DifferencesAnswer, DifferentValue } from '../../../contract/received.ts';
 import { withValue } from '../../link/filters.ts';
 import type { Apart } from '../../map/questions.ts';
-import { sharesOf } from '../../map/sentence.ts';
+import { computeValueShares } from '../../map/sentence.ts';
 import { fieldName, listed, valueText } from '../../map/wording.ts';
 import { percentText } from '../../numbers/amounts.ts';
 import { grouped } from '../../numbers/exact_times.ts';
@@ -29,9 +29,9 @@ export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
       {!too_few && differences.length === 0 && <p>No difference outside noise.</p>}
       <ul class="differences">
         {differences.map(({ values }) => (
-          <li key={keyOf(values[0]!)}>
+          <li key={buildValueKey(values[0]!)}>
             {values.map((value) => (
-              <Value key={keyOf(value)} value={value} isOld={isOld} />
+              <Value key={buildValueKey(value)} value={value} isOld={isOld} />
             ))}
             <Shares answer={answer} value={values[0]!} />
           </li>
@@ -49,7 +49,7 @@ export function WhatIsDifferent({ apart: { answer }, isOld }: Props) {
   );
 }
 
-const keyOf = ({ field, value, device }: DifferentValue) => JSON.stringify([field, value, device]);
+const buildValueKey = ({ field, value, device }: DifferentValue) => JSON.stringify([field, value, device]);
 
 function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
   const { link, go } = usePage();
@@ -77,7 +77,7 @@ function Value({ value, isOld }: { value: DifferentValue; isOld: boolean }) {
 }
 
 function Shares({ answer, value }: { answer: DifferencesAnswer; value: DifferentValue }) {
-  const [selected, others] = sharesOf(answer, value);
+  const [selected, others] = computeValueShares(answer, value);
   return (
     <div class="shares">
       <Share name="selected" kind="selected-share" share={selected} />

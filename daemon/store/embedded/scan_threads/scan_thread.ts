@@ -1,7 +1,7 @@
 /** A thread that scans; this is the main thread's side. */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { errorOf } from '../../../base/thread_failure.ts';
+import { toError } from '../../../base/thread_failure.ts';
 import type { Findings } from '../recording_files.ts';
 import type { ServedPaths } from '../served_files.ts';
 import type { Answer, FromScanThread, Question, ToScanThread } from './messages.ts';
@@ -78,7 +78,7 @@ export function beginScanThread(
         before = message.bytes.buffer;
       } else if (message) {
         await adopt(message.findings);
-        if (message.kind === 'failed') throw errorOf(message.failure);
+        if (message.kind === 'failed') throw toError(message.failure);
         return message.answer;
       } else {
         if (ended) throw ended;

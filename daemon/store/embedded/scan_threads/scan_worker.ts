@@ -2,10 +2,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { limitPieceCache } from '../../../../agent/recording/read/segment.ts';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
-import { failureOf } from '../../../base/thread_failure.ts';
+import { toThreadFailure } from '../../../base/thread_failure.ts';
 import { giveWay } from '../../../thread_schedule.ts';
 import { openRecordingStore } from '../recording_store.ts';
-import { chooseIn, compareIn, eventHeatmapOf, jsonOf, slowestOf, statsOf } from '../scans.ts';
+import { chooseIn, compareIn, computeEventHeatmap, computeStats, findSlowest, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
 
@@ -64,7 +64,7 @@ async function run(id: number, question: Question): Promise<void> {
     const answer = await answerTo(question, scan);
     send({ kind: 'done', id, answer, findings: recordings.findings() });
   } catch (error) {
-    send({ kind: 'failed', id, failure: failureOf(error), findings: recordings.findings() });
+    send({ kind: 'failed', id, failure: toThreadFailure(error), findings: recordings.findings() });
   } finally {
     scans.delete(id);
   }
@@ -73,11 +73,11 @@ async function run(id: number, question: Question): Promise<void> {
 async function answerTo(question: Question, scan: Scan) {
   switch (question.kind) {
     case 'stats':
-      return finished(statsOf(recordings, question.request), scan);
+      return finished(computeStats(recordings, question.request), scan);
     case 'slowest':
-      return finished(slowestOf(recordings, question.request), scan);
+      return finished(findSlowest(recordings, question.request), scan);
     case 'heatmap':
-      return finished(eventHeatmapOf(recordings, question.request), scan);
+      return finished(computeEventHeatmap(recordings, question.request), scan);
     case 'compare':
       return finished(compareIn(recordings, question.request), scan);
     case 'choose':
@@ -87,7 +87,7 @@ async function answerTo(question: Question, scan: Scan) {
         const spent = scan.spent.pop();
         return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
       };
-      return sent(jsonOf(recordings, question.request, nextBuffer), scan);
+      return sent(scanAsJson(recordings, question.request, nextBuffer), scan);
     }
   }
 }

@@ -1,12 +1,12 @@
 /** Tests the script name in an interpreter's command line: real command lines, option by option, and any others. */
 import fc from 'fast-check';
 import { NAME_LENGTH_MAX } from '../../../../agent/attribution/service_name/clean_name.ts';
-import { scriptNameOf } from '../../../../agent/attribution/service_name/script_name.ts';
+import { findScriptName } from '../../../../agent/attribution/service_name/script_name.ts';
 
 /** Splits the command line at blanks; the executable is the file name of the first word. */
 function scriptOf(commandLine: string): string | undefined {
   const args = commandLine.split(' ');
-  return scriptNameOf(args[0]!.split('/').at(-1)!, args);
+  return findScriptName(args[0]!.split('/').at(-1)!, args);
 }
 
 test.each([
@@ -141,7 +141,7 @@ test.each([
   ['control characters', ['node', '/srv/a\n\x1b[31mb.js'], 'a[31mb'],
   ['a name of control characters', ['node', '\n'], undefined],
   ['a long name', ['node', 'x'.repeat(1000)], 'x'.repeat(NAME_LENGTH_MAX)],
-])('%s', (_, args, script) => expect(scriptNameOf('node', args)).toBe(script));
+])('%s', (_, args, script) => expect(findScriptName('node', args)).toBe(script));
 
 test('any arguments give a short, clean name or none', () => {
   const executable = fc.constantFrom('python3', 'node', 'ruby', 'perl', 'php', 'bash', 'java', '', 'dd');
@@ -153,7 +153,7 @@ test('any arguments give a short, clean name or none', () => {
   );
   fc.assert(
     fc.property(executable, fc.array(argument), (name, args) => {
-      const script = scriptNameOf(name, [name, ...args]) ?? 'x';
+      const script = findScriptName(name, [name, ...args]) ?? 'x';
       expect(script).not.toBe('');
       expect(script.length).toBeLessThanOrEqual(NAME_LENGTH_MAX);
       expect(script).not.toMatch(/[\p{Cc}\p{Cs}]/u);

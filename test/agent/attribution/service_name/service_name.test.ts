@@ -5,10 +5,10 @@
 import fc from 'fast-check';
 import { NAME_LENGTH_MAX } from '../../../../agent/attribution/service_name/clean_name.ts';
 import {
+  chooseServiceName,
   type ProcessFacts,
   type ServiceName,
   type ServiceSource,
-  serviceNameOf,
 } from '../../../../agent/attribution/service_name/service_name.ts';
 import { ENVIRONMENT_NAMES, type EnvironmentName } from '../../../../bpf/schema/environment_names.ts';
 
@@ -21,7 +21,7 @@ interface Given extends Partial<Omit<ProcessFacts, 'environment'>> {
 }
 
 function serviceOf({ environment = {}, ...fields }: Given): ServiceName {
-  return serviceNameOf({
+  return chooseServiceName({
     executable: 'dd',
     isKernelThread: false,
     args: [],

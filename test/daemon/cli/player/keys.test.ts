@@ -1,6 +1,6 @@
 /** Tests which action each key triggers in each state. */
 import fc from 'fast-check';
-import { type Action, actionFor, type Key, type KeyContext } from '../../../../daemon/cli/player/keys.ts';
+import { type Action, chooseAction, type Key, type KeyContext } from '../../../../daemon/cli/player/keys.ts';
 import type { SessionRequest } from '../../../../daemon/cli/player/remote_session.ts';
 import {
   changeRequest,
@@ -57,7 +57,7 @@ test.each<[string, Key, KeyContext, SessionRequest | null]>([
   ['no less than nothing', key('l', true), place('paused'), null],
   ['any other key', key('x'), place('playing'), null],
 ])('%s', (_, pressed, at, expected) => {
-  expect(request(actionFor(pressed, at))).toEqual(expected);
+  expect(request(chooseAction(pressed, at))).toEqual(expected);
 });
 
 test.each<[string, Key, string]>([
@@ -67,7 +67,7 @@ test.each<[string, Key, string]>([
   ['z', key('z'), 'zoom in'],
   ['Z', key('z', true), 'zoom out'],
 ])('%s works in every state', (_, pressed, kind) => {
-  for (const state of STATES) expect(actionFor(pressed, place(state))).toEqual({ kind });
+  for (const state of STATES) expect(chooseAction(pressed, place(state))).toEqual({ kind });
 });
 
 test('no key sends a request that the session would refuse', () => {
@@ -104,7 +104,7 @@ test('no key sends a request that the session would refuse', () => {
       const [positionNs, durationNs] = a < b ? [a, b] : [b, a];
       const event_index = of.state === 'finished' ? 20 : of.event_index;
       const at = { session: { ...of, event_index, event_count: 20 }, positionNs, durationNs };
-      const asked = request(actionFor(pressed, at));
+      const asked = request(chooseAction(pressed, at));
       if (asked === null || 'kind' in asked) return;
       expect(TRANSITIONS[commandOf(asked)][of.state]).not.toBeNull();
       if ('change' in asked) {
@@ -135,6 +135,6 @@ test('latency changes by the same steps in both directions, and every key press 
 });
 
 function press(fromNs: bigint, shift: boolean): bigint | null {
-  const asked = request(actionFor(key('l', shift), latencyOf(fromNs)));
+  const asked = request(chooseAction(key('l', shift), latencyOf(fromNs)));
   return asked && (asked as ReturnType<typeof changeTo>).change.extra_latency_ns;
 }

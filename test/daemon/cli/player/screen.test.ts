@@ -1,6 +1,6 @@
 /** Tests the player's screen as a function of its state. */
 import fc from 'fast-check';
-import { ASCII, UNICODE, viewAt } from '../../../../daemon/cli/player/lanes.ts';
+import { ASCII, computeView, UNICODE } from '../../../../daemon/cli/player/lanes.ts';
 import { positionNs } from '../../../../daemon/cli/player/player_state.ts';
 import { renderScreen, type Size, zoomed } from '../../../../daemon/cli/player/screen.ts';
 import { type Line, toAnsi, width } from '../../../../daemon/cli/player/styled_text.ts';
@@ -51,7 +51,7 @@ test('the bar and the axis show the duration, until the later write-back is play
 
 test('events that are read ahead are drawn as upcoming', () => {
   const { state } = playerBehind(FIVE.slice(0, 1));
-  state.threads.placeOf({ node: 'node-a', tid: 101, comm: 'app' });
+  state.threads.findOrAddPlace({ node: 'node-a', tid: 101, comm: 'app' });
   state.ahead.push({ thread: 1, startNs: 5e6, durationNs: 2e6, failed: false, afterTimeout: false });
   const lines = textOf(renderScreen(state, { columns: 35, rows: 14 }, 0, ASCII));
   expect(lines.find((line) => line.startsWith('101'))).toBe('101 app |            ------        ');
@@ -108,7 +108,7 @@ test('a lower terminal drops lanes and events first, then the least important pa
 
 test('with more threads than rows, active ones are shown with the number of hidden ones', () => {
   const { state } = playerBehind([]);
-  for (let tid = 1; tid <= 30; tid++) state.threads.placeOf({ node: 'n', tid, comm: 'idle' });
+  for (let tid = 1; tid <= 30; tid++) state.threads.findOrAddPlace({ node: 'n', tid, comm: 'idle' });
   state.ahead.push({ thread: 28, startNs: 0, durationNs: 1e6, failed: false, afterTimeout: false });
   const lines = textOf(renderScreen(state, { columns: 60, rows: 12 }, 0, ASCII));
   expect(lines).toContainEqual(expect.stringMatching(/^29 idle n .*-/));
@@ -185,7 +185,7 @@ test('the view keeps the position visible and stays within the replay at any zoo
       fc.integer({ min: 1, max: 300 }),
       (durationNs, part, eventsOfThread, zoom, columns) => {
         const placeNs = durationNs * part;
-        const view = viewAt(placeNs, { durationNs, eventsOfThread, zoom }, columns);
+        const view = computeView(placeNs, { durationNs, eventsOfThread, zoom }, columns);
         const columnNs = (view.toNs - view.fromNs) / columns;
         expect(columnNs).toBeGreaterThanOrEqual(0.999);
         expect(view.fromNs).toBeGreaterThanOrEqual(0);

@@ -7,7 +7,7 @@ import { type Logger, pino } from 'pino';
 import type { Scope } from '../../../../daemon/contract/words.ts';
 import type { AccessOptions } from '../../../../daemon/http/access/access.ts';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
-import { hashOf, newSecret } from '../../../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
@@ -19,7 +19,7 @@ const both = newSecret();
 const expired = newSecret();
 
 function stored(name: string, secret: string, scopes: Scope[], expires_at: string | null = null) {
-  return { name, sha256: hashOf(secret).toString('hex'), scopes, created_at: '2025-01-01T00:00:00Z', expires_at };
+  return { name, sha256: hashSecret(secret).toString('hex'), scopes, created_at: '2025-01-01T00:00:00Z', expires_at };
 }
 
 const TOKENS = [

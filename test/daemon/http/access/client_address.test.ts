@@ -1,7 +1,7 @@
 /** Tests which addresses share a limit because they count as one client. */
 import fc from 'fast-check';
 import { createFailureLimit } from '../../../../daemon/http/access/bearer.ts';
-import { clientOf, isLocalClient } from '../../../../daemon/http/access/client_address.ts';
+import { isLocalClient, toClientKey } from '../../../../daemon/http/access/client_address.ts';
 
 test.each([
   ['10.1.2.3', '10.1.2.3'],
@@ -13,7 +13,7 @@ test.each([
   ['::1', '0:0:0:0'],
   [undefined, 'unix'],
 ])('%s is counted as %s', (address, client) => {
-  expect(clientOf(address)).toBe(client);
+  expect(toClientKey(address)).toBe(client);
 });
 
 test('addresses of one 64-bit network are one client in any notation', () => {
@@ -23,8 +23,8 @@ test('addresses of one 64-bit network are one client in any notation', () => {
     fc.property(half, half, fc.nat(3), (network, host, zeros) => {
       const full = [...network, ...host.map((part, i) => (i < zeros ? '0' : part))].join(':');
       const short = zeros > 1 ? `${network.join(':')}::${host.slice(zeros).join(':')}` : full;
-      expect(clientOf(short)).toBe(network.join(':'));
-      expect(clientOf(full)).toBe(network.join(':'));
+      expect(toClientKey(short)).toBe(network.join(':'));
+      expect(toClientKey(full)).toBe(network.join(':'));
     }),
   );
 });

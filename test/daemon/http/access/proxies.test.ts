@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import type { AccessOptions } from '../../../../daemon/http/access/access.ts';
 import { createBearerCheck } from '../../../../daemon/http/access/bearer.ts';
 import { createProxies, isProxyAddress } from '../../../../daemon/http/access/proxies.ts';
-import { hashOf, newSecret } from '../../../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { newFolder, recorded, START } from '../../recorded.ts';
 import { type Served, served } from '../../served.ts';
@@ -18,7 +18,7 @@ async function behind(trusted: string[], more: AccessOptions = {}): Promise<Serv
   const path = join(newFolder(), 'tokens.json');
   const scopes = ['events:read', 'replay:control'];
   const created_at = '2026-01-01T00:00:00Z';
-  const token = { name: 'proxy', sha256: hashOf(secret).toString('hex'), scopes, created_at, expires_at: null };
+  const token = { name: 'proxy', sha256: hashSecret(secret).toString('hex'), scopes, created_at, expires_at: null };
   writeFileSync(path, JSON.stringify({ version: 1, tokens: [token] }), { mode: 0o600 });
   const warned: string[] = [];
   const log = pino({ level: 'warn' }, { write: (line) => void warned.push(JSON.parse(line).client) });
@@ -220,5 +220,5 @@ test('an address is the same in its form for IPv6, and a unix socket is none', (
   expect(addresses.map((address) => proxies.isTrusted(address))).toEqual([true, true, true, false, false, false]);
   expect(createProxies(['unix']).isTrusted(undefined)).toBe(true);
   const req = { socket: {}, protocol: 'http', url: '/', headers: { host: 'a', 'x-forwarded-host': 'b' } };
-  expect(createProxies(['unix']).askerOf(req as unknown as Request)).toMatchObject({ host: 'b', scheme: 'http' });
+  expect(createProxies(['unix']).findAsker(req as unknown as Request)).toMatchObject({ host: 'b', scheme: 'http' });
 });

@@ -16,7 +16,7 @@ import {
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { hashOf, newSecret } from '../../../../daemon/http/access/token.ts';
+import { hashSecret, newSecret } from '../../../../daemon/http/access/token.ts';
 import { openTokens } from '../../../../daemon/http/access/tokens.ts';
 import { kreplay, type Running, start } from '../../command_line.ts';
 import { hosted, hostedWith } from '../../hosted.ts';
@@ -83,7 +83,7 @@ describe('kreplay token', () => {
     });
     const table = await hosted('token', 'list', '--tokens', path, '--output', 'table');
     expect(table.stdout).toMatch(/^NAME +SCOPES +CREATED +EXPIRES\nci +events:read replay:control +\S+ +\S+\n$/);
-    expect(stdout + table.stdout).not.toContain(hashOf(secret).toString('hex'));
+    expect(stdout + table.stdout).not.toContain(hashSecret(secret).toString('hex'));
   });
 
   test('does not replace a token, and revokes only an existing one', async () => {
@@ -229,7 +229,7 @@ const fileOf = (...tokens: object[]) => JSON.stringify({ version: 1, tokens });
 
 describe('an unusable file', () => {
   const secret = newSecret();
-  const good = fileOf({ ...token, sha256: hashOf(secret).toString('hex') });
+  const good = fileOf({ ...token, sha256: hashSecret(secret).toString('hex') });
 
   function inItsPlace(make: (at: string) => void): void {
     rmSync(path);

@@ -210,7 +210,7 @@ test('an id of an earlier process is answered with a gap of unknown size and the
 
   const second = await live(folder);
   const again = await second.sessions.open(idOf(session));
-  expect([told, told - 3, 0].map((id) => again.stream.knows(id))).toEqual([true, true, true]);
+  expect([told, told - 3, 0].map((id) => again.stream.isKnownId(id))).toEqual([true, true, true]);
   const back = watch(again, told - 3);
   const [gap, state] = back.frames();
   expect(gap).toMatchObject({ event: 'gap', data: { missed: null, first_id: told - 2 } });
@@ -231,13 +231,13 @@ test('an id of an earlier process is answered with a gap of unknown size and the
       .frames()
       .map(({ event }) => event),
   ).toEqual(['event', 'event', 'state']);
-  expect(again.stream.knows(base + 4)).toBe(false);
+  expect(again.stream.isKnownId(base + 4)).toBe(false);
   await second.end();
 
   const third = await live(folder);
   const { stream } = await third.sessions.open(idOf(session));
-  expect(stream.knows(base + 3)).toBe(true);
-  expect(stream.toldAll(base + 3)).toBe(false);
+  expect(stream.isKnownId(base + 3)).toBe(true);
+  expect(stream.isNewest(base + 3)).toBe(false);
 });
 
 test('the stream of a finished session also reports the end to clients that were connected before', async () => {

@@ -1,6 +1,12 @@
 /** Tests curves against what-if: at every latency both must give the same duration. */
 import fc from 'fast-check';
-import { addLine, type Curve, type CurveLine, curveOf, endWith } from '../../../../daemon/replay/plan/curves.ts';
+import {
+  addLine,
+  type Curve,
+  type CurveLine,
+  endWith,
+  mergeCurveLines,
+} from '../../../../daemon/replay/plan/curves.ts';
 import { createPlanner } from '../../../../daemon/replay/plan/planner.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
 import type { Recordings } from '../../../../daemon/store/embedded/recordings.ts';
@@ -109,7 +115,7 @@ test('a curve has no line that could be left out, and they are in order', async 
         for (const line of some) addLine(kept, line);
         return kept;
       });
-      const curve = curveOf(reduced);
+      const curve = mergeCurveLines(reduced);
       const all = threads.flat();
       // Lines with whole numbers cross at multiples of these parts, so a coarser look would miss some.
       for (let latencyNs = 0n; latencyNs < 220n; latencyNs++)

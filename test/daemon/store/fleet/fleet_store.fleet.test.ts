@@ -124,7 +124,7 @@ SELECT timestamp_ns, recording, 1000 + number, node, 'net_send' FROM ${database}
     const store = fleetStore(await newFleet(server, `fleet_${++count}`));
     stores.push(store);
     const position = await store.startFollowing({}, 0n, undefined);
-    expect(store.positionOf(position.id)?.id).toBe(position.id);
+    expect(store.parseFollowPosition(position.id)?.id).toBe(position.id);
     expect(await store.pin({ transactionId: 'x', beforeNs: 0n, nowNs: 0n })).toBeUndefined();
     expect(await store.pins()).toEqual([]);
     expect(await linesOf(store, { filter: {}, order: 'asc' })).toEqual([]);

@@ -129,13 +129,13 @@ describe('a tail of a fleet', () => {
     for (const [i, { id }] of events.entries()) {
       await store.close();
       store = fleetStore(await newFleet(server, `fleet_${databases}`), { tailLagNs: LAG_NS });
-      const resumed = await read(store.positionOf(id)!, 140);
+      const resumed = await read(store.parseFollowPosition(id)!, 140);
       const rest = [100, 101, 102, 99, 103, 104].slice(i + 1).filter((s) => s !== 99);
       expect(resumed.seconds).toEqual(rest);
       // It arrived within the overlap.
       if (i < 3) expect([...resumed.seconds, ...resumed.late]).toContain(99);
     }
-    expect(store.positionOf('x')).toBeUndefined();
+    expect(store.parseFollowPosition('x')).toBeUndefined();
   });
 
   test('gives the events of a group when all of it has arrived', async () => {
@@ -225,7 +225,7 @@ describe('a tail of a fleet', () => {
             now += one.pass;
             await take(now);
           } else {
-            position = store.positionOf(position.id)!;
+            position = store.parseFollowPosition(position.id)!;
             hasBroken = true;
           }
         }

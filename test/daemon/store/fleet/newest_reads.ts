@@ -12,8 +12,8 @@ import type { Connection } from '../../../../agent/clickhouse/connection/connect
 import { decodeBlocks } from '../../../../agent/clickhouse/native/decode.ts';
 import { createDatabase, createTable } from '../../../../agent/clickhouse/tables/ddl.ts';
 import { readMeta, writeMeta } from '../../../../agent/clickhouse/tables/meta.ts';
-import { BUCKET_NS_DEFAULT, SCHEMA_VERSION, tablesOf } from '../../../../agent/clickhouse/tables/schema.ts';
-import { versionOf } from '../../../../agent/clickhouse/tables/server_version.ts';
+import { BUCKET_NS_DEFAULT, buildTables, SCHEMA_VERSION } from '../../../../agent/clickhouse/tables/schema.ts';
+import { parseServerVersion } from '../../../../agent/clickhouse/tables/server_version.ts';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
 import type { Store } from '../../../../daemon/store/store.ts';
 
@@ -64,10 +64,10 @@ Object.assign(globalThis, { afterAll: (work: () => void) => cleanups.push(work) 
 try {
   const session = new Session(join(folder, 'data'));
   const version = session.query('SELECT version()', 'TabSeparated').trim();
-  const place = { database: DATABASE, version: versionOf(version) };
+  const place = { database: DATABASE, version: parseServerVersion(version) };
   for (const { text } of [
     createDatabase(place),
-    ...tablesOf(BUCKET_NS_DEFAULT).flatMap((of) => createTable(place, of)),
+    ...buildTables(BUCKET_NS_DEFAULT).flatMap((of) => createTable(place, of)),
   ])
     session.query(text);
   session.query(`USE ${DATABASE}`);

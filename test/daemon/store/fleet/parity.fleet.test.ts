@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { stringify } from '../../../../daemon/base/exact_json.ts';
 import { Problem } from '../../../../daemon/base/problem.ts';
-import { keyOf } from '../../../../daemon/store/blocks/event.ts';
+import { readEventKey } from '../../../../daemon/store/blocks/event.ts';
 import { jsonPieces } from '../../../../daemon/store/blocks/event_json.ts';
 import type { ScannedBlock } from '../../../../daemon/store/blocks/scanned_block.ts';
 import { openRecordingStore } from '../../../../daemon/store/embedded/recording_store.ts';
@@ -161,7 +161,7 @@ describe('both stores', () => {
             store.heatmap({
               of: 'transactions',
               filter: ofTransactions,
-              columnsFor: (reach) => (reach ? heatmapColumns(reach.fromNs, reach.toNs, 20) : columns),
+              computeColumns: (reach) => (reach ? heatmapColumns(reach.fromNs, reach.toNs, 20) : columns),
             }),
           ),
         );
@@ -235,7 +235,7 @@ describe('a scan', () => {
     const [blocks, expected] = [[] as ScannedBlock[], [...recordings.scan(request)]];
     for await (const scanned of scanFleet(both.fleet, request)) blocks.push(scanned);
     const keysOf = (some: ScannedBlock[]) =>
-      some.flatMap((one) => Array.from({ length: one.block.rowCount }, (_, row) => keyOf(one, row)));
+      some.flatMap((one) => Array.from({ length: one.block.rowCount }, (_, row) => readEventKey(one, row)));
     expect(keysOf(blocks)).toEqual(keysOf(expected));
     const names = ['block_io.device', 'duration_ns', 'event_type', 'recording', 'timestamp_ns'];
     for (const { block } of blocks) expect([...block.columns.keys()].sort()).toEqual(names);

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { connect } from '../../../../agent/clickhouse/connection/connection.ts';
 import { createTables } from '../../../../agent/clickhouse/tables/changes.ts';
 import { BUCKET_NS_DEFAULT } from '../../../../agent/clickhouse/tables/schema.ts';
-import { versionAt } from '../../../../agent/clickhouse/tables/server_version.ts';
+import { readServerVersion } from '../../../../agent/clickhouse/tables/server_version.ts';
 import { COMMAND_PATIENCE } from '../../../../agent/ship/persist.ts';
 import { newProgress } from '../../../../agent/ship/progress.ts';
 import { ship } from '../../../../agent/ship/ship.ts';
@@ -15,7 +15,7 @@ import { newFolder } from '../../recorded.ts';
 /** Makes the tables in a database of their own. */
 export async function newFleet({ url }: ClickHouseServer, database: string): Promise<Fleet> {
   const settings = { urls: [url], database };
-  await createTables(settings, { database, version: await versionAt(settings) }, { nowNs: 1n });
+  await createTables(settings, { database, version: await readServerVersion(settings) }, { nowNs: 1n });
   return fleetOver(connect(settings), { bucketNs: BUCKET_NS_DEFAULT, isCluster: false });
 }
 
