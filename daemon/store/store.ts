@@ -10,8 +10,9 @@ import type { ApiEvent } from '../../bpf/schema/api.ts';
 import type { Box } from '../sums/box.ts';
 import type { Comparison } from '../sums/differences/comparison.ts';
 import type { Heatmap, HeatmapColumns } from '../sums/heatmap.ts';
-import type { SlowestOptions, SlowestPage } from '../sums/slowest.ts';
-import type { StatsOptions, StatsTable } from '../sums/stats.ts';
+import type { EventHeatmapRequest, SlowestRequest, StatsRequest } from '../sums/passes.ts';
+import type { SlowestPage } from '../sums/slowest.ts';
+import type { StatsTable } from '../sums/stats.ts';
 import type { EventKey, ScannedBlock } from './blocks/scanned_block.ts';
 import type { FleetHealth } from './fleet_state.ts';
 import type { WrittenSpan } from './written_span.ts';
@@ -123,6 +124,15 @@ export interface TransactionsRequest {
   after?: TransactionKey;
 }
 
+/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
+export interface ChosenFilter extends TransactionFilter {
+  hashes?: ReadonlySet<number>;
+}
+
+export interface ChosenRequest extends TransactionsRequest {
+  filter: ChosenFilter;
+}
+
 /** A transaction's place in a list. */
 export interface TransactionKey {
   /** Start or duration, depending on the sort order. */
@@ -165,7 +175,7 @@ export type HeatmapRequest =
       /** The columns may depend on the selected transactions: on the reach of those where the filter has no `fromNs`. */
       computeColumns: (reach: TransactionReach | null) => HeatmapColumns;
     }
-  | { of: 'events'; filter: EventFilter; columns: HeatmapColumns };
+  | ({ of: 'events' } & EventHeatmapRequest);
 
 export interface FoundHeatmap {
   map: Heatmap;
@@ -232,14 +242,6 @@ export interface UnreadableFile {
   node: string | null;
   code: string;
   reason: string;
-}
-
-export interface StatsRequest extends StatsOptions {
-  filter: EventFilter;
-}
-
-export interface SlowestRequest extends SlowestOptions {
-  filter: EventFilter;
 }
 
 /** Progress of a live tail, opaque outside the store. It never changes: each answer has a new one. */

@@ -21,6 +21,14 @@ export interface TimedRows {
   hasFailed: (row: number) => boolean;
 }
 
+/** Transactions as timed rows: a transaction has failed if an event of it has. */
+export function toTimedRows<Rows extends { failed: Uint8Array }>({
+  failed,
+  ...rows
+}: Rows): Omit<Rows, 'failed'> & Pick<TimedRows, 'hasFailed'> {
+  return { ...rows, hasFailed: (row) => failed[row] === 1 };
+}
+
 /** Returns a test for rows; it reads the arrays as they are when it is called. */
 export function boxTest(
   { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX, failed }: Box,

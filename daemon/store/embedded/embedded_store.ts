@@ -1,11 +1,12 @@
 /** The store of recordings on this machine. Reading blocks the thread that reads, one step at a time. */
-import { Problem } from '../../base/problem.ts';
-import { KEPT_EVENTS_MAX, needsEvents } from '../../sums/differences/chosen_transactions.ts';
+import { type Box, toTimedRows } from '../../sums/box.ts';
+import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { gatherPopulation, type PopulationRows } from '../../sums/differences/population.ts';
 import { type Heatmap, type HeatmapColumns, heatmapCounter } from '../../sums/heatmap.ts';
-import type { FoundHeatmap, HeatmapRequest, Store, TransactionFilter, TransactionRows } from '../store.ts';
+import { type FilterChooser, findChosen, requireChosen } from '../chosen_filter.ts';
+import type { ChosenFilter, FoundHeatmap, HeatmapRequest, Store } from '../store.ts';
 import { follow, parseFollowPosition, startFollowing } from './follow.ts';
-import type { ChosenFilter, Gathering, Recordings } from './recordings.ts';
+import type { Gathered, Gathering, Recordings } from './recordings.ts';
 import { createScans, later, type Scans } from './scans.ts';
 
 /**
@@ -32,13 +33,12 @@ export function embeddedStore(
     }
   }
 
-  const parts = { recordings, scans, inTurn };
-  async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
-    const found = yield* chosenFilter(parts, filter, eventsMax);
-    if (found) return found;
-    const detail = `more than ${eventsMax} events would have to be read: ask for a window of less time`;
-    throw new Problem('too_many_events', detail);
-  }
+  const chooser: FilterChooser = {
+    choose: scans.choose,
+    async *gather(filter) {
+      return (yield* inTurn(() => collectPopulation(recordings, filter, {}))).result;
+    },
+  };
 
   return {
     recordingStates: async () => recordings.recordingStates(),
@@ -50,7 +50,7 @@ export function embeddedStore(
     async *heatmap(request) {
       if (request.of === 'events')
         return { map: yield* scans.eventHeatmap(request), columns: request.columns, reach: null };
-      const filter = yield* chosen(request.filter);
+      const filter = yield* requireChosen(chooser, request.filter, eventsMax);
       return yield* inTurn(() => mapOfTransactions(recordings, filter, request.computeColumns));
     },
     async *compare({ box, eventsMax: comparedMax, ...request }) {
@@ -58,11 +58,9 @@ export function embeddedStore(
         const comparison = yield* scans.compare({ box, eventsMax: comparedMax, filter: request.filter });
         return comparison && { comparison, reach: null };
       }
-      const filter = yield* chosenFilter(parts, request.filter, comparedMax);
+      const filter = yield* findChosen(chooser, request.filter, comparedMax);
       if (!filter) return undefined;
-      const { result, reach } = yield* inTurn(() =>
-        recordings.gatherTransactions(filter, () => createPopulationGathering(box)),
-      );
+      const { result, reach } = yield* inTurn(() => collectPopulation(recordings, filter, box));
       const comparison = yield* scans.compare({ population: result, box, eventsMax: comparedMax });
       return comparison && { comparison, reach };
     },
@@ -72,7 +70,7 @@ export function embeddedStore(
     event: async (eventId) => recordings.event(eventId),
     transaction: async (transactionId) => recordings.transaction(transactionId),
     async *transactions(request) {
-      const filter = yield* chosen(request.filter);
+      const filter = yield* requireChosen(chooser, request.filter, eventsMax);
       return yield* inTurn(() => recordings.transactions({ ...request, filter }));
     },
     async pin(request) {
@@ -117,43 +115,19 @@ function* mapOfTransactions(
 function transactionHeatmap(columns: HeatmapColumns): Gathering<Heatmap> {
   const counter = heatmapCounter(columns);
   return {
-    add: ({ failed, ...rows }) => counter.add({ ...rows, hasFailed: (row) => failed[row] === 1 }),
+    add: (rows) => counter.add(toTimedRows(rows)),
     finish: counter.finish,
   };
 }
 
-/* Replaces the part of a filter of transactions that needs their events by the transactions that those choose. */
-
-interface Options {
-  recordings: Recordings;
-  scans: Scans;
-  /** Runs work on the tables of transactions, which others use meanwhile. */
-  inTurn: <Result>(work: () => Generator<void, Result>) => AsyncGenerator<void, Result>;
-}
-
 /** Gathers the transactions that a filter selects, with whether each is in the box. */
-function createPopulationGathering(box: Parameters<typeof gatherPopulation>[0]): Gathering<PopulationRows> {
-  const { add, finish } = gatherPopulation(box);
-  const hasFailed = (failed: Uint8Array) => (row: number) => failed[row] === 1;
-  return {
-    add: ({ failed, ...rows }: TransactionRows) => add({ ...rows, hasFailed: hasFailed(failed) }),
-    finish,
-  };
-}
-
-/** Returns undefined if there are too many events. A filter that needs none is returned as it is. */
-async function* chosenFilter(
-  { recordings, scans, inTurn }: Options,
-  filter: TransactionFilter,
-  eventsMax: number,
-): AsyncGenerator<void, ChosenFilter | undefined> {
-  if (!needsEvents(filter)) return filter;
-  const { result: population } = yield* inTurn(() =>
-    recordings.gatherTransactions(filter, () => createPopulationGathering({})),
-  );
-  const chosen = yield* scans.choose({ population, filter, eventsMax });
-  if (!chosen) return undefined;
-  const hashes = new Set<number>();
-  for (let row = 0; row < population.count; row++) if (chosen[row] === 1) hashes.add(population.hashes[row]!);
-  return { ...filter, hashes };
+function collectPopulation(
+  recordings: Recordings,
+  filter: ChosenFilter,
+  box: Box,
+): Generator<void, Gathered<PopulationRows>> {
+  return recordings.gatherTransactions(filter, () => {
+    const { add, finish } = gatherPopulation(box);
+    return { add: (rows) => add(toTimedRows(rows)), finish };
+  });
 }

@@ -3,10 +3,16 @@
 import { toWords } from '../../../agent/recording/words64.ts';
 import { boxTest } from '../../sums/box.ts';
 import { joinParts, type Part } from '../joined_transaction.ts';
-import type { TransactionPage, TransactionReach, TransactionRows, TransactionSummary } from '../store.ts';
+import type {
+  ChosenFilter,
+  ChosenRequest,
+  TransactionPage,
+  TransactionReach,
+  TransactionRows,
+  TransactionSummary,
+} from '../store.ts';
 import { withFileErrors } from './failures.ts';
 import type { OpenRecording } from './recording_files.ts';
-import type { ChosenFilter, ChosenRequest } from './recordings.ts';
 import { type Chosen, chooseTransactions, knownOfMany, ownerTest } from './transaction_choice.ts';
 import { findTableIndex, groupTransactions, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';

@@ -2,6 +2,8 @@
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import type { RecordingBlock } from '../blocks/scanned_block.ts';
 import type {
+  ChosenFilter,
+  ChosenRequest,
   EventFilter,
   NodeClock,
   NodeLoss,
@@ -10,12 +12,10 @@ import type {
   PinRequest,
   RecordingState,
   ScanRequest,
-  TransactionFilter,
   TransactionPage,
   TransactionReach,
   TransactionRows,
   TransactionSummary,
-  TransactionsRequest,
   Unended,
   UnreadableFile,
 } from '../store.ts';
@@ -56,15 +56,6 @@ export interface NumberedLoss extends Omit<NodeLoss, 'node'> {
 export interface UnorderedRequest extends Omit<ScanRequest, 'order' | 'after' | 'limit'> {
   /** Events that are shorter than it says when they are read may be left out. */
   risingMinNs?: () => bigint;
-}
-
-/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
-export interface ChosenFilter extends TransactionFilter {
-  hashes?: ReadonlySet<number>;
-}
-
-export interface ChosenRequest extends TransactionsRequest {
-  filter: ChosenFilter;
 }
 
 export interface Gathering<Result> {

@@ -1,9 +1,8 @@
 /** Selects the first transactions of a sort order by looking through the tables, without reading a recording. */
 
 import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import type { TransactionKey, TransactionReach } from '../store.ts';
+import type { ChosenRequest, TransactionKey, TransactionReach } from '../store.ts';
 import type { OpenRecording } from './recording_files.ts';
-import type { ChosenRequest } from './recordings.ts';
 import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } from './transaction_groups.ts';
 import { findReach } from './transaction_reach.ts';
 

@@ -3,12 +3,11 @@
 import { sql } from '../../../agent/clickhouse/statements/sql.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { parseEventId } from '../../base/event_id.ts';
-import { Problem } from '../../base/problem.ts';
 import { KEPT_EVENTS_MAX } from '../../sums/differences/chosen_transactions.ts';
 import { readBlockEvents } from '../blocks/event.ts';
 import { jsonPieces } from '../blocks/event_json.ts';
 import { NODE_GONE_NS } from '../fleet_state.ts';
-import type { Store, TransactionFilter } from '../store.ts';
+import type { Store } from '../store.ts';
 import { answerBlocks } from './answer_blocks.ts';
 import { chooseTableSql, closeFleet, type Fleet, readRows, withFleetErrors, withFleetStepErrors } from './fleet.ts';
 import { fleetHealth, readFleetLosses, readFleetServices, readFleetSpans, readFleetUnended } from './fleet_info.ts';
@@ -17,10 +16,9 @@ import { follow, parseFollowPosition, startFollowing } from './follow.ts';
 import type { NodesFile } from './known_nodes.ts';
 import { listedTransactions } from './listed_transactions.ts';
 import { eventStatement, pinnedStatement, scanFleet } from './scan.ts';
-import type { ChosenFilter } from './selected_transactions.ts';
 import { createShards } from './shards.ts';
 import { computeFleetStats } from './summed_stats.ts';
-import { chosenFilter, compareIn, computeFleetHeatmap, findFleetSlowest } from './sums.ts';
+import { chooseFleetFilter, compareFleet, computeFleetHeatmap, createFleetPasses } from './sums.ts';
 import { transactionsById } from './transactions_by_id.ts';
 
 export interface FleetStoreOptions {
@@ -40,11 +38,12 @@ export const TAIL_LAG_NS = 20_000_000_000n;
 
 /** Questions that may be about one transaction. */
 function questionsTo(reading: Fleet) {
+  const { slowest } = createFleetPasses(reading);
   return {
     scan: (request) => withFleetStepErrors(scanFleet(reading, request)),
     scanJson: (request) => withFleetStepErrors(jsonPieces(scanFleet(reading, request), '\n')),
     stats: (request) => withFleetStepErrors(computeFleetStats(reading, request)),
-    slowest: (request) => withFleetStepErrors(findFleetSlowest(reading, request)),
+    slowest: (request) => withFleetStepErrors(slowest(request)),
     event: (eventId) => withFleetErrors(() => foundEvent(reading, eventId)),
     transactionsById: (ids) => withFleetErrors(() => transactionsById(reading, ids)),
     transaction: (id) => withFleetErrors(async () => (await transactionsById(reading, [id])).get(id)),
@@ -65,20 +64,15 @@ export function fleetStore(
   const shards = createShards(fleet, nodesFile);
   const { reading } = shards;
 
-  async function* chosen(filter: TransactionFilter): AsyncGenerator<void, ChosenFilter> {
-    const found = yield* chosenFilter(reading, filter, eventsMax);
-    if (found) return found;
-    const detail = `more than ${eventsMax} events would have to be read: ask for a window of less time`;
-    throw new Problem('too_many_events', detail);
-  }
+  const passes = createFleetPasses(reading);
 
   const store: Store = {
     fleet: { ...fleetHealth(fleet), watchShards: shards.watch },
     recordingStates: async () => [],
     unreadable: async () => [],
     ...questionsTo(reading),
-    heatmap: (request) => withFleetStepErrors(computeFleetHeatmap(reading, request, chosen)),
-    compare: (request) => withFleetStepErrors(compareIn(reading, request)),
+    heatmap: (request) => withFleetStepErrors(computeFleetHeatmap(reading, passes, request, eventsMax)),
+    compare: (request) => withFleetStepErrors(compareFleet(reading, passes, request)),
     startFollowing: (filter, horizonNs, sinceNs) =>
       withFleetErrors(() => startFollowing(fleet, filter, { horizonNs, sinceNs, lagNs: tailLagNs })),
     parseFollowPosition,
@@ -86,7 +80,8 @@ export function fleetStore(
     transactions: (request) =>
       withFleetStepErrors(
         (async function* () {
-          return yield* listedTransactions(reading, { ...request, filter: yield* chosen(request.filter) });
+          const filter = yield* chooseFleetFilter(reading, passes, request.filter, eventsMax);
+          return yield* listedTransactions(reading, { ...request, filter });
         })(),
       ),
     pin: (request) => withFleetErrors(() => pinIn(fleet, request, pinLimits)),

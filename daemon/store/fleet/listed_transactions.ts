@@ -2,20 +2,10 @@
 
 import { type Sql, sql } from '../../../agent/clickhouse/statements/sql.ts';
 import { textHash53 } from '../../../agent/recording/format/text_hash.ts';
-import type {
-  TransactionKey,
-  TransactionPage,
-  TransactionReach,
-  TransactionSummary,
-  TransactionsRequest,
-} from '../store.ts';
+import type { ChosenRequest, TransactionKey, TransactionPage, TransactionReach, TransactionSummary } from '../store.ts';
 import { type Fleet, readRows } from './fleet.ts';
-import { type ChosenFilter, reachFinder, readReach, selectedTransactions, selection } from './selected_transactions.ts';
+import { reachFinder, readReach, selectedTransactions, selection } from './selected_transactions.ts';
 import { transactionsById } from './transactions_by_id.ts';
-
-interface ChosenRequest extends TransactionsRequest {
-  filter: ChosenFilter;
-}
 
 /** A transaction in the order of a list. */
 interface Ranked {

@@ -8,15 +8,10 @@ import { decodeText } from '../../../agent/clickhouse/native/texts.ts';
 import { and, integer, list, or, type Sql, sql, text, unionAll } from '../../../agent/clickhouse/statements/sql.ts';
 import { toWords } from '../../../agent/recording/words64.ts';
 import { I64_MAX, U64_MAX } from '../../base/bigints.ts';
-import type { TransactionFilter, TransactionReach, TransactionRows } from '../store.ts';
+import type { ChosenFilter, TransactionReach, TransactionRows } from '../store.ts';
 import { readNumberColumn, readTextColumn, readTextListColumn, selectValues } from './answer_blocks.ts';
 import { named } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
-
-/** The transactions that a filter selects by their events are known by their hashes: the rest needs no events. */
-export interface ChosenFilter extends TransactionFilter {
-  hashes?: ReadonlySet<number>;
-}
 
 const HOUR_NS = 3_600_000_000_000n;
 /** A recording keeps times as signed numbers. */
@@ -39,7 +34,7 @@ interface Selected {
  */
 export async function selection(
   fleet: Fleet,
-  filter: TransactionFilter,
+  filter: ChosenFilter,
   { withIds = false, withNodes = false }: Selected,
 ): Promise<Sql | undefined> {
   const { fromNs = 0n, toNs = U64_MAX + 1n, minDurationNs = 0n, maxDurationNs = U64_MAX } = filter;

@@ -13,6 +13,7 @@ import type { EventFilter } from '../../../agent/recording/read/event_filter.ts'
 import { EVENT_TYPES } from '../../../bpf/schema/index.ts';
 import { addCell, type Cell } from '../../sums/cells.ts';
 import { buildHistogram } from '../../sums/histogram.ts';
+import { addBlocks, type StatsRequest } from '../../sums/passes.ts';
 import {
   createStats,
   type GroupCell,
@@ -23,11 +24,9 @@ import {
   statsColumns,
   statsTable,
 } from '../../sums/stats.ts';
-import type { StatsRequest } from '../store.ts';
 import { computeTimeRange, named } from './event_condition.ts';
 import { chooseTableSql, type Fleet, readRows } from './fleet.ts';
 import { scanFleet } from './scan.ts';
-import { scannedInto } from './sums.ts';
 
 const MINUTE_NS = 60_000_000_000n;
 const MINUTES_MAX = 2n ** 32n;
@@ -42,7 +41,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   const columns = statsColumns(groupBy);
   if (!minutes) {
     const stats = createStats(request);
-    yield* scannedInto(stats, scanFleet(fleet, { filter, columns, order: 'asc' }));
+    yield* addBlocks(stats, scanFleet(fleet, { filter, columns, order: 'asc' }));
     return stats.finish();
   }
   const merged = mergedCells({ bucketNs, groupBy });
@@ -57,7 +56,7 @@ export async function* computeFleetStats(fleet: Fleet, request: StatsRequest): A
   }
   for (const { within, also } of rest(filter, minutes)) {
     const cells = gatherCells({ bucketNs, groupBy }, merged.add);
-    yield* scannedInto(cells, scanFleet(fleet, { filter: within, columns, order: 'asc' }, also));
+    yield* addBlocks(cells, scanFleet(fleet, { filter: within, columns, order: 'asc' }, also));
     cells.finish();
   }
   return merged.finish();

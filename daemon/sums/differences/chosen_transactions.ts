@@ -16,7 +16,7 @@ import { transactionParts } from './transaction_parts.ts';
 /** Events that one answer reads at most, if it may have to keep them until it has read the last one. */
 export const KEPT_EVENTS_MAX = 5_000_000;
 
-type ValueFilter = EventValues & { excluded?: EventValues };
+export type ValueFilter = EventValues & { excluded?: EventValues };
 
 const NONE = -1;
 

@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
 import { Problem } from '../../../base/problem.ts';
+import { bindPasses } from '../../../sums/passes.ts';
 import type { Findings } from '../recording_files.ts';
 import type { Scans } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
@@ -41,18 +42,14 @@ export function createScanThreads(places: ServedPaths, adopt: (findings: Finding
     return least && (least.running === 0 || threads.size === THREADS_MAX) ? least : begin();
   }
 
-  async function* ask<Found extends Answer>(question: Question): AsyncGenerator<Uint8Array, Found> {
+  async function* ask(question: Question): AsyncGenerator<Uint8Array, Answer> {
     if (isClosed) throw shuttingDown();
-    return (yield* leastBusy().ask(question)) as Found;
+    return yield* leastBusy().ask(question);
   }
 
   return {
-    scanJson: (request) => ask<undefined>({ kind: 'json', request }),
-    stats: (request) => steps(ask({ kind: 'stats', request })),
-    eventHeatmap: (request) => steps(ask({ kind: 'heatmap', request })),
-    compare: (request) => steps(ask({ kind: 'compare', request })),
-    choose: (request) => steps(ask({ kind: 'choose', request })),
-    slowest: (request) => steps(ask({ kind: 'slowest', request })),
+    ...bindPasses((pass) => (request) => steps(ask({ pass, request } as Question)) as never),
+    scanJson: (request) => ask({ pass: 'json', request }) as AsyncGenerator<Uint8Array, void>,
     get running() {
       return [...threads].reduce((sum, { running }) => sum + running, 0);
     },

@@ -3,9 +3,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { limitPieceCache } from '../../../../agent/recording/read/segment.ts';
 import { yieldToEventLoop } from '../../../base/event_loop.ts';
 import { toThreadFailure } from '../../../base/thread_failure.ts';
+import { PASSES } from '../../../sums/passes.ts';
 import { giveWay } from '../../../thread_schedule.ts';
 import { openRecordingStore } from '../recording_store.ts';
-import { chooseIn, compareIn, computeEventHeatmap, computeStats, findSlowest, scanAsJson } from '../scans.ts';
+import { createBlockSource, scanAsJson } from '../scans.ts';
 import type { ServedPaths } from '../served_files.ts';
 import { type FromScanThread, PIECES_AHEAD, type Question, type ToScanThread } from './messages.ts';
 
@@ -35,6 +36,7 @@ giveWay();
 const port = parentPort!;
 const { data, recordings: named } = workerData as ServedPaths;
 const recordings = openRecordingStore(data, named);
+const source = createBlockSource(recordings);
 const scans = new Map<number, Scan>();
 
 port.on('message', (message: ToScanThread) => {
@@ -70,26 +72,14 @@ async function run(id: number, question: Question): Promise<void> {
   }
 }
 
-async function answerTo(question: Question, scan: Scan) {
-  switch (question.kind) {
-    case 'stats':
-      return finished(computeStats(recordings, question.request), scan);
-    case 'slowest':
-      return finished(findSlowest(recordings, question.request), scan);
-    case 'heatmap':
-      return finished(computeEventHeatmap(recordings, question.request), scan);
-    case 'compare':
-      return finished(compareIn(recordings, question.request), scan);
-    case 'choose':
-      return finished(chooseIn(recordings, question.request), scan);
-    case 'json': {
-      const nextBuffer = () => {
-        const spent = scan.spent.pop();
-        return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
-      };
-      return sent(scanAsJson(recordings, question.request, nextBuffer), scan);
-    }
-  }
+async function answerTo(question: Question, scan: Scan): Promise<unknown> {
+  if (question.pass !== 'json')
+    return finished<unknown>(PASSES[question.pass](source, question.request as never), scan);
+  const nextBuffer = () => {
+    const spent = scan.spent.pop();
+    return spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(PIECE_BYTES);
+  };
+  return sent(scanAsJson(recordings, question.request, nextBuffer), scan);
 }
 
 /** Resolves to undefined if the scan was cancelled. */

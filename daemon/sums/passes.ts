@@ -1,0 +1,193 @@
+/**
+ * The questions that sum up many events, each as passes over blocks of them. The blocks come from recordings of this
+ * machine, in the thread that answers or in one of its own, or from the tables of a fleet: a pass is the same for all.
+ *
+ *   source.read(what the pass needs) -> block, block, ... -> the sums of the pass -> answer
+ *
+ * A pass yields where other work may have its turn. It is done with a block when it asks for the next one.
+ */
+import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
+import type { ScannedBlock } from '../store/blocks/scanned_block.ts';
+import type { Box } from './box.ts';
+import { choiceColumns, transactionChooser, type ValueFilter } from './differences/chosen_transactions.ts';
+import { COMPARED_COLUMNS, compareEvents } from './differences/compare_events.ts';
+import { compareTransactions, TRANSACTION_COLUMNS } from './differences/compare_transactions.ts';
+import type { Comparison } from './differences/comparison.ts';
+import { type PopulationRows, waitedRange } from './differences/population.ts';
+import { PROFILE_COLUMNS } from './differences/profiles.ts';
+import { HEATMAP_COLUMNS, type Heatmap, type HeatmapColumns, heatmapCounter, timedRows } from './heatmap.ts';
+import { DURATION_COLUMNS, longestDurations, type SlowestOptions, type SlowestPage, slowestEvents } from './slowest.ts';
+import { createStats, type StatsOptions, type StatsTable, statsColumns } from './stats.ts';
+
+export interface BlockRequest {
+  filter: EventFilter;
+  /** Names of columns; all if omitted. */
+  columns?: readonly string[];
+  /** Whether blocks come in order of time. */
+  isOrdered: boolean;
+  /** Events that are shorter than it returns when they are read may be left out. */
+  risingMinNs?: () => bigint;
+}
+
+export interface BlockSource {
+  read(request: BlockRequest): Blocks;
+}
+
+/** Recordings are read at once: a promise for each of many small blocks would cost more than reading them. */
+type Blocks = Iterable<ScannedBlock> | AsyncIterable<ScannedBlock>;
+
+export interface StatsRequest extends StatsOptions {
+  filter: EventFilter;
+}
+
+export interface SlowestRequest extends SlowestOptions {
+  filter: EventFilter;
+}
+
+export interface EventHeatmapRequest {
+  filter: EventFilter;
+  columns: HeatmapColumns;
+}
+
+/** Compares events, or those of transactions that are known already. */
+export type CompareRequest = { eventsMax: number; box: Box } & (
+  | { filter: EventFilter }
+  | { population: PopulationRows }
+);
+
+/** Which transactions of a population the events of the filter choose. */
+export interface ChoiceRequest {
+  population: PopulationRows;
+  filter: ValueFilter;
+  eventsMax: number;
+}
+
+/** All passes by name. `compare` and `choose` return undefined if there are too many events. */
+export const PASSES = {
+  stats: computeStats,
+  slowest: findSlowest,
+  eventHeatmap: computeEventHeatmap,
+  compare,
+  choose,
+};
+
+export type PassName = keyof typeof PASSES;
+export type PassRequest<Name extends PassName> = Parameters<(typeof PASSES)[Name]>[1];
+export type Pass<Name extends PassName> = (request: PassRequest<Name>) => ReturnType<(typeof PASSES)[Name]>;
+export type Passes = { [Name in PassName]: Pass<Name> };
+
+/** Binds the passes to what runs one of them. */
+export function bindPasses(run: <Name extends PassName>(name: Name) => Pass<Name>): Passes {
+  return {
+    stats: run('stats'),
+    slowest: run('slowest'),
+    eventHeatmap: run('eventHeatmap'),
+    compare: run('compare'),
+    choose: run('choose'),
+  };
+}
+
+async function* computeStats(
+  source: BlockSource,
+  { filter, bucketNs, groupBy }: StatsRequest,
+): AsyncGenerator<void, StatsTable> {
+  const stats = createStats({ bucketNs, groupBy });
+  // Buckets are closed one after the other.
+  const isOrdered = bucketNs !== undefined;
+  yield* addBlocks(stats, source.read({ filter, columns: statsColumns(groupBy), isOrdered }));
+  return stats.finish();
+}
+
+async function* findSlowest(
+  source: BlockSource,
+  { filter, limit, after }: SlowestRequest,
+): AsyncGenerator<void, SlowestPage> {
+  const { maxDurationNs, minDurationNs = 0n } = filter;
+  const maxNs =
+    after && (maxDurationNs === undefined || maxDurationNs > after.duration_ns) ? after.duration_ns : maxDurationNs;
+  const within = { ...filter, ...(maxNs !== undefined && { maxDurationNs: maxNs }) };
+  // One event more than the page has shows whether there are more.
+  const durations = longestDurations({ limit: limit + 1, after });
+  const risingMinNs = durations.shortest;
+  yield* addBlocks(
+    durations,
+    source.read({ filter: within, columns: DURATION_COLUMNS, isOrdered: false, risingMinNs }),
+  );
+  const shortestNs = durations.shortest();
+  const slowest = slowestEvents({ limit, after });
+  const longFilter = { ...within, minDurationNs: shortestNs > minDurationNs ? shortestNs : minDurationNs };
+  yield* addBlocks(slowest, source.read({ filter: longFilter, isOrdered: true }));
+  return slowest.page();
+}
+
+async function* computeEventHeatmap(
+  source: BlockSource,
+  { filter, columns }: EventHeatmapRequest,
+): AsyncGenerator<void, Heatmap> {
+  const counter = heatmapCounter(columns);
+  const within = { ...filter, fromNs: columns.fromNs, toNs: columns.toNs };
+  yield* addBlocks(
+    { add: (scanned) => counter.add(timedRows(scanned)) },
+    source.read({ filter: within, columns: HEATMAP_COLUMNS, isOrdered: false }),
+  );
+  return counter.finish();
+}
+
+async function* compare(source: BlockSource, request: CompareRequest): AsyncGenerator<void, Comparison | undefined> {
+  const isOfEvents = 'filter' in request;
+  const comparer = isOfEvents ? compareEvents(request.box) : compareTransactions(request.population, request.box);
+  const filter = isOfEvents ? request.filter : waitedRange(request.population);
+  const columns = [...new Set([...(isOfEvents ? COMPARED_COLUMNS : TRANSACTION_COLUMNS), ...PROFILE_COLUMNS])];
+  const blocks = source.read({ filter, columns, isOrdered: false });
+  return (yield* addFewBlocks(comparer, blocks, request.eventsMax)) ? yield* comparer.finish() : undefined;
+}
+
+/** Returns 1 for each row of the population that is chosen. */
+async function* choose(
+  source: BlockSource,
+  { population, filter, eventsMax }: ChoiceRequest,
+): AsyncGenerator<void, Uint8Array | undefined> {
+  if (population.count === 0) return new Uint8Array(0);
+  const chooser = transactionChooser(population, filter);
+  const blocks = source.read({ filter: waitedRange(population), columns: choiceColumns(filter), isOrdered: false });
+  return (yield* addFewBlocks(chooser, blocks, eventsMax)) ? yield* chooser.finish() : undefined;
+}
+
+/** Returns false if there are more events, of which each that the sums keep for several transactions counts for each. */
+function addFewBlocks(
+  sums: { readonly kept: number; add(scanned: ScannedBlock): void },
+  blocks: Blocks,
+  eventsMax: number,
+): AsyncGenerator<void, boolean> {
+  let events = 0;
+  return addWhile((scanned) => {
+    events += scanned.block.rowCount;
+    if (events > eventsMax) return false;
+    sums.add(scanned);
+    return sums.kept <= eventsMax;
+  }, blocks);
+}
+
+/** Adds all blocks to sums. */
+export function addBlocks(sums: { add(scanned: ScannedBlock): void }, blocks: Blocks): AsyncGenerator<void, boolean> {
+  return addWhile((scanned) => {
+    sums.add(scanned);
+    return true;
+  }, blocks);
+}
+
+/** Adds blocks as long as `add` returns true; returns whether all were added. */
+async function* addWhile(add: (scanned: ScannedBlock) => boolean, blocks: Blocks): AsyncGenerator<void, boolean> {
+  if (Symbol.asyncIterator in blocks) {
+    for await (const scanned of blocks) {
+      if (!add(scanned)) return false;
+      if (!scanned.nextAtHand) yield;
+    }
+    return true;
+  }
+  for (const scanned of blocks) {
+    if (!add(scanned)) return false;
+    if (!scanned.nextAtHand) yield;
+  }
+  return true;
+}
